@@ -1,0 +1,36 @@
+"""AcquaTop: continuous top-k queries over an RDF stream joined with remote data that keeps changing.
+
+>>> from acquatop import Engine
+>>> Engine.__name__
+'Engine'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from acquatop.answer import Answer, Row, Status
+    from acquatop.catalog import Catalog
+    from acquatop.engine import Engine, RegisteredQuery
+
+__version__ = "0.1.0"
+__all__ = ["Answer", "Catalog", "Engine", "RegisteredQuery", "Row", "Status"]
+
+_HOMES = {
+    "Answer": "acquatop.answer",
+    "Catalog": "acquatop.catalog",
+    "Engine": "acquatop.engine",
+    "RegisteredQuery": "acquatop.engine",
+    "Row": "acquatop.answer",
+    "Status": "acquatop.answer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Imported on first use, so that light commands do not pay for what they do not need.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

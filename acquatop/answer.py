@@ -1,0 +1,139 @@
+"""What the engine reports at every window close."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from rdflib import BNode, Literal, URIRef
+from rdflib.term import Identifier
+
+from replica.budget import Budget, Spending
+
+
+class Status(enum.StrEnum):
+    """How far an answer can be trusted."""
+
+    EXACT = "exact"
+    """No other answer is possible: every value that could matter was fetched in this evaluation."""
+    CERTIFIED = "certified"
+    """The right answer for the replica's values, of which some were fetched before this evaluation."""
+    APPROXIMATE = "approximate"
+    """Something without a known score, or already let go, might belong in the answer; the reason says what."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One result: its rank from 1, the selected variables, and how fresh the remote's part is."""
+
+    rank: int
+    bindings: Mapping[str, Identifier]
+    score: float
+    refreshed: bool
+    age_seconds: float
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What has happened on the stream since the answer before."""
+
+    events: int = 0
+    late: int = 0
+    bad: Mapping[str, int] = field(default_factory=dict)
+    ambiguous: int = 0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The top k of one window, and everything needed to judge it.
+
+    ``opens_ms`` (excluded) and ``closes_ms`` (included) are event times, ``emitted_ms`` is the
+    wall clock's. ``latency_seconds`` is the time from when the engine could know that the window
+    had closed until the answer was ready.
+    """
+
+    query: str
+    window: int
+    opens_ms: int
+    closes_ms: int
+    rows: tuple[Row, ...]
+    status: Status
+    reason: str | None
+    spending: Spending
+    budget: Budget
+    refreshed: tuple[Identifier, ...]
+    failure: str | None
+    counts: Counts
+    latency_seconds: float
+    emitted_ms: int
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what depends on the data alone, as JSON: the same input gives the same bytes."""
+        return {
+            "query": self.query,
+            "window": {"index": self.window, "opens": _instant(self.opens_ms), "closes": _instant(self.closes_ms)},
+            "results": [
+                {
+                    "rank": row.rank,
+                    "score": row.score,
+                    "bindings": {name: term_json(term) for name, term in row.bindings.items()},
+                }
+                for row in self.rows
+            ],
+            "status": str(self.status),
+            "reason": self.reason,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of the answer as JSON; terms are written as in SPARQL Results JSON."""
+        document = self.canonical()
+        for result, row in zip(document["results"], self.rows, strict=True):
+            result["refreshed"] = row.refreshed
+            result["age_seconds"] = round(row.age_seconds, 3)
+        return {
+            **document,
+            "refreshed": [term_json(term) for term in self.refreshed],
+            "spent": {
+                "items": self.spending.items,
+                "requests": self.spending.requests,
+                "seconds": round(self.spending.seconds, 4),
+                "failed": self.spending.failed,
+            },
+            "allowed": {
+                "items": self.budget.items,
+                "requests": self.budget.requests,
+                "seconds": self.budget.seconds,
+            },
+            "failure": self.failure,
+            "events": self.counts.events,
+            "late": self.counts.late,
+            "bad": dict(self.counts.bad),
+            "ambiguous": self.counts.ambiguous,
+            "latency_ms": round(1000 * self.latency_seconds, 1),
+            "emitted": _instant(self.emitted_ms),
+        }
+
+
+def term_json(term: Identifier) -> dict[str, str]:
+    """Return a term as in SPARQL Results JSON.
+
+    >>> term_json(URIRef("http://example.org/ann"))
+    {'type': 'uri', 'value': 'http://example.org/ann'}
+    """
+    if isinstance(term, URIRef):
+        return {"type": "uri", "value": str(term)}
+    if isinstance(term, BNode):
+        return {"type": "bnode", "value": str(term)}
+    document = {"type": "literal", "value": str(term)}
+    if isinstance(term, Literal) and term.language:
+        document["xml:lang"] = term.language
+    elif isinstance(term, Literal) and term.datatype:
+        document["datatype"] = str(term.datatype)
+    return document
+
+
+def _instant(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,191 @@
+"""The catalog: which source a stream's IRI stands for, which remote a service's, with which budget.
+
+A catalog is a TOML file; ``docs/catalog.md`` lists every key. Only what it names is ever read
+or contacted. ``${NAME}`` in a value stands for an environment variable.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from acquatop.catalog_section import CatalogError, Document, Section
+from connectors.mapping import DATATYPES, JsonMapping, Property, Template
+from replica.budget import Budget
+from replica.rankers import RANKERS
+
+__all__ = ["Catalog", "CatalogError", "Refresh", "Service", "Stream"]
+
+CONNECTORS = ("lines",)
+ARRIVALS = ("all", "latest")
+REMOTES = ("sparql",)
+PROPOSERS = ("AT",)
+POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in RANKERS)
+_WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An RDF stream: where its records come from and how they become RDF."""
+
+    iri: str
+    connector: str
+    options: Mapping[str, str]
+    mapping: JsonMapping
+    arrivals: str
+    lateness_ms: int
+    start_ms: int | None
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """How a service's replica is kept fresh: the policy, the N of Topk+N, the budget of one evaluation."""
+
+    policy: str
+    n: int
+    budget: Budget
+
+
+@dataclass(frozen=True)
+class Service:
+    """A remote endpoint and how much may be asked of it."""
+
+    iri: str
+    remote: str
+    endpoint: str
+    block_size: int
+    load: bool
+    timeout_seconds: float
+    refresh: Refresh
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All that queries may name."""
+
+    prefixes: Mapping[str, str]
+    streams: Mapping[str, Stream]
+    services: Mapping[str, Service]
+
+    @staticmethod
+    def load(path: str | Path, *, variables: Mapping[str, str] | None = None) -> Catalog:
+        """Read a catalog; :class:`CatalogError` names the file, the line and the key of what is wrong.
+
+        ``variables`` are what ``${NAME}`` may stand for, the environment unless given.
+        """
+        file = Path(path)
+        try:
+            text = file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CatalogError(f"{file}: the catalog cannot be read: {_reason(error)}") from None
+        return Catalog.parse(text, file=file, variables=variables)
+
+    @staticmethod
+    def parse(text: str, *, file: Path, variables: Mapping[str, str] | None = None) -> Catalog:
+        """Read a catalog's text; relative paths in it start from the folder of ``file``."""
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise CatalogError(f"{file}: this is not TOML: {error}") from None
+        document = Document(file, text, os.environ if variables is None else variables)
+        catalog = _catalog(Section(document, data, ()))
+        document.raise_problems()
+        return catalog
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8 text"
+
+
+def _catalog(root: Section) -> Catalog:
+    root.allow("prefixes", "streams", "services")
+    declared = {name: root.section("prefixes").text(name) for name in root.section("prefixes")}
+    prefixes = {**_WELL_KNOWN, **declared}
+    streams = [_stream(name, section, prefixes) for name, section in root.section("streams").tables()]
+    services = [_service(name, section, prefixes) for name, section in root.section("services").tables()]
+    return Catalog(
+        prefixes=prefixes,
+        streams={stream.iri: stream for stream in streams},
+        services={service.iri: service for service in services},
+    )
+
+
+def _iri(name: str, section: Section, prefixes: Mapping[str, str]) -> str:
+    prefix, colon, local = name.partition(":")
+    if not colon:
+        section.problem(f'"{name}" is not an IRI', hint="write a whole IRI, or a prefix of [prefixes] and a name")
+    return prefixes[prefix] + local if prefix in prefixes else name
+
+
+def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
+    section.allow("connector", "options", "mapping", "arrivals", "lateness", "start_ms")
+    options = section.section("options")
+    return Stream(
+        iri=_iri(name, section, prefixes),
+        connector=section.choice("connector", CONNECTORS),
+        options={key: options.path(key) if key == "path" else options.scalar(key) for key in options},
+        mapping=_mapping(section.section("mapping", required=True), prefixes),
+        arrivals=section.choice("arrivals", ARRIVALS, default="all"),
+        lateness_ms=section.duration_ms("lateness", default=0),
+        start_ms=section.whole("start_ms", default=None),
+    )
+
+
+def _mapping(section: Section, prefixes: Mapping[str, str]) -> JsonMapping:
+    section.allow("subject", "time", "properties")
+    properties = {
+        _iri(name, table, prefixes): _property(table, prefixes)
+        for name, table in section.section("properties", required=True).tables()
+    }
+    subject = section.text("subject")
+    try:
+        template = Template.parse(_iri(subject, section, prefixes))
+    except ValueError as error:
+        section.problem(str(error), key="subject")
+        template = Template("", "", "")
+    return JsonMapping(template, section.text("time"), properties)
+
+
+def _property(section: Section, prefixes: Mapping[str, str]) -> Property:
+    section.allow("field", "datatype")
+    names = {iri: iri.replace(_WELL_KNOWN["xsd"], "xsd:") for iri in DATATYPES}
+    written = section.text("datatype", default="xsd:string")
+    datatype = _iri(written, section, prefixes)
+    if datatype not in DATATYPES:
+        section.problem(f'the datatype "{written}" is not supported', "datatype", f"use {', '.join(names.values())}")
+        datatype = next(iter(DATATYPES))
+    return Property(section.text("field"), datatype)
+
+
+def _service(name: str, section: Section, prefixes: Mapping[str, str]) -> Service:
+    section.allow("remote", "endpoint", "block_size", "load", "timeout", "refresh")
+    endpoint = section.text("endpoint")
+    if endpoint and not endpoint.startswith(("http://", "https://")):
+        section.problem(f'"{endpoint}" is not an http or https address', "endpoint")
+    return Service(
+        iri=_iri(name, section, prefixes),
+        remote=section.choice("remote", REMOTES, default="sparql"),
+        endpoint=endpoint,
+        block_size=section.whole("block_size", default=100, least=1),
+        load=section.flag("load", default=True),
+        timeout_seconds=section.duration_ms("timeout", default=30_000) / 1000,
+        refresh=_refresh(section.section("refresh", required=True)),
+    )
+
+
+def _refresh(section: Section) -> Refresh:
+    section.allow("policy", "n", "items", "requests", "deadline")
+    items: Any = section.whole("items", least=0)
+    return Refresh(
+        policy=section.choice("policy", POLICIES, default="AT-TSM"),
+        n=section.whole("n", default=10, least=0),
+        budget=Budget(
+            items=items,
+            requests=section.whole("requests", default=1, least=0),
+            seconds=section.duration_ms("deadline", default=1_000) / 1000,
+        ),
+    )

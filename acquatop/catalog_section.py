@@ -1,0 +1,197 @@
+"""Reading one table of a catalog: typed values out, and everything that is wrong said at once."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from acquatop.errors import UserError
+from rspql.diagnostics import nearest
+from rspql.durations import milliseconds
+
+Keys = tuple[str, ...]
+T = TypeVar("T")
+
+
+class CatalogError(UserError):
+    """A catalog cannot be used as it stands; the message holds a line per problem."""
+
+
+class Document:
+    """A catalog's text, what ``${NAME}`` stands for in it, and the problems found so far."""
+
+    def __init__(self, file: Path, text: str, variables: Mapping[str, str]) -> None:
+        self.file = file
+        self._lines = text.splitlines()
+        self._variables = variables
+        self._problems: list[str] = []
+
+    def problem(self, path: Keys, message: str, hint: str | None = None) -> None:
+        """Note a problem with what stands under a path of keys."""
+        line = self._line_of(path)
+        place = f"{self.file}:{line}" if line else str(self.file)
+        where = f" in [{'.'.join(_written(key) for key in path)}]" if path else ""
+        self._problems.append(f"{place}: {message}{where}" + (f"\n  hint: {hint}" if hint else ""))
+
+    def raise_problems(self) -> None:
+        """Raise :class:`CatalogError` if anything was noted."""
+        if self._problems:
+            raise CatalogError("\n".join(dict.fromkeys(self._problems)))
+
+    def expand(self, path: Keys, text: str) -> str:
+        """Return a value with its ``${NAME}`` replaced."""
+
+        def value(match: re.Match[str]) -> str:
+            if match[1] not in self._variables:
+                self.problem(path, f"the environment variable {match[1]} is not set")
+            return self._variables.get(match[1], "")
+
+        return re.sub(r"\$\{(\w+)\}", value, text)
+
+    def _line_of(self, path: Keys) -> int | None:
+        """Return the line where the longest written part of a path stands, by reading table headers and keys."""
+        best: int | None = None
+        best_length, table = 0, Keys()
+        for number, line in enumerate(self._lines, start=1):
+            header = line.strip().startswith("[")
+            keys = _keys_of(line)
+            if header and keys:
+                table = keys
+            full = table if header else (*table, *keys)
+            if keys and full == path[: len(full)] and len(full) > best_length:
+                best, best_length = number, len(full)
+        return best
+
+
+class Section:
+    """One table of a catalog. Reading a value notes what is wrong with it and returns a stand-in."""
+
+    def __init__(self, document: Document, data: Mapping[str, Any], path: Keys) -> None:
+        self._document = document
+        self._data = data
+        self._path = path
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the table's keys as written."""
+        return iter(self._data)
+
+    def problem(self, message: str, key: str | None = None, hint: str | None = None) -> None:
+        """Note a problem with the table or with one of its keys."""
+        self._document.problem(self._path if key is None else (*self._path, key), message, hint)
+
+    def allow(self, *known: str) -> None:
+        """Note every key that is not one of the known ones, with the nearest that is."""
+        for key in self._data:
+            if key not in known:
+                near = nearest(key, known)
+                hint = f'did you mean "{near}"?' if near else f"known are {', '.join(known)}"
+                self.problem(f'unknown key "{key}"', key, hint)
+
+    def section(self, key: str, *, required: bool = False) -> Section:
+        """Return a table within this one, an empty one if there is none."""
+        value = self._data.get(key)
+        if value is None and required:
+            self.problem(f'the table "{key}" is missing')
+        if value is not None and not isinstance(value, dict):
+            self.problem(f'"{key}" must be a table', key)
+        return Section(self._document, value if isinstance(value, dict) else {}, (*self._path, key))
+
+    def tables(self) -> Iterator[tuple[str, Section]]:
+        """Iterate over the tables within this one, with their names."""
+        for key in self._data:
+            yield key, self.section(key)
+
+    def scalar(self, key: str) -> str:
+        """Return a text, number or flag as text."""
+        value = self._data[key]
+        if isinstance(value, bool):
+            return str(value).lower()
+        if not isinstance(value, str | int | float):
+            self.problem(f'"{key}" must be a text, a number or a flag', key)
+        return self._expanded(key, str(value))
+
+    def path(self, key: str) -> str:
+        """Return a path, a relative one taken from the catalog's folder."""
+        return str(self._document.file.parent.absolute() / self.text(key))
+
+    def text(self, key: str, *, default: str | None = None) -> str:
+        """Return a text."""
+        return self._expanded(key, self._typed(key, str, "a text", default, ""))
+
+    @overload
+    def whole(self, key: str, *, default: None, least: int | None = None) -> int | None: ...
+    @overload
+    def whole(self, key: str, *, default: int = ..., least: int | None = None) -> int: ...
+    def whole(self, key: str, *, default: Any = ..., least: int | None = None) -> int | None:
+        """Return a whole number; a default of None makes it optional."""
+        if default is None and key not in self._data:
+            return None
+        value: int = self._typed(key, int, "a whole number", None if default is ... else default, 0)
+        if least is not None and value < least:
+            self.problem(f'"{key}" must be at least {least}', key)
+        return value
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Return true or false."""
+        return self._typed(key, bool, "true or false", default, default)
+
+    def choice(self, key: str, known: Sequence[str], *, default: str | None = None) -> str:
+        """Return one of the known texts."""
+        value = self.text(key, default=default)
+        if value and value not in known:
+            near = nearest(value, known)
+            hint = f'did you mean "{near}"?' if near else f"known are {', '.join(known)}"
+            self.problem(f'unknown {key} "{value}"', key, hint)
+        return value
+
+    def duration_ms(self, key: str, *, default: int) -> int:
+        """Return a duration such as ``500ms`` or ``PT9M`` in milliseconds; ``0s`` is none."""
+        if key not in self._data:
+            return default
+        written = self.text(key)
+        if re.fullmatch(r"0+\s*[a-z]*", written):
+            return 0
+        try:
+            return milliseconds(written)
+        except ValueError as error:
+            self.problem(str(error), key)
+            return default
+
+    def _typed(self, key: str, type_: type[T], name: str, default: T | None, stand_in: T) -> T:
+        if key not in self._data:
+            if default is None:
+                self.problem(f'"{key}" is missing')
+            return stand_in if default is None else default
+        value = self._data[key]
+        if not isinstance(value, type_) or (isinstance(value, bool) and type_ is not bool):
+            self.problem(f'"{key}" must be {name}', key)
+            return stand_in
+        return value
+
+    def _expanded(self, key: str, text: str) -> str:
+        return self._document.expand((*self._path, key), text)
+
+
+def _keys_of(line: str) -> Keys:
+    """Return the keys that a line of TOML opens or sets, as a path; nothing for other lines."""
+    written = line.strip()
+    match = written if written.startswith("[") else re.match(r"""((?:"[^"]*"|'[^']*'|[\w.-])+)\s*=""", written)
+    if not match:
+        return ()
+    statement = written if isinstance(match, str) else f"{match[1]} = 0"
+    try:
+        data: Any = tomllib.loads(statement)
+    except tomllib.TOMLDecodeError:
+        return ()
+    keys: list[str] = []
+    while isinstance(data, dict) and data:
+        (key, data), *_ = data.items()
+        keys.append(key)
+    return tuple(keys)
+
+
+def _written(key: str) -> str:
+    return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'

@@ -1,0 +1,34 @@
+"""The command ``acquatop``: one file per verb."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from acquatop import __version__
+from acquatop.cli import run
+from acquatop.cli.guard import guarded
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="acquatop",
+        description="Continuous top-k queries over an RDF stream joined with remote data, answered on time.",
+    )
+    parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    run.add_parser(verbs)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0 done, 1 the environment's fault, 2 the user's."""
+    options = build_parser().parse_args(arguments)
+    execute: Callable[[argparse.Namespace], None] = options.execute
+    return guarded(lambda: execute(options), debug=options.debug)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

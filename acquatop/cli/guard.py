@@ -1,0 +1,53 @@
+"""From errors to messages and exit codes, in one place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+
+from acquatop.errors import AcquaTopError
+from connectors import ConnectorError
+from replica.remotes import RemoteError
+from rspql.diagnostics import QueryError
+
+
+def guarded(work: Callable[[], None], *, debug: bool) -> int:
+    """Do some work and return the exit code it deserves; errors become one message on stderr.
+
+    0: done, or ended by Ctrl-C or SIGTERM; 1: the environment's fault; 2: the user's.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return 0
+    except BrokenPipeError:
+        # Whoever read our output has gone; what is left in the buffer has nowhere to go either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        else:
+            print(f"acquatop: {_message(error)}", file=sys.stderr)  # noqa: T201
+        return _exit_code(error)
+    return 0
+
+
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, QueryError):
+        return 2
+    return error.exit_code if isinstance(error, AcquaTopError) else 1
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, AcquaTopError | QueryError | ConnectorError | RemoteError):
+        return str(error)
+    return f"unexpected {type(error).__name__}: {error}\n  hint: run it again with --debug and report what it prints"
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,146 @@
+"""Match a stream's pattern against decoded records: columns in, solution columns out.
+
+A record is an item with one subject; a pattern over it is a star around that subject. Matching
+therefore selects columns and rows; no triples are built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.mapping import BAD, DATATYPES, SUBJECT, TIME, JsonMapping
+from rspql import ast
+from rspql.diagnostics import Diagnostic, nearest
+from rspql.plan import TopKPlan
+from rspql.printer import term_text
+
+IDENTITY, KEY = "identity", "key"
+"""Names of the solution columns besides the time, the terms ``?x`` and the numbers ``#x``."""
+
+
+def term_column(variable: str) -> str:
+    """Return the name of the column with a variable's N-Triples terms."""
+    return f"?{variable}"
+
+
+def number_column(variable: str) -> str:
+    """Return the name of the column with a scoring variable's numbers."""
+    return f"#{variable}"
+
+
+class Matcher:
+    """Turns decoded records of one stream into solutions of one query's window pattern.
+
+    ``identity`` is what a newer arrival replaces: the subject where only the latest arrival
+    counts, the whole solution where all do (the same solution twice is one, as in a set).
+    """
+
+    def __init__(self, plan: TopKPlan, mapping: JsonMapping, *, latest_only: bool) -> None:
+        self._mapping = mapping
+        self._latest_only = latest_only
+        self._key = plan.join_variables[0]
+        self._variables = plan.stream_variables
+        self._numbers = plan.score.stream_variables
+        self._pattern = plan.stream_pattern
+
+    def check(self, found: list[Diagnostic]) -> None:
+        """Append to ``found`` why this pattern cannot be matched against this stream's records."""
+        subjects = {triple.subject for triple in self._pattern}
+        if len(subjects) > 1:
+            message = "the patterns in a WINDOW must share their subject: a record has only one"
+            found.append(Diagnostic("unsupported", message, self._pattern[-1].span))
+        if len(self._pattern) > 1 and not self._latest_only:
+            message = "more than one pattern in a WINDOW needs a stream whose latest arrivals count"
+            hint = 'set arrivals = "latest" for the stream in the catalog'
+            found.append(Diagnostic("unsupported", message, self._pattern[-1].span, hint))
+        objects = [triple.object.name for triple in self._pattern if isinstance(triple.object, ast.Variable)]
+        names = [*objects, *(subject.name for subject in subjects if isinstance(subject, ast.Variable))]
+        for name in {name for name in names if names.count(name) > 1}:
+            message = f"?{name} stands twice in the WINDOW pattern, which is not supported yet"
+            found.append(Diagnostic("unsupported", message, self._pattern[0].span))
+        for triple in self._pattern:
+            self._check_triple(triple, found)
+        for name in self._numbers:
+            if not self._is_number(name):
+                message = f"the score needs a number in ?{name}, but the stream has none there"
+                found.append(Diagnostic("score", message, self._pattern[0].span))
+
+    def _is_number(self, variable: str) -> bool:
+        return any(
+            triple.object == ast.Variable(variable)
+            and isinstance(triple.predicate, ast.Iri)
+            and (mapped := self._mapping.properties.get(triple.predicate.value)) is not None
+            and DATATYPES[mapped.datatype] != pa.string()
+            for triple in self._pattern
+        )
+
+    def _check_triple(self, triple: ast.TriplePattern, found: list[Diagnostic]) -> None:
+        predicate = triple.predicate
+        if not isinstance(predicate, ast.Iri):
+            message = "a predicate in a WINDOW must be an IRI"
+            found.append(Diagnostic("unsupported", message, predicate.span))
+        elif predicate.value not in self._mapping.properties:
+            near = nearest(predicate.value, self._mapping.properties)
+            known = ", ".join(f"<{iri}>" for iri in self._mapping.properties)
+            hint = f"did you mean <{near}>?" if near else f"the stream has {known}"
+            message = f"the stream has no predicate <{predicate.value}>"
+            found.append(Diagnostic("unknown-predicate", message, predicate.span, hint))
+
+    def match(self, records: pa.RecordBatch) -> pa.Table:
+        """Return the solutions in a batch of decoded records, one row each, in the records' order."""
+        columns, keep = self._columns(records)
+        terms = [columns[name][0] for name in self._variables]
+        subject = records.column(SUBJECT)
+        identity = subject if self._latest_only else pc.binary_join_element_wise(*terms, " ")
+        table = pa.table(
+            {
+                TIME: records.column(TIME),
+                IDENTITY: identity,
+                KEY: columns[self._key][0],
+                **{term_column(name): term for name, term in zip(self._variables, terms, strict=True)},
+                **{number_column(name): columns[name][1] for name in self._numbers},
+            }
+        )
+        return table.filter(keep)
+
+    def _columns(self, records: pa.RecordBatch) -> tuple[Mapping[str, tuple[pa.Array, pa.Array]], pa.Array]:
+        """Return each variable's terms and numbers, and which rows are solutions."""
+        keep = pc.is_null(records.column(BAD))
+        columns: dict[str, tuple[pa.Array, pa.Array]] = {}
+        subject = self._pattern[0].subject
+        terms = records.column(SUBJECT)
+        if isinstance(subject, ast.Variable):
+            columns[subject.name] = terms, pa.nulls(len(records), pa.float64())
+        else:
+            keep = pc.and_(keep, pc.equal(terms, term_text(subject)))
+        for triple in self._pattern:
+            assert isinstance(triple.predicate, ast.Iri), "check lets only IRIs pass"
+            values = records.column(self._mapping.column(triple.predicate.value))
+            datatype = self._mapping.properties[triple.predicate.value].datatype
+            keep = pc.and_(keep, pc.is_valid(values))
+            if isinstance(triple.object, ast.Variable):
+                columns[triple.object.name] = _terms(values, datatype), _numbers(values)
+            else:
+                keep = pc.and_(keep, pc.equal(_terms(values, datatype), term_text(triple.object)))
+        return columns, pc.fill_null(keep, False)
+
+
+def _terms(values: pa.Array, datatype: str) -> pa.Array:
+    if DATATYPES[datatype] == pa.string():
+        return pc.binary_join_element_wise('"', _escaped(values), '"', "")
+    return pc.binary_join_element_wise('"', pc.cast(values, pa.string()), f'"^^<{datatype}>', "")
+
+
+def _escaped(text: pa.Array) -> pa.Array:
+    for character, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = pc.replace_substring(text, character, escape)
+    return text
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    if pa.types.is_string(values.type):
+        return pa.nulls(len(values), pa.float64())
+    return pc.cast(values, pa.float64(), safe=False)

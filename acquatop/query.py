@@ -1,0 +1,151 @@
+"""One continuous query: events in, an answer out at every window close."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from rdflib.term import Identifier
+
+from acquatop.answer import Answer, Counts, Row
+from acquatop.binding import BoundQuery
+from acquatop.operators.certify import certify
+from acquatop.operators.panes import PaneBuffer
+from acquatop.operators.topkn import TopKN
+from acquatop.terms import score_literal, to_rdflib
+from acquatop.topk.candidate import Candidate
+from connectors.mapping import count_faults
+from replica.maintainer import Clock, Maintainer, Refreshed
+from replica.rankers import RANKERS, Candidates
+
+
+class ContinuousQuery:
+    """A query at work, free of any runtime: whoever has events hands them in and takes the answers.
+
+    Not safe for use by several threads at once.
+    """
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        maintainer: Maintainer,
+        *,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+    ) -> None:
+        self.name = bound.name
+        self._bound = bound
+        self._maintainer = maintainer
+        self._store = maintainer.store
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._rank = RANKERS[bound.service.refresh.policy.partition("-")[2]]
+        self._panes = PaneBuffer(bound.windows)
+        self._topkn = TopKN(bound.plan, maintainer.store, bound.service.refresh.n)
+        self._next: int | None = 0 if bound.windows.t0_ms is not None else None
+        self._events = 0
+        self._late = 0
+        self._bad: dict[str, int] = {}
+
+    def add(self, records: pa.RecordBatch) -> None:
+        """Take in a batch of decoded records."""
+        self._events += len(records)
+        for reason, count in count_faults([records]).items():
+            self._bad[reason] = self._bad.get(reason, 0) + count
+        self._late += self._panes.add(self._bound.matcher.match(records))
+
+    def advance(self, watermark_ms: int) -> Iterator[Answer]:
+        """Yield the answers of all windows that close at the watermark or before it, oldest first.
+
+        Call it once all events up to the watermark have been handed in. Windows begin with the
+        first that holds an event, or with the first after the stream's start if that is given.
+        """
+        due_at = self._clock()
+        if self._next is None:
+            earliest = self._panes.earliest_ms()
+            if earliest is None or earliest > watermark_ms:
+                return
+            self._next = self._bound.windows.first(earliest)
+        while self._bound.windows.bounds(self._next)[1] <= watermark_ms:
+            yield self._evaluate(self._next, due_at)
+            self._next += 1
+            self._topkn.close_before(self._next)
+
+    def finish(self) -> Iterator[Answer]:
+        """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
+        newest = self._panes.latest_ms()
+        last = [] if newest is None else [self._bound.windows.last(newest)]
+        last += [each.last for each in self._topkn.list] + [each.last for each in self._topkn.waiting.values()]
+        if last:
+            yield from self.advance(self._bound.windows.bounds(max(last))[1])
+
+    def _evaluate(self, window: int, due_at: float) -> Answer:
+        opens_ms, closes_ms = self._bound.windows.bounds(window)
+        for pane in self._panes.take_until(closes_ms):
+            self._topkn.add_pane(pane)
+        refreshed = self._maintainer.refresh(self._keys_to_refresh())
+        self._topkn.apply_changes(refreshed.changed)
+        top = self._topkn.list.top(window)
+        status, reason = certify(self._topkn, self._store, window, top, refreshed.fetched)
+        now = self._clock()
+        return Answer(
+            query=self.name,
+            window=window,
+            opens_ms=opens_ms,
+            closes_ms=closes_ms,
+            rows=tuple(self._row(rank, each, refreshed, now) for rank, each in enumerate(top, start=1)),
+            status=status,
+            reason=reason,
+            spending=refreshed.spending,
+            budget=self._maintainer.budget,
+            refreshed=tuple(to_rdflib(key) for key in sorted(refreshed.fetched)),
+            failure=refreshed.failure,
+            counts=self._take_counts(refreshed),
+            latency_seconds=now - due_at,
+            emitted_ms=round(1000 * self._wall_clock()),
+        )
+
+    def _keys_to_refresh(self) -> list[str]:
+        """Return the candidates' keys in the order in which to ask: those without any value come first.
+
+        Keys that the remote is known not to have are asked again last, when there is budget left.
+        """
+        waiting = list(self._topkn.waiting.values())
+        if waiting:
+            order = np.argsort(-self._topkn.expected(waiting), kind="stable")
+            waiting = [waiting[at] for at in order]
+        known = self._store.rows([each.key for each in waiting]) >= 0
+        unknown = [each.key for each, is_known in zip(waiting, known, strict=True) if not is_known]
+        absent = [each.key for each, is_known in zip(waiting, known, strict=True) if is_known]
+        listed = tuple(dict.fromkeys(each.key for each in self._topkn.list))
+        fetched_at = self._store.fetched_at(self._store.rows(listed))
+        order = self._rank(Candidates(listed, fetched_at, self._topkn.list.k))
+        return list(dict.fromkeys([*unknown, *(listed[at] for at in order), *absent]))
+
+    def _row(self, rank: int, candidate: Candidate, refreshed: Refreshed, now: float) -> Row:
+        score = candidate.merit if self._bound.plan.score.descending else -candidate.merit
+        bindings = {name: self._term(name, candidate, score) for name in self._bound.plan.projection}
+        fetched_at = float(self._store.fetched_at(self._store.rows([candidate.key]))[0])
+        return Row(
+            rank=rank,
+            bindings={name: term for name, term in bindings.items() if term is not None},
+            score=score,
+            refreshed=candidate.key in refreshed.fetched,
+            age_seconds=max(0.0, now - fetched_at),
+        )
+
+    def _term(self, name: str, candidate: Candidate, score: float) -> Identifier | None:
+        plan = self._bound.plan
+        if name == plan.score.variable:
+            return score_literal(score)
+        if name in plan.stream_variables:
+            return to_rdflib(candidate.terms[plan.stream_variables.index(name)])
+        text = self._store.term(name, candidate.key) if name in self._store.variables else None
+        return None if text is None else to_rdflib(text)
+
+    def _take_counts(self, refreshed: Refreshed) -> Counts:
+        counts = Counts(self._events, self._late, self._bad, refreshed.ambiguous)
+        self._events, self._late, self._bad = 0, 0, {}
+        return counts

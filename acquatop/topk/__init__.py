@@ -1,0 +1,1 @@
+"""Top-k structures over sliding windows: one file each, free of any runtime."""

@@ -1,0 +1,55 @@
+"""Time-based sliding windows: arithmetic only, and the only place where it is done.
+
+Window *i* holds what happened in ``(t0 + i·slide, t0 + i·slide + width]`` and is evaluated when
+it closes. All times are whole milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows of one width and slide; with a start ``t0_ms`` there are none before it.
+
+    >>> nine_by_three = Windows(width_ms=9, slide_ms=3, t0_ms=1)
+    >>> nine_by_three.bounds(1)
+    (4, 13)
+    >>> nine_by_three.first(10), nine_by_three.last(10)
+    (0, 2)
+    """
+
+    width_ms: int
+    slide_ms: int
+    t0_ms: int | None = None
+
+    @property
+    def _start(self) -> int:
+        return self.t0_ms or 0
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        """Return when a window opens (excluded) and closes (included)."""
+        opens = self._start + index * self.slide_ms
+        return opens, opens + self.width_ms
+
+    def first(self, time_ms: int) -> int:
+        """Return the index of the first window that closes at a time or after it."""
+        index = -((self._start + self.width_ms - time_ms) // self.slide_ms)
+        return index if self.t0_ms is None else max(0, index)
+
+    def last(self, time_ms: int) -> int:
+        """Return the index of the last window that opens before a time."""
+        return -((self._start - time_ms) // self.slide_ms) - 1
+
+    def spans(self, times_ms: IntArray) -> tuple[IntArray, IntArray]:
+        """Return :meth:`first` and :meth:`last` of many times; where first > last, no window holds the time."""
+        first = -((self._start + self.width_ms - times_ms) // self.slide_ms)
+        if self.t0_ms is not None:
+            first = np.maximum(0, first)
+        return first, -((self._start - times_ms) // self.slide_ms) - 1

@@ -1,0 +1,183 @@
+"""From a record to RDF: a JSON object becomes an item with one subject and some properties.
+
+No triples are built: a batch of records becomes columns, and a column stands for the triples
+that share its predicate.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+DATATYPES: Mapping[str, pa.DataType] = {
+    _XSD + "integer": pa.int64(),
+    _XSD + "decimal": pa.float64(),
+    _XSD + "double": pa.float64(),
+    _XSD + "string": pa.string(),
+}
+"""The datatypes a property may have, and the columns that hold them."""
+
+TIME, SUBJECT, BAD = "time_ms", "subject", "bad"
+_NOT_IN_IRI = r'[<>"{}|^`\\\x00-\x20]'
+
+
+@dataclass(frozen=True)
+class Template:
+    """An IRI with one field of the record in it, such as ``http://example.org/user/{id}``."""
+
+    prefix: str
+    field: str
+    suffix: str
+
+    @staticmethod
+    def parse(text: str) -> Template:
+        """Return the template a text says; ValueError when there is not one ``{field}`` in it."""
+        match = re.fullmatch(r"([^{}]*)\{([^{}]+)\}([^{}]*)", text)
+        if match is None:
+            raise ValueError(f'"{text}" must have one {{field}} in it, such as "http://example.org/user/{{id}}"')
+        return Template(match[1], match[2], match[3])
+
+
+@dataclass(frozen=True)
+class Property:
+    """A predicate's objects: the field they are in and their datatype."""
+
+    field: str
+    datatype: str
+
+
+@dataclass(frozen=True)
+class JsonMapping:
+    """How a JSON object becomes RDF, and which field says when it happened (milliseconds since the epoch)."""
+
+    subject: Template
+    time: str
+    properties: Mapping[str, Property] = field(default_factory=dict)
+
+    def column(self, predicate: str) -> str:
+        """Return the name of the column that holds a predicate's objects."""
+        return f"p{list(self.properties).index(predicate)}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault."""
+        objects = [(self.column(iri), DATATYPES[each.datatype]) for iri, each in self.properties.items()]
+        return pa.schema([(TIME, pa.int64()), (SUBJECT, pa.string()), *objects, (BAD, pa.string())])
+
+    def decode(self, lines: pa.BinaryArray) -> pa.RecordBatch:
+        """Return a batch of lines, each a JSON object, as columns.
+
+        A line that cannot be used becomes a row of nulls whose column ``bad`` says why; empty
+        lines are passed over. A property that an object lacks is null.
+        """
+        try:
+            records = self._parse(lines)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            records = self._parse_singly(lines)
+        return self._map(records)
+
+    def _fields(self) -> dict[str, pa.DataType]:
+        fields = {each.field: DATATYPES[each.datatype] for each in self.properties.values()}
+        return {**fields, self.subject.field: pa.string(), self.time: pa.int64()}
+
+    def _parse(self, lines: pa.BinaryArray) -> pa.Table:
+        """Parse all lines at once; raises ArrowInvalid when any of them is not as declared."""
+        text = lines.cast(pa.string())
+        if not _all_objects(text):
+            text = pc.utf8_trim_whitespace(text)
+            text = text.filter(pc.not_equal(text, ""))
+        if not _all_objects(text):
+            raise pa.ArrowInvalid("a line is not an object")
+        if not len(text):
+            return pa.table({name: pa.array([], type_) for name, type_ in self._fields().items()})
+        data = pc.binary_join(pa.ListArray.from_arrays([0, len(text)], text), "\n")[0].as_buffer()
+        options = pj.ParseOptions(explicit_schema=pa.schema(self._fields().items()), unexpected_field_behavior="ignore")
+        table = pj.read_json(pa.BufferReader(data), pj.ReadOptions(block_size=len(data) + 1), options)
+        if len(table) != len(text):
+            raise pa.ArrowInvalid("a line holds more than one object")
+        return table.combine_chunks()
+
+    def _parse_singly(self, lines: pa.BinaryArray) -> pa.Table:
+        """Parse line by line, so that one bad line costs only itself."""
+        fields = self._fields()
+        rows = [_parse_line(line, fields) for line in lines.to_pylist() if line.strip()]
+        columns = {name: pa.array([row.get(name) for row in rows], type_) for name, type_ in fields.items()}
+        return pa.table({**columns, BAD: pa.array([row.get(BAD) for row in rows], pa.string())})
+
+    def _map(self, records: pa.Table) -> pa.RecordBatch:
+        names, times = records[self.subject.field], records[self.time]
+        unfit = pc.match_substring_regex(names, _NOT_IN_IRI)
+        no_fault = pa.nulls(len(records), pa.string())
+        bad = records[BAD] if BAD in records.column_names else no_fault
+        for condition, reason in (
+            (pc.is_null(times), f'no time in the field "{self.time}"'),
+            (pc.is_null(names), f'no subject in the field "{self.subject.field}"'),
+            (pc.fill_null(unfit, False), f'the field "{self.subject.field}" does not fit into an IRI'),
+        ):
+            bad = pc.if_else(pc.and_(condition, pc.is_null(bad)), reason, bad)
+        good = pc.is_null(bad)
+        subject = pc.binary_join_element_wise(f"<{self.subject.prefix}", names, f"{self.subject.suffix}>", "")
+        objects = [records[each.field] for each in self.properties.values()]
+        columns = [pc.if_else(good, column, None) for column in (times, subject, *objects)]
+        if not len(records):
+            return pa.RecordBatch.from_pylist([], schema=self.schema)
+        return pa.table([*columns, bad], schema=self.schema).combine_chunks().to_batches()[0]
+
+
+def count_faults(batches: Iterable[pa.RecordBatch]) -> dict[str, int]:
+    """Return how many rows have each fault."""
+    counts: dict[str, int] = {}
+    for batch in batches:
+        for pair in pc.value_counts(batch.column(BAD).drop_null()).to_pylist():
+            counts[pair["values"]] = counts.get(pair["values"], 0) + pair["counts"]
+    return counts
+
+
+def _all_objects(text: pa.StringArray) -> bool:
+    """Say whether all lines begin and end as objects do.
+
+    Between two objects stands then nothing but a line break, and no value can hold one: as many
+    objects as lines means one on each.
+    """
+    return bool(pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")), min_count=0).as_py())
+
+
+def _parse_line(line: bytes, fields: Mapping[str, pa.DataType]) -> dict[str, Any]:
+    try:
+        record = json.loads(line.decode("utf-8"), parse_constant=_refuse)
+    except UnicodeDecodeError:
+        return {BAD: "not UTF-8"}
+    except (ValueError, RecursionError):
+        return {BAD: "not JSON"}
+    if not isinstance(record, dict):
+        return {BAD: "not a JSON object"}
+    row: dict[str, Any] = {}
+    for name, type_ in fields.items():
+        value = record.get(name)
+        if value is not None and not _fits(value, type_):
+            return {BAD: f'the field "{name}" is not {_NAMES[type_]}'}
+        row[name] = value
+    return row
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _fits(value: Any, type_: pa.DataType) -> bool:
+    if type_ == pa.string():
+        return isinstance(value, str)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return type_ == pa.float64() or (isinstance(value, int) and -(2**63) <= value < 2**63)
+
+
+_NAMES = {pa.string(): "a string", pa.int64(): "a whole number", pa.float64(): "a number"}

@@ -1,0 +1,1 @@
+"""Examples that run: each is one command, and sets its own scene."""

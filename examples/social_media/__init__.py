@@ -1,0 +1,1 @@
+"""Which users to contact now: mentioned most, and followed by most."""

@@ -1,0 +1,110 @@
+"""A small social network: users who are mentioned, and whose numbers of followers keep changing."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import product
+from pathlib import Path
+
+from examples.oxigraph import OxigraphServer
+
+NS = "http://example.org/social#"
+USER = "http://example.org/social/user/"
+_FIRST = ["ada", "ben", "cleo", "dara", "elif", "finn", "gus", "hana", "ivo", "juno", "kai", "lena"]
+_LAST = ["abe", "berg", "cruz", "diaz", "eze", "fox", "gray", "hill", "imai", "jones"]
+USERS = [f"{first}-{last}" for first, last in product(_FIRST, _LAST)]
+
+MENTION_MEMORY_MS = 10_000
+"""A user's mention count is the number of mentions within this time."""
+
+
+class SocialNetwork:
+    """Who is mentioned and who is followed, by chance, with now and then a star that rises."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        ranked = self._random.sample(USERS, len(USERS))
+        self._popularity = {user: 1 / (rank + 5) for rank, user in enumerate(ranked)}
+        self.followers = {user: min(100_000, int(1000 * math.exp(self._random.gauss(2, 1.2)))) for user in USERS}
+        self._mentions: dict[str, deque[int]] = {user: deque() for user in USERS}
+        self._star, self._star_until = ranked[-1], 0
+
+    def mentions(self, now_ms: int, count: int) -> list[dict[str, object]]:
+        """Let some users be mentioned and return the events that say how often each has been of late."""
+        if now_ms >= self._star_until:
+            self._star, self._star_until = self._random.choice(USERS), now_ms + 8_000
+        weights = [weight + (0.4 if user == self._star else 0) for user, weight in self._popularity.items()]
+        events: list[dict[str, object]] = []
+        for user in self._random.choices(list(self._popularity), weights, k=count):
+            recent = self._mentions[user]
+            recent.append(now_ms)
+            while recent[0] <= now_ms - MENTION_MEMORY_MS:
+                recent.popleft()
+            events.append({"time_ms": now_ms, "user": user, "mentions": len(recent)})
+        return events
+
+    def followers_change(self, count: int) -> dict[str, int]:
+        """Let some users win or lose followers, the star among them, and return their new numbers."""
+        changed = {self._star, *self._random.sample(USERS, count)}
+        for user in sorted(changed):
+            factor = 1.15 if user == self._star else math.exp(self._random.gauss(0, 0.15))
+            self.followers[user] = min(100_000, max(10, int(self.followers[user] * factor)))
+        return {user: self.followers[user] for user in sorted(changed)}
+
+
+def store_followers(server: OxigraphServer, followers: Iterable[tuple[str, int]]) -> None:
+    """Set users' numbers of followers at the server, whatever they were before."""
+    rows = " ".join(f"(<{USER}{user}> {count})" for user, count in followers)
+    predicate = f"<{NS}hasFollowers>"
+    server.update(
+        f"DELETE {{ ?user {predicate} ?old }} INSERT {{ ?user {predicate} ?new }} "
+        f"WHERE {{ VALUES (?user ?new) {{ {rows} }} OPTIONAL {{ ?user {predicate} ?old }} }}"
+    )
+
+
+class Driver:
+    """Lets the network live: two threads write mentions to a file and changed followers to the server."""
+
+    def __init__(self, network: SocialNetwork, server: OxigraphServer, folder: Path) -> None:
+        self._network = network
+        self._server = server
+        self._file = folder / "mentions.ndjson"
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._every, args=(0.05, self._write_mentions), daemon=True),
+            threading.Thread(target=self._every, args=(0.25, self._update_followers), daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Begin."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End, and wait until nothing is written any more."""
+        self._stopping.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+
+    def _every(self, seconds: float, act: Callable[[], None]) -> None:
+        while not self._stopping.wait(seconds):
+            act()
+
+    def _write_mentions(self) -> None:
+        with self._lock:
+            events = self._network.mentions(time.time_ns() // 1_000_000, count=3)
+        with self._file.open("a") as stream:
+            stream.writelines(json.dumps(event) + "\n" for event in events)
+
+    def _update_followers(self) -> None:
+        with self._lock:
+            changed = self._network.followers_change(count=10)
+        store_followers(self._server, changed.items())

@@ -1,0 +1,133 @@
+"""Keeps the replica as fresh as its budget allows, and never makes anyone wait past the deadline."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from replica.budget import Budget, Spending
+from replica.remotes import Remote, RemoteError
+from replica.store import ReplicaStore, Solution
+
+Clock = Callable[[], float]
+"""Seconds that only go forward, such as :func:`time.monotonic`."""
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What came of one refresh: keys fetched in time, keys whose values changed (late answers included)."""
+
+    fetched: frozenset[str]
+    changed: tuple[str, ...]
+    spending: Spending
+    ambiguous: int
+    failure: str | None
+
+
+@dataclass(frozen=True)
+class _Delivery:
+    keys: list[str]
+    solutions: list[Solution]
+    error: RemoteError | None
+    fetched_at: float
+    """When the request was sent: what was true then is the most that the answer can say."""
+
+
+class Maintainer:
+    """Refreshes a replica from its remote.
+
+    Requests run in threads of their own. A refresh returns at its deadline with what has
+    arrived; what arrives later is stored by the next one. As long as requests are under way,
+    they count against the next refreshes' allowance, so a remote that hangs is never asked by
+    more than ``budget.requests`` requests at once.
+    """
+
+    def __init__(
+        self,
+        store: ReplicaStore,
+        remote: Remote,
+        budget: Budget,
+        *,
+        clock: Clock = time.monotonic,
+        request_timeout: float = 30.0,
+    ) -> None:
+        self.store = store
+        self.budget = budget
+        self._remote = remote
+        self._clock = clock
+        self._timeout = request_timeout
+        self._deliveries: queue.SimpleQueue[_Delivery] = queue.SimpleQueue()
+        self._under_way = 0
+
+    def load(self) -> int:
+        """Fill the replica with all that the remote has and return how many keys that is.
+
+        Waits as long as it takes and spends no budget. Raises :class:`RemoteError`.
+        """
+        now = self._clock()
+        for page in self._remote.load(self._timeout):
+            self.store.put((), page, now)
+        return len(self.store)
+
+    def refresh(self, keys: Sequence[str]) -> Refreshed:
+        """Fetch the first of ``keys`` that the budget allows and wait for them until the deadline."""
+        started = self._clock()
+        late = self._collect(deadline=None)
+        blocks = self.budget.blocks(list(keys), self._remote.block_size, self.budget.requests - self._under_way)
+        for block in blocks:
+            self._send(block)
+        on_time = self._collect(deadline=started + self.budget.seconds)
+        return self._store(late, on_time, blocks, started)
+
+    def _send(self, block: list[str]) -> None:
+        self._under_way += 1
+        thread = threading.Thread(target=self._fetch, args=(block, self._clock()), name="acquatop-refresh", daemon=True)
+        thread.start()
+
+    def _fetch(self, block: list[str], sent_at: float) -> None:
+        try:
+            solutions, failure = self._remote.fetch(block, self._timeout), None
+        except RemoteError as error:
+            solutions, failure = [], error
+        except Exception as error:
+            # A defect in a remote must cost one request, not the thread's silent death.
+            solutions, failure = [], RemoteError(f"{type(error).__name__}: {error}")
+        self._deliveries.put(_Delivery(block, solutions, failure, sent_at))
+
+    def _collect(self, deadline: float | None) -> list[_Delivery]:
+        """Return the deliveries that are here, or that come before the deadline if one is given."""
+        found: list[_Delivery] = []
+        while self._under_way:
+            wait = 0.0 if deadline is None else max(0.0, deadline - self._clock())
+            try:
+                found.append(self._deliveries.get(block=wait > 0, timeout=wait or None))
+            except queue.Empty:
+                break
+            self._under_way -= 1
+        return found
+
+    def _store(
+        self, late: list[_Delivery], on_time: list[_Delivery], blocks: list[list[str]], started: float
+    ) -> Refreshed:
+        changed: dict[str, None] = {}
+        fetched: set[str] = set()
+        ambiguous, failures = 0, []
+        for delivery in sorted([*late, *on_time], key=lambda each: (each.fetched_at, each.keys)):
+            if delivery.error is not None:
+                failures.append(str(delivery.error))
+                continue
+            stored = self.store.put(delivery.keys, delivery.solutions, delivery.fetched_at)
+            changed.update(dict.fromkeys(stored.changed))
+            ambiguous += stored.ambiguous
+            if delivery.fetched_at >= started:
+                fetched.update(delivery.keys)
+        spending = Spending(
+            items=sum(map(len, blocks)),
+            requests=len(blocks),
+            seconds=self._clock() - started,
+            failed=len(failures),
+        )
+        return Refreshed(frozenset(fetched), tuple(changed), spending, ambiguous, failures[0] if failures else None)

@@ -1,0 +1,21 @@
+"""Border selection: refresh around the border between what is reported and what is not.
+
+Items there are the likeliest to move in or out, so this serves the results' membership more
+than their order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from replica.rankers.contract import Candidates, IntArray
+
+
+def border_selection(candidates: Candidates) -> IntArray:
+    """Return all positions, nearest to the border first, the reported one of two equally near. O(n log n).
+
+    >>> border_selection(Candidates(tuple("abcde"), np.zeros(5), k=3)).tolist()
+    [2, 3, 1, 4, 0]
+    """
+    positions = np.arange(len(candidates))
+    return np.argsort(np.abs(positions - (candidates.k - 0.5)), kind="stable")

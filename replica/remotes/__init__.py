@@ -1,0 +1,31 @@
+"""The remotes a replica can be filled from: one small interface, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from replica.store import Solution
+
+
+class RemoteError(Exception):
+    """A remote could not be reached, refused, or gave something that is not an answer."""
+
+
+class Remote(Protocol):
+    """What can be asked for the values of keys.
+
+    Both methods block, are called from threads of the maintainer's, and raise
+    :class:`RemoteError` with a message that names the remote and the cause.
+    """
+
+    block_size: int
+    """How many keys one request may carry."""
+
+    def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
+        """Return the solutions for some keys, with one request."""
+        ...
+
+    def load(self, timeout: float) -> Iterator[list[Solution]]:
+        """Return all solutions, page by page."""
+        ...

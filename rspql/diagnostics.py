@@ -1,0 +1,78 @@
+"""What is wrong with a query, as data and as text that a person can act on."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rspql.ast import Span
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One finding: what, where, and what to do about it.
+
+    ``code`` is stable and machine-readable; ``line`` and ``column`` count from 1.
+    """
+
+    code: str
+    message: str
+    span: Span | None = None
+    hint: str | None = None
+
+    @property
+    def line(self) -> int | None:
+        """The line the finding starts on, counted from 1."""
+        return self.span.line if self.span else None
+
+    @property
+    def column(self) -> int | None:
+        """The column the finding starts in, counted from 1."""
+        return self.span.column if self.span else None
+
+    def render(self, text: str, file: str) -> str:
+        """Return the finding as text: place, message, the source line with a caret, the hint.
+
+        >>> print(Diagnostic("x", "unknown window", Span(7, 9, 1, 8), "use :w").render("SELECT :v", "q.rspql"))
+        q.rspql:1:8: unknown window
+          SELECT :v
+                 ^^
+          hint: use :w
+        """
+        place = f"{file}:{self.span.line}:{self.span.column}" if self.span else file
+        parts = [f"{place}: {self.message}"]
+        if self.span:
+            parts.extend(_excerpt(text, self.span))
+        if self.hint:
+            parts.append(f"  hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class QueryError(Exception):
+    """The query cannot be run as it stands; ``diagnostics`` says why, ``str()`` in full text."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], text: str, file: str = "<query>") -> None:
+        self.diagnostics = tuple(diagnostics)
+        self.text = text
+        self.file = file
+        super().__init__("\n".join(found.render(text, file) for found in self.diagnostics))
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name most like ``name``, or None when none is near.
+
+    >>> nearest("http://example.org/peopel", ["http://example.org/people", "http://example.org/w"])
+    'http://example.org/people'
+    """
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def _excerpt(text: str, span: Span) -> list[str]:
+    lines = text.splitlines() or [""]
+    if span.line > len(lines):
+        return []
+    source = lines[span.line - 1].expandtabs(1)
+    width = max(1, min(span.end - span.start, len(source) - span.column + 1))
+    return [f"  {source}", "  " + " " * (span.column - 1) + "^" * width]
