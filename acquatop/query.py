@@ -125,7 +125,8 @@ class ContinuousQuery:
         return list(dict.fromkeys([*unknown, *(listed[at] for at in order), *absent]))
 
     def _row(self, rank: int, candidate: Candidate, refreshed: Refreshed, now: float) -> Row:
-        score = candidate.merit if self._bound.plan.score.descending else -candidate.merit
+        # Adding zero turns -0.0, which negation can leave, into 0.0.
+        score = (candidate.merit if self._bound.plan.score.descending else -candidate.merit) + 0.0
         bindings = {name: self._term(name, candidate, score) for name in self._bound.plan.projection}
         fetched_at = float(self._store.fetched_at(self._store.rows([candidate.key]))[0])
         return Row(

@@ -29,7 +29,7 @@ def certify(
     dropped = operator.list.dropped(window)
     if dropped is not None and not (full and top[-1].rank < dropped.best):
         return Status.APPROXIMATE, "a solution that was let go could belong here since scores have fallen"
-    exact = _nothing_stale_can_matter(operator, window, top, bar, fetched)
+    exact = _nothing_stale_can_matter(operator, window, bar, fetched)
     return (Status.EXACT if exact else Status.CERTIFIED), None
 
 
@@ -42,11 +42,7 @@ def _without_value(operator: TopKN, store: ReplicaStore, window: int, bar: float
     )
 
 
-def _nothing_stale_can_matter(
-    operator: TopKN, window: int, top: Sequence[Candidate], bar: float, fetched: frozenset[str]
-) -> bool:
-    if any(candidate.key not in fetched for candidate in top):
-        return False
+def _nothing_stale_can_matter(operator: TopKN, window: int, bar: float, fetched: frozenset[str]) -> bool:
     dropped = operator.list.dropped(window)
     if dropped is not None and operator.reach(dropped.lows, dropped.highs) >= bar:
         return False

@@ -64,7 +64,7 @@ class Matcher:
         for triple in self._pattern:
             self._check_triple(triple, found)
         for name in self._numbers:
-            if not self._is_number(name):
+            if not found and not self._is_number(name):
                 message = f"the score needs a number in ?{name}, but the stream has none there"
                 found.append(Diagnostic("score", message, self._pattern[0].span))
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from acquatop.operators.match import IDENTITY, KEY, number_column, term_column
 from acquatop.operators.panes import Pane
-from acquatop.topk.candidate import Candidate
+from acquatop.topk.candidate import Candidate, best_rank
 from acquatop.topk.super_mtkn import SuperMTKN
 from connectors.mapping import TIME
 from replica.store import ReplicaStore
@@ -108,7 +108,7 @@ class TopKN:
         for candidate in ordered[WAITING_LIMIT:]:
             del self.waiting[candidate.identity]
             span = range(candidate.first, candidate.last + 1)
-            self.list.note_dropped(span, (-np.inf, 0, ""), candidate.numbers, candidate.numbers)
+            self.list.note_dropped(span, best_rank(np.inf), candidate.numbers, candidate.numbers)
 
     # Changes of the remote's values ---------------------------------------------------------------
 

@@ -8,6 +8,15 @@ Rank = tuple[float, int, str]
 """Sorts the best candidate first: the higher merit, then the newer, then the smaller identity."""
 
 
+def best_rank(merit: float) -> Rank:
+    """Return the best rank that anything of a merit can have.
+
+    >>> best_rank(2.0) < Candidate("a", "a", time_ms=10**15, merit=2.0, first=0, last=0).rank
+    True
+    """
+    return (-merit, -(2**63), "")
+
+
 @dataclass(slots=True, eq=False)
 class Candidate:
     """A solution of the stream's pattern that can still reach an answer.

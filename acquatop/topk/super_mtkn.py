@@ -18,7 +18,9 @@ from dataclasses import dataclass
 
 from sortedcontainers import SortedKeyList
 
-from acquatop.topk.candidate import Candidate, Dropped, Rank
+from acquatop.topk.candidate import Candidate, Dropped, Rank, best_rank
+
+_BEFORE_ALL = -(2**63)
 
 
 @dataclass(slots=True)
@@ -44,7 +46,7 @@ class SuperMTKN:
             raise ValueError("k must be at least 1 and n at least 0")
         self.k = k
         self.n = n
-        self._current = 0
+        self._current = _BEFORE_ALL
         self._list: SortedKeyList[Candidate] = SortedKeyList(key=_rank_of)
         self._by_identity: dict[str, Candidate] = {}
         self._by_key: dict[str, dict[str, Candidate]] = {}
@@ -126,7 +128,7 @@ class SuperMTKN:
         """Note that something a window has lost may by now be worth up to ``merit``."""
         dropped = self.dropped(window)
         if dropped is not None:
-            dropped.best = min(dropped.best, (-merit, 0, ""))
+            dropped.best = min(dropped.best, best_rank(merit))
 
     def open_windows(self) -> list[int]:
         """Return the windows that are open and hold or have lost something, oldest first."""

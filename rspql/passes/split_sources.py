@@ -32,11 +32,10 @@ def split_sources(query: ast.SelectQuery, found: list[Diagnostic]) -> Sources | 
     if not (windows and services and query.windows):
         return None
     declared = {clause.window: clause for clause in query.windows}
-    clause = declared.get(windows[0].window)
+    # An undeclared window has been reported; any clause stands in, so that the passes to come report the rest.
+    clause = declared.get(windows[0].window, query.windows[0])
     stream_pattern = _triples(windows[0].group, found)
     remote_pattern = _triples(services[0].group, found)
-    if clause is None:
-        return None
     return Sources(clause, stream_pattern, services[0], remote_pattern, assignments)
 
 

@@ -44,7 +44,7 @@ def vectorise(expression: ast.Expression) -> ScoreFunction:
 
 
 def _divide(left: FloatArray, right: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(right == 0, np.nan, left / right)
 
 
