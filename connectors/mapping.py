@@ -26,7 +26,11 @@ DATATYPES: Mapping[str, pa.DataType] = {
 """The datatypes a property may have, and the columns that hold them."""
 
 TIME, SUBJECT, BAD = "time_ms", "subject", "bad"
-_NOT_IN_IRI = r'[<>"{}|^`\\\x00-\x20]'
+# What may stand in an IRI after RFC 3987, in the syntax of Arrow's regular expressions.
+_FIT_FOR_IRI = (
+    r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2}|"
+    r"[\x{A0}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFEF}\x{10000}-\x{1FFFD}\x{20000}-\x{2FFFD}\x{30000}-\x{3FFFD}])*$"
+)
 
 
 @dataclass(frozen=True)
@@ -114,13 +118,13 @@ class JsonMapping:
 
     def _map(self, records: pa.Table) -> pa.RecordBatch:
         names, times = records[self.subject.field], records[self.time]
-        unfit = pc.match_substring_regex(names, _NOT_IN_IRI)
+        fit = pc.match_substring_regex(names, _FIT_FOR_IRI)
         no_fault = pa.nulls(len(records), pa.string())
         bad = records[BAD] if BAD in records.column_names else no_fault
         for condition, reason in (
             (pc.is_null(times), f'no time in the field "{self.time}"'),
             (pc.is_null(names), f'no subject in the field "{self.subject.field}"'),
-            (pc.fill_null(unfit, False), f'the field "{self.subject.field}" does not fit into an IRI'),
+            (pc.invert(pc.fill_null(fit, True)), f'the field "{self.subject.field}" does not fit into an IRI'),
         ):
             bad = pc.if_else(pc.and_(condition, pc.is_null(bad)), reason, bad)
         good = pc.is_null(bad)

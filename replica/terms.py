@@ -14,7 +14,16 @@ _NUMERIC = frozenset(
     )
 )
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
-_IRI = r"<[^<>\"{}|^`\\\x00-\x20]+>"
+
+# An absolute IRI after RFC 3987, without IP literals: what a server would refuse must not be sent to it,
+# as one such key would cost the whole request.
+_UCS = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
+    f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(1, 14)
+)
+_UNIT = rf"(?:[A-Za-z0-9._~!$&'()*+,;={_UCS}-]|%[0-9A-Fa-f]{{2}})"
+_PATH = rf"(?:{_UNIT}|[:@/])*"
+_AUTHORITY = rf"//(?:(?:{_UNIT}|:)*@)?{_UNIT}*(?::[0-9]*)?(?:/{_PATH})?"
+_IRI = rf"<[A-Za-z][A-Za-z0-9+.-]*:(?:{_AUTHORITY}|(?!//){_PATH})(?:\?(?:{_UNIT}|[:@/?])*)?(?:#(?:{_UNIT}|[:@/?])*)?>"
 _SAFE = re.compile(rf'{_IRI}|"(?:[^"\\\n\r]|\\[tbnrf"\\])*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?')
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 from collections.abc import Iterator, Sequence
+from http.client import HTTPException
 from typing import Any
 
 from SPARQLWrapper import JSON, POST, SPARQLWrapper
@@ -63,13 +64,13 @@ class SparqlRemote:
         wrapper.setQuery(query)
         try:
             results = json.loads(wrapper.query().response.read())
-            rows = results["results"]["bindings"]
-        except (urllib.error.URLError, SPARQLWrapperException, OSError) as error:
+            solutions = [_solution(row) for row in results["results"]["bindings"]]
+        except (SPARQLWrapperException, HTTPException, OSError) as error:
             raise RemoteError(f"the SPARQL endpoint {self.endpoint} failed: {_cause(error)}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             message = f"the SPARQL endpoint {self.endpoint} sent something that is not SPARQL Results JSON"
             raise RemoteError(message) from error
-        return [solution for row in rows if (solution := _solution(row)) is not None]
+        return [solution for solution in solutions if solution is not None]
 
 
 def _solution(row: dict[str, Any]) -> Solution | None:

@@ -1,0 +1,169 @@
+"""One battery over every runtime: the same events give the same bytes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from acquatop import Answer, Engine, Status
+from acquatop.catalog import Catalog
+from acquatop.runtime import RUNTIMES
+from examples.oxigraph import OxigraphServer
+from tests.worlds import Event, brute_force, catalog_text, query_text, user_term
+
+pytestmark = [pytest.mark.spark, pytest.mark.server]
+USERS = {f"u{number}": 7 * number % 13 for number in range(13)}
+Open = Callable[..., Engine]
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def people(server: OxigraphServer) -> OxigraphServer:
+    rows = " ".join(f"{user_term(user)} <http://example.org/followers> {count} ." for user, count in USERS.items())
+    server.update(f"INSERT DATA {{ {rows} }}")
+    return server
+
+
+@pytest.fixture
+def open_engine(people: OxigraphServer, tmp_path: Path, spark: SparkSession) -> Iterator[Open]:
+    opened: list[Engine] = []
+
+    def open_(runtime: str, *, until_end: bool = True, **changes: object) -> Engine:
+        values = {"path": tmp_path / "events", "endpoint": people.query_url, "items": 100, "n": 500, **changes}
+        catalog = Catalog.parse(catalog_text(**values), file=tmp_path / "catalog.toml", variables={})
+        opened.append(Engine(catalog, runtime=runtime, until_end=until_end, spark=spark))
+        return opened[-1]
+
+    yield open_
+    for engine in opened:
+        engine.stop()
+
+
+def some_events(count: int = 400) -> list[Event]:
+    chance = random.Random(3)
+    return [Event(1 + number // 8, chance.choice(list(USERS)), chance.randrange(9)) for number in range(count)]
+
+
+def write(tmp_path: Path, lines: list[bytes], files: int = 1) -> None:
+    folder = tmp_path / "events"
+    folder.mkdir(exist_ok=True)
+    for number in range(files):
+        part = lines[number * len(lines) // files : (number + 1) * len(lines) // files]
+        (folder / f"{number}.ndjson").write_bytes(b"".join(line + b"\n" for line in part))
+
+
+def shown(answer: Answer) -> list[tuple[str, int, int]]:
+    return [
+        (str(row.bindings["user"]).rsplit("/", 1)[1], int(row.bindings["mentions"]), round(row.score))
+        for row in answer.rows
+    ]
+
+
+@pytest.mark.parametrize("arrivals", ["all", "latest"])
+def test_answers_are_right(open_engine: Open, runtime: str, arrivals: str, tmp_path: Path) -> None:
+    events = some_events()
+    write(tmp_path, [event.line() for event in events])
+    answers = list(open_engine(runtime, arrivals=arrivals).register(query_text(k=3)))
+    assert [answer.window for answer in answers] == list(range(answers[0].window, answers[0].window + len(answers)))
+    assert answers[-1].closes_ms >= events[-1].t > answers[-1].opens_ms
+    for answer in answers:
+        right = brute_force(
+            events, answer.opens_ms, answer.closes_ms, USERS, k=3, latest=arrivals == "latest", sign=1
+        )
+        assert shown(answer) == right
+        assert answer.status is Status.EXACT
+
+
+def test_every_runtime_and_every_cut_into_batches_gives_the_same_bytes(open_engine: Open, tmp_path: Path) -> None:
+    lines = [event.line() for event in some_events()]
+    documents = set()
+    for runtime in RUNTIMES:
+        for files in (1, 3):
+            write(tmp_path, lines, files)
+            answers = list(open_engine(runtime).register(query_text(k=3)))
+            documents.add(json.dumps([answer.canonical() for answer in answers]))
+            for file in (tmp_path / "events").iterdir():
+                file.unlink()
+    assert len(documents) == 1
+
+
+def test_bad_items_are_counted_and_stop_nothing(open_engine: Open, runtime: str, tmp_path: Path) -> None:
+    good = [event.line() for event in some_events(40)]
+    write(tmp_path, [good[0], b"{", *good[1:20], b'{"user": "x"}', *good[20:], b"\xff", b"{"])
+    answers = list(open_engine(runtime).register(query_text()))
+    counted: dict[str, int] = {}
+    for answer in answers:
+        for reason, count in answer.counts.bad.items():
+            counted[reason] = counted.get(reason, 0) + count
+    assert counted == {"not JSON": 2, "not UTF-8": 1, 'no time in the field "t"': 1}
+    assert sum(answer.counts.events for answer in answers) == 44
+
+
+def test_a_live_stream_answers_as_its_windows_close(open_engine: Open, runtime: str, tmp_path: Path) -> None:
+    write(tmp_path, [Event(2, "u1", 3).line(), Event(5, "u2", 4).line()])
+    answers = iter(open_engine(runtime, until_end=False, start="start_ms = 0").register(query_text(width=4, slide=4)))
+    assert shown(next(answers)) == [("u1", 3, 6 + USERS["u1"])]
+    with (tmp_path / "events" / "0.ndjson").open("ab") as stream:
+        stream.write(Event(13, "u3", 1).line() + b"\n")
+    assert shown(next(answers)) == [("u2", 4, 8 + USERS["u2"])]
+    assert shown(next(answers)) == []  # nothing happened in (8, 12], and that is said too
+
+
+def test_the_replica_follows_the_remote_within_its_budget(
+    open_engine: Open, runtime: str, people: OxigraphServer, tmp_path: Path
+) -> None:
+    write(tmp_path, [Event(2, "u1", 9).line(), Event(6, "u2", 3).line()])
+    engine = open_engine(runtime, until_end=False, start="start_ms = 0", items=1, requests=1)
+    answers = iter(engine.register(query_text(width=100, slide=4, k=2)))
+    with (tmp_path / "events" / "0.ndjson").open("ab") as stream:
+        stream.write(Event(101, "u1", 9).line() + b"\n")
+    first = next(answers)
+    assert [name for name, _, _ in shown(first)] == ["u1", "u2"]
+    assert (first.spending.items, first.spending.requests) == (1, 1)
+    assert first.status is Status.CERTIFIED
+    people.update(f"DELETE WHERE {{ {user_term('u1')} ?p ?o }}")
+    with (tmp_path / "events" / "0.ndjson").open("ab") as stream:
+        stream.write(Event(105, "u2", 3).line() + b"\n")
+    second = next(answers)
+    assert [name for name, _, _ in shown(second)] == ["u2"]  # the remote has no u1 any more
+    assert second.spending.items == 1
+
+
+def test_several_queries_share_a_stream(open_engine: Open, runtime: str, tmp_path: Path) -> None:
+    write(tmp_path, [])
+    engine = open_engine(runtime, until_end=False)
+    first = engine.register(query_text(k=1), name="first")
+    second = engine.register(query_text(k=2, width=6, slide=6), name="second")
+    write(tmp_path, [event.line() for event in some_events()])
+    assert [answer.query for answer in first.answers(limit=2)] == ["first", "first"]
+    assert len(next(iter(second)).rows) == 2
+
+
+def test_stopping_ends_the_iterators(open_engine: Open, runtime: str, tmp_path: Path) -> None:
+    write(tmp_path, [])
+    engine = open_engine(runtime, until_end=False)
+    query = engine.register(query_text())
+    engine.stop()
+    assert list(query) == []
+    assert list(query) == []
+    engine.stop()
+
+
+def test_what_ends_a_stream_early_is_raised_where_answers_are_awaited(
+    open_engine: Open, runtime: str, tmp_path: Path
+) -> None:
+    write(tmp_path, [event.line() for event in some_events()])
+    query = open_engine(runtime, until_end=False).register(query_text())
+    next(iter(query))
+    (tmp_path / "events" / "0.ndjson").write_bytes(b"")
+    with pytest.raises(Exception, match="has shrunk"):
+        list(query)

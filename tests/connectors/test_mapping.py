@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.mapping import BAD, JsonMapping, Property, Template, count_faults
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+MAPPING = JsonMapping(
+    Template.parse("http://example.org/user/{user}"),
+    "t",
+    {
+        "urn:mentions": Property("mentions", XSD + "integer"),
+        "urn:mood": Property("mood", XSD + "double"),
+        "urn:name": Property("name", XSD + "string"),
+    },
+)
+
+scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5)
+right = st.fixed_dictionaries(
+    {"t": st.integers(0, 10), "user": st.sampled_from(["a", "b", "é"])},
+    optional={"mentions": st.integers(0, 9), "mood": st.floats(-5, 5), "name": st.text(max_size=4)},
+)
+odd = st.dictionaries(st.sampled_from(["t", "user", "mentions", "mood", "name", "x"]), scalars | st.lists(scalars))
+lines = st.one_of(
+    right.map(lambda each: json.dumps(each).encode()),
+    right.map(lambda each: (" " + json.dumps(each, ensure_ascii=False) + "\r").encode()),
+    odd.map(lambda each: json.dumps(each).encode()),
+    st.lists(right, max_size=2).map(lambda each: " ".join(map(json.dumps, each)).encode()),
+    st.binary(max_size=8),
+    st.sampled_from([b"", b"   ", b"{", b"}{", b'{"t": 1', b'"user": "a"}', b"[]", b"null", b'{"t":1,"t":2,"user":"a"}']),
+)
+
+
+def decoded(batch: list[bytes]) -> list[dict[str, object]]:
+    return MAPPING.decode(pa.array(batch, pa.binary())).to_pylist()
+
+
+@settings(max_examples=400)
+@given(st.lists(lines, max_size=6))
+def test_a_batch_is_decoded_as_its_lines_are_one_by_one(batch: list[bytes]) -> None:
+    """The fast road, all lines at once, and the careful one, line by line, read the same."""
+    one_by_one = [row for line in batch for row in decoded([line])]
+    assert decoded(batch) == one_by_one
+    assert len(one_by_one) == len([line for line in batch if line.strip()])
+
+
+@given(st.lists(right, min_size=1))
+def test_good_records_come_out_as_they_went_in(batch: list[dict[str, object]]) -> None:
+    assert decoded([json.dumps(each).encode() for each in batch]) == [
+        {
+            "time_ms": each["t"],
+            "subject": f"<http://example.org/user/{each['user']}>",
+            "p0": each.get("mentions"),
+            "p1": each.get("mood"),
+            "p2": each.get("name"),
+            "bad": None,
+        }
+        for each in batch
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        (b"\xff", "not UTF-8"),
+        (b"{", "not JSON"),
+        (b'{"t": NaN, "user": "a"}', "not JSON"),
+        (b'{"t": 1, "user": "a"} {}', "not JSON"),
+        (b"[1]", "not a JSON object"),
+        (b'{"user": "a"}', 'no time in the field "t"'),
+        (b'{"t": 1}', 'no subject in the field "user"'),
+        (b'{"t": 1.5, "user": "a"}', 'the field "t" is not a whole number'),
+        (b'{"t": 1, "user": 7}', 'the field "user" is not a string'),
+        (b'{"t": 1, "user": "a b"}', 'the field "user" does not fit into an IRI'),
+        (b'{"t": 1, "user": "a> <urn:x"}', 'the field "user" does not fit into an IRI'),
+        (b'{"t": 1, "user": "a", "mentions": "3"}', 'the field "mentions" is not a whole number'),
+        (b'{"t": 1, "user": "a", "mood": true}', 'the field "mood" is not a number'),
+        (b'{"t": 99999999999999999999, "user": "a"}', 'the field "t" is not a whole number'),
+    ],
+)
+def test_faults_are_named_and_cost_only_their_own_line(line: bytes, fault: str) -> None:
+    good = b'{"t": 1, "user": "a", "mentions": 3}'
+    batch = MAPPING.decode(pa.array([good, line, good]))
+    assert [row[BAD] for row in batch.to_pylist()] == [None, fault, None]
+    assert count_faults([batch, batch]) == {fault: 2}
+
+
+def test_a_template_has_one_field() -> None:
+    for text in ("http://example.org/", "http://example.org/{a}/{b}", "{", "{}"):
+        with pytest.raises(ValueError, match="one {field}"):
+            Template.parse(text)

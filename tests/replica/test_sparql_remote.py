@@ -1,0 +1,106 @@
+"""The SPARQL remote against a real server, and against servers that misbehave."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from examples.oxigraph import OxigraphServer
+from replica.remotes import RemoteError, sparql
+from replica.remotes.sparql import SparqlRemote
+from tests.worlds import integer
+
+pytestmark = pytest.mark.server
+PATTERN = "?user <urn:followers> ?followers ."
+
+
+def remote(endpoint: str) -> SparqlRemote:
+    return SparqlRemote(endpoint, pattern=PATTERN, variables=["user", "followers"], key="user")
+
+
+def test_fetch_brings_the_keys_that_are_there_with_their_types(server: OxigraphServer) -> None:
+    server.update('INSERT DATA { <urn:a> <urn:followers> 7 . <urn:b> <urn:followers> "many"@en . <urn:c> <urn:x> 1 }')
+    found = remote(server.query_url).fetch(["<urn:a>", "<urn:b>", "<urn:c>"], timeout=10)
+    assert sorted(found, key=lambda row: row["user"]) == [
+        {"user": "<urn:a>", "followers": integer(7)},
+        {"user": "<urn:b>", "followers": '"many"@en'},
+    ]
+
+
+def test_load_brings_everything_page_by_page(server: OxigraphServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparql, "PAGE_SIZE", 10)
+    rows = " ".join(f"<urn:{number}> <urn:followers> {number} ." for number in range(25))
+    server.update(f"INSERT DATA {{ {rows} }}")
+    pages = list(remote(server.query_url).load(timeout=10))
+    assert [len(page) for page in pages] == [10, 10, 5]
+    assert {row["user"] for page in pages for row in page} == {f"<urn:{number}>" for number in range(25)}
+
+
+def test_blank_nodes_are_left_out_as_nothing_can_refer_to_them(server: OxigraphServer) -> None:
+    server.update("INSERT DATA { [] <urn:followers> 7 . <urn:a> <urn:followers> [] }")
+    assert list(remote(server.query_url).load(timeout=10)) == [[]]
+
+
+def test_a_key_that_is_no_term_never_reaches_the_server(server: OxigraphServer) -> None:
+    with pytest.raises(RemoteError, match="not an RDF term"):
+        remote(server.query_url).fetch(["<urn:a> } ; DROP ALL #"], timeout=10)
+
+
+def test_a_refused_connection_is_named(server: OxigraphServer) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        with pytest.raises(RemoteError, match=rf"http://127.0.0.1:{port}/query failed: .*refused"):
+            remote(f"http://127.0.0.1:{port}/query").fetch(["<urn:a>"], timeout=10)
+
+
+def test_a_query_that_the_server_refuses_is_named(server: OxigraphServer) -> None:
+    broken = SparqlRemote(server.query_url, pattern="nonsense", variables=["user"], key="user")
+    with pytest.raises(RemoteError, match="failed"):
+        broken.fetch(["<urn:a>"], timeout=10)
+
+
+@contextmanager
+def answering(reply: bytes) -> Iterator[str]:
+    """A server that gives every connection the same bytes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(reply)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/query"
+        thread.join(10)
+
+
+def http(status: str, body: bytes, kind: str = "application/sparql-results+json") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + body
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (http("500 Internal Server Error", b"no"), "failed"),
+        (http("503 Service Unavailable", b"no"), "failed: HTTP 503"),
+        (http("429 Too Many Requests", b"no"), "failed: HTTP 429"),
+        (http("200 OK", b"<html>hello</html>", "text/html"), "not SPARQL Results JSON"),
+        (http("200 OK", b'{"results": {"bindings": [{"us'), "not SPARQL Results JSON"),
+        (http("200 OK", b'{"boolean": true}'), "not SPARQL Results JSON"),
+        (http("200 OK", b'{"results": {"bindings": [3]}}'), "not SPARQL Results JSON"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "failed|not SPARQL"),
+        (b"nonsense\r\n\r\n", "failed"),
+        (b"", "failed"),
+    ],
+)
+def test_whatever_a_server_sends_is_an_answer_or_a_named_failure(reply: bytes, message: str) -> None:
+    with answering(reply) as endpoint, pytest.raises(RemoteError, match=message):
+        remote(endpoint).fetch(["<urn:a>"], timeout=10)
