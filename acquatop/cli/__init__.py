@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 
 from acquatop import __version__
@@ -28,7 +27,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     execute: Callable[[argparse.Namespace], None] = options.execute
     return guarded(lambda: execute(options), debug=options.debug)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

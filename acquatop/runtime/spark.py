@@ -61,13 +61,13 @@ class SparkCarrier:
         self._error: BaseException | None = None
         self._checkpoint = tempfile.mkdtemp(prefix="acquatop-checkpoint-")
         spark.dataSource.register(SOURCES[stream.connector])
-        _warm_up(spark, stream.mapping)
         lines = spark.readStream.format(stream.connector).options(**stream.options).load()
         writer = lines.writeStream.foreachBatch(self._process).option("checkpointLocation", self._checkpoint)
         writer = writer.trigger(availableNow=True) if until_end else writer.trigger(processingTime=TRIGGER)
         self._query: StreamingQuery = writer.start()
         self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
         self._watcher.start()
+        _warm_up(spark, stream.mapping)
 
     def stop(self) -> None:
         """End the stream after the batch at hand."""
@@ -112,8 +112,8 @@ class decoder:  # noqa: N801 (it stands for a function, and must be one that can
 
 def _warm_up(spark: SparkSession, mapping: JsonMapping) -> None:
     """Run the decoder once on nothing, so that the first window does not wait for workers to start."""
-    nothing = spark.createDataFrame([], "value binary")
-    nothing.union(nothing).mapInArrow(decoder(mapping), _ddl(mapping)).toArrow()
+    nothing = spark.range(0, 1, 1, 1).selectExpr("CAST(NULL AS binary) AS value").where("value IS NOT NULL")
+    nothing.mapInArrow(decoder(mapping), _ddl(mapping)).toArrow()
 
 
 def _ddl(mapping: JsonMapping) -> str:

@@ -76,9 +76,7 @@ def test_answers_are_right(open_engine: Open, runtime: str, arrivals: str, tmp_p
     assert [answer.window for answer in answers] == list(range(answers[0].window, answers[0].window + len(answers)))
     assert answers[-1].closes_ms >= events[-1].t > answers[-1].opens_ms
     for answer in answers:
-        right = brute_force(
-            events, answer.opens_ms, answer.closes_ms, USERS, k=3, latest=arrivals == "latest", sign=1
-        )
+        right = brute_force(events, answer.opens_ms, answer.closes_ms, USERS, k=3, latest=arrivals == "latest", sign=1)
         assert shown(answer) == right
         assert answer.status is Status.EXACT
 

@@ -18,9 +18,7 @@ def maintainer(remote: object, budget: Budget) -> Maintainer:
     return Maintainer(ReplicaStore("user", ["user", "followers"]), remote, budget)  # type: ignore[arg-type]
 
 
-@given(
-    st.integers(0, 9), st.integers(0, 4), st.integers(1, 5), st.lists(st.sampled_from("abcdefgh"), unique=True)
-)
+@given(st.integers(0, 9), st.integers(0, 4), st.integers(1, 5), st.lists(st.sampled_from("abcdefgh"), unique=True))
 def test_no_refresh_spends_more_than_its_budget(items: int, requests: int, block: int, users: list[str]) -> None:
     remote = TableRemote({"a": 1, "b": 2}, block_size=block)
     refreshed = maintainer(remote, Budget(items, requests, 5.0)).refresh([user_term(user) for user in users])
@@ -97,9 +95,7 @@ def test_a_remote_that_hangs_delays_nothing_and_is_not_asked_again_meanwhile() -
         now += 0.1
         return now
 
-    keeper = Maintainer(
-        ReplicaStore("user", ["user", "followers"]), remote, Budget(9, 2, 0.05), clock=clock
-    )
+    keeper = Maintainer(ReplicaStore("user", ["user", "followers"]), remote, Budget(9, 2, 0.05), clock=clock)
     first = keeper.refresh([user_term("a"), user_term("b"), user_term("c")])
     assert (first.spending.items, first.spending.requests, first.fetched) == (2, 2, frozenset())
     second = keeper.refresh([user_term("c")])

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, RdfFormat, parse
-from rdflib import URIRef
 from rdflib import Literal as RdflibLiteral
+from rdflib import URIRef
 
 from acquatop.terms import to_rdflib
 from replica.terms import from_json, is_term
@@ -21,7 +21,7 @@ def test_a_term_from_a_remote_is_valid_n_triples_and_means_the_same(value: str) 
     assert to_rdflib(text) == RdflibLiteral(value)
 
 
-IRI_TEXT = st.text(alphabet=st.sampled_from("ab1:/?#@%[]-._~ <>\"é\x7f\u202e\ue000\U0001f600\ufffe"), max_size=12)
+IRI_TEXT = st.text(alphabet=st.sampled_from('ab1:/?#@%[]-._~ <>"é\x7f\u202e\ue000\U0001f600\ufffe'), max_size=12)
 
 
 @settings(max_examples=1000)

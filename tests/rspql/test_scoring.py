@@ -50,9 +50,7 @@ def by_hand(expression: ast.Expression, values: dict[str, float]) -> float:
 
 
 @given(EXPRESSIONS, st.lists(st.tuples(*[st.floats(-10, 10)] * 2), min_size=1, max_size=5))
-def test_arrays_give_what_rows_give_one_by_one(
-    expression: ast.Expression, rows: list[tuple[float, float]]
-) -> None:
+def test_arrays_give_what_rows_give_one_by_one(expression: ast.Expression, rows: list[tuple[float, float]]) -> None:
     columns = {"x": np.array([x for x, _ in rows]), "y": np.array([y for _, y in rows])}
     scores = np.broadcast_to(vectorise(expression)(columns), len(rows))
     expected = [by_hand(expression, {"x": x, "y": y}) for x, y in rows]

@@ -1,0 +1,7 @@
+"""``python -m acquatop`` is the command ``acquatop``."""
+
+import sys
+
+from acquatop.cli import main
+
+sys.exit(main())

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from acquatop.catalog import POLICIES, Catalog, CatalogError
+from replica.budget import Budget
+from replica.rankers import RANKERS
+from tests.worlds import catalog_text
+
+FILE = Path("plant/catalog.toml")
+
+
+def load(text: str, **variables: str) -> Catalog:
+    return Catalog.parse(text, file=FILE, variables=variables)
+
+
+def problems(text: str, **variables: str) -> str:
+    with pytest.raises(CatalogError) as caught:
+        load(text, **variables)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def test_a_catalog_says_all_that_an_engine_needs() -> None:
+    catalog = load(catalog_text())
+    stream = catalog.streams["http://example.org/stream"]
+    service = catalog.services["http://example.org/people"]
+    assert (stream.connector, stream.arrivals, stream.lateness_ms, stream.start_ms) == ("lines", "latest", 0, None)
+    assert stream.options == {"path": str(Path("plant/events").absolute())}
+    assert service.refresh.budget == Budget(items=3, requests=3, seconds=5.0)
+    assert (service.load, service.block_size, service.timeout_seconds) == (True, 100, 30.0)
+
+
+def test_prefixes_and_variables_are_expanded() -> None:
+    text = catalog_text(endpoint="http://${HOST}/query").replace(
+        '[streams."http://example.org/stream"', '[streams.":stream"'
+    )
+    catalog = load('[prefixes]\n"" = "http://example.org/"\n' + text, HOST="127.0.0.1:7878")
+    assert "http://example.org/stream" in catalog.streams
+    assert catalog.services["http://example.org/people"].endpoint == "http://127.0.0.1:7878/query"
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "said"),
+    [
+        ("n = 2", "m = 2", ':17: unknown key "m"'),
+        ("items = 3", "itmes = 3", 'hint: did you mean "items"?'),
+        ("items = 3", "", '"items" is missing'),
+        ("items = 3", 'items = "3"', '"items" must be a whole number'),
+        ("items = 3", "items = true", '"items" must be a whole number'),
+        ("items = 3", "items = -1", '"items" must be at least 0'),
+        ('deadline = "5s"', 'deadline = "5 parsecs"', 'unknown unit "parsecs"'),
+        ('"AT-TSM"', '"AT-TMS"', 'unknown policy "AT-TMS"'),
+        ('"AT-TSM"', '"AT-TMS"', 'did you mean "AT-TSM"?'),
+        ('connector = "lines"', 'connector = "mtqq"', "known are lines"),
+        ('connector = "lines"', "", '"connector" is missing'),
+        ('arrivals = "latest"', 'arrivals = "newest"', 'unknown arrivals "newest"'),
+        ("user/{user}", "user/", "must have one {field}"),
+        ("xsd:integer", "xsd:date", 'the datatype "xsd:date" is not supported'),
+        ('endpoint = "http://127.0.0.1:9/query"', 'endpoint = "ftp://x/"', "not an http or https address"),
+        ('endpoint = "http://127.0.0.1:9/query"', 'endpoint = "${NOWHERE}"', "variable NOWHERE is not set"),
+        ('time = "t"', "", '"time" is missing'),
+        ("[services", "[servces", 'unknown key "servces"'),
+        ('[services."http://example.org/people"]', "[services.people]", '"people" is not an IRI'),
+        ("[streams", "[streams", ""),
+    ],
+)
+def test_mistakes_are_named_with_place_and_remedy(written: str, instead: str, said: str) -> None:
+    text = catalog_text()
+    assert written in text
+    if said:
+        message = problems(text.replace(written, instead))
+        assert said in message
+        assert message.startswith(str(FILE))
+    else:
+        load(text)
+
+
+def test_the_line_of_a_mistake_is_that_of_the_key() -> None:
+    text = catalog_text()
+    line = text.splitlines().index('policy = "AT-TSM"') + 1
+    assert problems(text.replace("AT-TSM", "AT-XXX")).startswith(f"{FILE}:{line}: ")
+
+
+def test_all_mistakes_are_said_at_once() -> None:
+    text = catalog_text().replace("items = 3", "itmes = 3").replace('"lines"', '"mqqt"')
+    assert len([line for line in problems(text).splitlines() if not line.startswith("  hint")]) == 3
+
+
+def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match=r"missing\.toml: the catalog cannot be read: No such file"):
+        Catalog.load(tmp_path / "missing.toml")
+    (tmp_path / "bad.toml").write_text("a = \n")
+    with pytest.raises(CatalogError, match=r"bad\.toml: this is not TOML: .*line 1"):
+        Catalog.load(tmp_path / "bad.toml")
+
+
+def test_every_ranker_can_be_named() -> None:
+    assert {policy.partition("-")[2] for policy in POLICIES} == set(RANKERS)

@@ -1,0 +1,72 @@
+"""The arrows between the packages point one way, as ``docs/design.md`` says."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OURS = ("rspql", "replica", "connectors", "acquatop")
+
+FORBIDDEN = {
+    "rspql": {"replica", "connectors", "acquatop", "examples", "pyspark", "pandas", "pyarrow", "SPARQLWrapper", "time"},
+    "replica": {"rspql", "connectors", "acquatop", "examples", "pyspark", "pandas"},
+    "connectors": {"rspql", "replica", "acquatop", "examples"},
+    "acquatop": {"examples", "tests"},
+    "acquatop/topk": {"pyspark", "pyarrow", "rspql", "replica", "connectors", "acquatop.runtime"},
+    "acquatop/operators": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
+    "acquatop/windows.py": {"pyspark", "pyarrow", "rspql", "replica", "connectors", "acquatop"},
+    "acquatop/query.py": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
+}
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: imports are absolute here"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def files_under(place: str) -> list[Path]:
+    path = ROOT / place
+    return [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+@pytest.mark.parametrize("place", FORBIDDEN)
+def test_nothing_is_imported_that_must_not_be(place: str) -> None:
+    files = files_under(place)
+    assert files
+    for file in files:
+        for name in imports_of(file):
+            broken = [each for each in FORBIDDEN[place] if name == each or name.startswith(each + ".")]
+            assert not broken, f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_the_design_says_what_this_test_enforces() -> None:
+    text = (ROOT / "docs" / "design.md").read_text("utf-8")
+    for package in OURS:
+        assert f"`{package}`" in text
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("rspql", ["pyspark", "pandas", "pyarrow", "rdflib", "SPARQLWrapper"]),
+        ("acquatop", ["pyspark", "pandas", "pyarrow", "rdflib", "numpy"]),
+        ("acquatop.cli", ["pyspark", "pandas", "pyarrow"]),
+        ("replica.maintainer", ["pyspark", "pandas", "rspql"]),
+        ("acquatop.runtime.java", ["pyspark", "numpy", "pyarrow"]),
+    ],
+)
+def test_light_modules_stay_light(module: str, heavy: list[str]) -> None:
+    code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"

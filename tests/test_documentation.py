@@ -1,0 +1,140 @@
+"""What can be set is documented, and what the documents show runs."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from acquatop import catalog
+from acquatop.cli import build_parser
+from acquatop.runtime.sources import SOURCES
+from connectors.mapping import DATATYPES
+from examples.oxigraph import OxigraphServer
+from replica.rankers import RANKERS
+from rspql import compile_query
+from rspql.scoring import FUNCTIONS
+from tests.worlds import NS, user_term
+
+ROOT = Path(__file__).parents[1]
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def snippets(name: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text_of(name), re.DOTALL)
+
+
+def options_of(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        yield from (option for option in action.option_strings if option.startswith("--"))
+        if isinstance(action, argparse._SubParsersAction):
+            for name, verb in action.choices.items():
+                yield name
+                yield from options_of(verb)
+
+
+def test_every_verb_and_option_is_documented() -> None:
+    documented = text_of("docs/cli.md")
+    assert [each for each in options_of(build_parser()) if f"{each}" not in documented] == []
+
+
+def test_every_option_of_the_demo_is_documented() -> None:
+    done = subprocess.run([sys.executable, "-m", "examples.social_media.demo", "--help"], capture_output=True, cwd=ROOT)
+    options = set(re.findall(rb"--[a-z-]+", done.stdout))
+    assert len(options) > 4
+    assert [each for each in options if each not in text_of("docs/cli.md").encode()] == []
+
+
+def test_every_verb_of_run_is_listed() -> None:
+    verbs = re.findall(r"^(\w+)\)", text_of("run"), re.MULTILINE)
+    shown = subprocess.run([ROOT / "run"], capture_output=True, text=True, check=True).stdout
+    assert "demo" in verbs
+    assert [verb for verb in verbs if f"\n  {verb} " not in shown] == []
+
+
+def catalog_keys() -> set[str]:
+    """Return every key that the catalog's code accepts."""
+    calls = (node for node in ast.walk(ast.parse(text_of("acquatop/catalog.py"))) if isinstance(node, ast.Call))
+    allowed = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow")
+    return {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
+
+
+def test_every_catalog_key_and_choice_is_documented() -> None:
+    documented = text_of("docs/catalog.md")
+    choices = {*catalog.CONNECTORS, *catalog.ARRIVALS, *catalog.REMOTES, *catalog.POLICIES}
+    datatypes = {iri.replace("http://www.w3.org/2001/XMLSchema#", "xsd:") for iri in DATATYPES}
+    assert len(catalog_keys()) > 20
+    assert [each for each in {*catalog_keys(), *choices, *datatypes} if f"`{each}`" not in documented] == []
+
+
+def test_every_connector_and_policy_can_be_named_in_a_catalog() -> None:
+    assert set(catalog.CONNECTORS) == set(SOURCES)
+    assert {policy.split("-")[1] for policy in catalog.POLICIES} == set(RANKERS)
+
+
+def test_every_scoring_function_is_documented() -> None:
+    documented = text_of("docs/language.md")
+    assert [each.signature for each in FUNCTIONS.values() if f"`{each.signature}`" not in documented] == []
+
+
+def test_every_environment_variable_is_documented() -> None:
+    used = set()
+    for package in ("acquatop", "rspql", "replica", "connectors"):
+        for file in (ROOT / package).rglob("*"):
+            if file.suffix in (".py", ".properties"):
+                used |= set(re.findall(r"ACQUATOP_[A-Z_]+", file.read_text("utf-8")))
+    assert used
+    assert [each for each in used if each not in text_of("docs/cli.md")] == []
+
+
+def test_the_catalog_and_the_queries_in_the_documents_are_good(tmp_path: Path) -> None:
+    (shown,) = snippets("docs/catalog.md", "toml")
+    assert list(catalog.Catalog.parse(shown, file=tmp_path / "c.toml", variables={}).services) == [f"{NS}people"]
+    for name in ("docs/language.md", "README.md"):
+        (query,) = snippets(name, "sparql")
+        assert compile_query(query).k > 0
+
+
+def test_the_query_in_the_readme_is_the_example_s() -> None:
+    (query,) = snippets("README.md", "sparql")
+    example = text_of("examples/social_media/query.rspql")
+    assert query.strip() in example
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_the_program_in_the_readme_runs(server: OxigraphServer, tmp_path: Path) -> None:
+    server.update(f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 1 . {user_term('bob')} <{NS}followers> 2 }}")
+    (program,) = snippets("README.md", "python")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "ENDPOINT": server.query_url, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "3000 exact [('http://example.org/user/bob', 12.0), ('http://example.org/user/ann', 7.0)]",
+        "6000 exact [('http://example.org/user/bob', 12.0), ('http://example.org/user/ann', 7.0)]",
+        "9000 exact [('http://example.org/user/ann', 9.0)]",
+        "12000 exact [('http://example.org/user/ann', 9.0)]",
+    ]
+
+
+def test_links_in_the_documents_lead_somewhere() -> None:
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for document in documents:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
