@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from rdflib import XSD, Literal, URIRef
+from rdflib import Literal, URIRef
 from rdflib.term import Identifier
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
+_DOUBLE = URIRef("http://www.w3.org/2001/XMLSchema#double")
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
@@ -30,4 +31,4 @@ def to_rdflib(text: str) -> Identifier:
 def score_literal(score: float) -> Literal:
     """Return a score as a literal: an xsd:double with the shortest text that is that number."""
     text = {float("inf"): "INF", float("-inf"): "-INF"}.get(score, repr(score))
-    return Literal(text, datatype=XSD.double, normalize=False)
+    return Literal(text, datatype=_DOUBLE, normalize=False)

@@ -60,12 +60,17 @@ def java_home(java: Java) -> tempfile.TemporaryDirectory[str]:
 
     Spark asks for the incubating module ``jdk.incubator.vector``, without which trimmed runtimes
     refuse to start, and with which the others print a warning. Only MLlib's linear algebra uses
-    it, so the launcher in the folder leaves that one argument out.
+    it, so the launcher in the folder leaves that argument out; and, from Java 24 on, the one that
+    opens a package which is gone there.
     """
+    left_out = ["--add-modules=jdk.incubator.vector"]
+    if java.version >= 24:
+        left_out.append("--add-opens=java.base/sun.security.action=ALL-UNNAMED")
     folder = tempfile.TemporaryDirectory(prefix="acquatop-java-")
     launcher = Path(folder.name) / "bin" / "java"
     launcher.parent.mkdir()
-    launcher.write_text(_LAUNCHER.format(command=str(java.command.absolute()).replace("'", "'\\''")))
+    command = str(java.command.absolute()).replace("'", "'\\''")
+    launcher.write_text(_LAUNCHER.format(command=command, left_out=" | ".join(left_out)))
     launcher.chmod(0o755)
     return folder
 
@@ -74,7 +79,10 @@ _LAUNCHER = """\
 #!/bin/sh
 for argument do
     shift
-    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+    case $argument in
+    {left_out}) ;;
+    *) set -- "$@" "$argument" ;;
+    esac
 done
 exec '{command}' "$@"
 """

@@ -115,6 +115,24 @@ def test_what_the_environment_got_wrong_ends_with_one_message_and_exit_code_1(tm
 
 
 @pytest.mark.slow
+@pytest.mark.server
+def test_a_java_too_old_is_one_message_too(world: Path, tmp_path: Path) -> None:
+    pretended = tmp_path / "jdk" / "bin" / "java"
+    pretended.parent.mkdir(parents=True)
+    pretended.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    pretended.chmod(0o755)
+    without_package = "import sys, acquatop.runtime.java as java; java._packaged = lambda: None; "
+    command = [sys.executable, "-c", without_package + "from acquatop.cli import main; sys.exit(main(sys.argv[1:]))"]
+    surroundings = {"JAVA_HOME": str(tmp_path / "jdk"), "PATH": "/nowhere", **endpoint(world)}
+    done = run([*command, *arguments(world)[len(RUN) - 1 :]], **surroundings)
+    assert done.returncode == 1
+    assert "Spark needs Java 17 or newer" in done.stderr
+    assert "(JAVA_HOME) is version 11" in done.stderr
+    assert "hint: pip install" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     (tmp_path / "query.rspql").write_text("SELECT")
     (tmp_path / "catalog.toml").write_text(catalog_text())

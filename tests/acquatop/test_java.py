@@ -49,15 +49,21 @@ def test_no_java_at_all_is_said_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "there is none here" in java.explain_missing()
 
 
-def test_the_launcher_leaves_out_only_the_module_that_trimmed_runtimes_lack(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "opens"), [(17, ["[--add-opens=java.base/sun.security.action=ALL-UNNAMED]"]), (25, [])]
+)
+def test_the_launcher_leaves_out_only_what_that_java_lacks(tmp_path: Path, version: int, opens: list[str]) -> None:
     command = tmp_path / "it's java"
     command.write_text('#!/bin/sh\nfor each do echo "[$each]"; done\n')
     command.chmod(0o755)
-    with java.java_home(java.Java(command, 17, "here")) as home:
+    with java.java_home(java.Java(command, version, "here")) as home:
         shown = subprocess.run(
-            [f"{home}/bin/java", "-cp", "a b", "--add-modules=jdk.incubator.vector", "--add-modules=x", "", "*"],
+            [
+                *(f"{home}/bin/java", "-cp", "a b", "--add-modules=jdk.incubator.vector", "--add-modules=x", "", "*"),
+                "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
+            ],
             capture_output=True,
             text=True,
             check=True,
         )
-    assert shown.stdout.splitlines() == ["[-cp]", "[a b]", "[--add-modules=x]", "[]", "[*]"]
+    assert shown.stdout.splitlines() == ["[-cp]", "[a b]", "[--add-modules=x]", "[]", "[*]", *opens]
