@@ -13,11 +13,28 @@ if TYPE_CHECKING:
     from acquatop.answer import Answer, Row, Status
     from acquatop.catalog import Catalog
     from acquatop.engine import Engine, RegisteredQuery
+    from acquatop.errors import AcquaTopError, EnvironmentProblem, UserError
+    from rspql.diagnostics import QueryError
 
 __version__ = "0.1.0"
-__all__ = ["Answer", "Catalog", "Engine", "RegisteredQuery", "Row", "Status"]
+__all__ = [
+    "AcquaTopError",
+    "Answer",
+    "Catalog",
+    "Engine",
+    "EnvironmentProblem",
+    "QueryError",
+    "RegisteredQuery",
+    "Row",
+    "Status",
+    "UserError",
+]
 
 _HOMES = {
+    "AcquaTopError": "acquatop.errors",
+    "EnvironmentProblem": "acquatop.errors",
+    "QueryError": "rspql.diagnostics",
+    "UserError": "acquatop.errors",
     "Answer": "acquatop.answer",
     "Catalog": "acquatop.catalog",
     "Engine": "acquatop.engine",

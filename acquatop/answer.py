@@ -38,12 +38,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Counts:
-    """What has happened on the stream since the answer before."""
+    """What has happened since the answer before; ``unscored`` are the window's solutions without a score."""
 
     events: int = 0
     late: int = 0
     bad: Mapping[str, int] = field(default_factory=dict)
+    unscored: int = 0
     ambiguous: int = 0
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Answer:
     counts: Counts
     latency_seconds: float
     emitted_ms: int
+    score_variable: str | None = None
 
     def canonical(self) -> dict[str, Any]:
         """Return what depends on the data alone, as JSON: the same input gives the same bytes."""
@@ -111,7 +114,9 @@ class Answer:
             "events": self.counts.events,
             "late": self.counts.late,
             "bad": dict(self.counts.bad),
+            "unscored": self.counts.unscored,
             "ambiguous": self.counts.ambiguous,
+            "skipped": self.counts.skipped,
             "latency_ms": round(1000 * self.latency_seconds, 1),
             "emitted": _instant(self.emitted_ms),
         }

@@ -7,6 +7,7 @@ or contacted. ``${NAME}`` in a value stands for an environment variable.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from acquatop.catalog_section import CatalogError, Document, Section
+from connectors import CONNECTORS
 from connectors.mapping import DATATYPES, JsonMapping, Property, Template
 from replica.budget import Budget
 from replica.rankers import RANKERS
+from replica.remotes.registry import REMOTES
+from replica.terms import is_term
 
 __all__ = ["Catalog", "CatalogError", "Refresh", "Service", "Stream"]
 
-CONNECTORS = ("lines",)
 ARRIVALS = ("all", "latest")
-REMOTES = ("sparql",)
 PROPOSERS = ("AT",)
 POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in RANKERS)
 _WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
@@ -79,7 +81,7 @@ class Catalog:
         """
         file = Path(path)
         try:
-            text = file.read_text("utf-8")
+            text = file.read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise CatalogError(f"{file}: the catalog cannot be read: {_reason(error)}") from None
         return Catalog.parse(text, file=file, variables=variables)
@@ -115,24 +117,42 @@ def _catalog(root: Section) -> Catalog:
 
 
 def _iri(name: str, section: Section, prefixes: Mapping[str, str]) -> str:
-    prefix, colon, local = name.partition(":")
-    if not colon:
+    if ":" not in name:
         section.problem(f'"{name}" is not an IRI', hint="write a whole IRI, or a prefix of [prefixes] and a name")
+    return _expanded(name, prefixes)
+
+
+def _expanded(name: str, prefixes: Mapping[str, str]) -> str:
+    prefix, _, local = name.partition(":")
     return prefixes[prefix] + local if prefix in prefixes else name
 
 
 def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
     section.allow("connector", "options", "mapping", "arrivals", "lateness", "start_ms")
-    options = section.section("options")
     return Stream(
         iri=_iri(name, section, prefixes),
-        connector=section.choice("connector", CONNECTORS),
-        options={key: options.path(key) if key == "path" else options.scalar(key) for key in options},
+        connector=(connector := section.choice("connector", tuple(CONNECTORS))),
+        options=_options(connector, section.section("options")),
         mapping=_mapping(section.section("mapping", required=True), prefixes),
         arrivals=section.choice("arrivals", ARRIVALS, default="all"),
         lateness_ms=section.duration_ms("lateness", default=0),
         start_ms=section.whole("start_ms", default=None),
     )
+
+
+def _options(connector: str, section: Section) -> Mapping[str, str]:
+    known = CONNECTORS.get(connector)
+    if known is None:
+        return {}
+    section.allow(*known)
+    values = {}
+    for key, option in known.items():
+        if key in section:
+            whole = option.is_number and str(section.whole(key, least=1))
+            values[key] = whole or (section.path(key) if key == "path" else section.text(key))
+        elif option.required:
+            section.problem(f'the connector "{connector}" needs the option "{key}"')
+    return values
 
 
 def _mapping(section: Section, prefixes: Mapping[str, str]) -> JsonMapping:
@@ -142,12 +162,26 @@ def _mapping(section: Section, prefixes: Mapping[str, str]) -> JsonMapping:
         for name, table in section.section("properties", required=True).tables()
     }
     subject = section.text("subject")
+    template = Template("", "", "")
     try:
-        template = Template.parse(_iri(subject, section, prefixes))
+        template = Template.parse(subject if subject.startswith("{") else _expanded(subject, prefixes))
     except ValueError as error:
-        section.problem(str(error), key="subject")
-        template = Template("", "", "")
-    return JsonMapping(template, section.text("time"), properties)
+        if subject:
+            section.problem(str(error), key="subject")
+    if template.prefix and not is_term(f"<{template.prefix}1{template.suffix}>"):
+        section.problem(f'"{subject}" does not make IRIs', key="subject")
+    mapping = JsonMapping(template, section.text("time"), properties)
+    _check_fields(mapping, section)
+    return mapping
+
+
+def _check_fields(mapping: JsonMapping, section: Section) -> None:
+    """Note fields that are read as two kinds of value: a record has only one in each."""
+    kinds = {mapping.subject.field: "the subject"}
+    uses = [(mapping.time, "the time"), *((each.field, each.datatype) for each in mapping.properties.values())]
+    for field, kind in uses:
+        if kinds.setdefault(field, kind) != kind:
+            section.problem(f'the field "{field}" cannot be both {kinds[field]} and {kind}')
 
 
 def _property(section: Section, prefixes: Mapping[str, str]) -> Property:
@@ -164,15 +198,15 @@ def _property(section: Section, prefixes: Mapping[str, str]) -> Property:
 def _service(name: str, section: Section, prefixes: Mapping[str, str]) -> Service:
     section.allow("remote", "endpoint", "block_size", "load", "timeout", "refresh")
     endpoint = section.text("endpoint")
-    if endpoint and not endpoint.startswith(("http://", "https://")):
+    if "endpoint" in section and not re.fullmatch(r"https?://[!-~]+", endpoint):
         section.problem(f'"{endpoint}" is not an http or https address', "endpoint")
     return Service(
         iri=_iri(name, section, prefixes),
-        remote=section.choice("remote", REMOTES, default="sparql"),
+        remote=section.choice("remote", tuple(REMOTES), default="sparql"),
         endpoint=endpoint,
         block_size=section.whole("block_size", default=100, least=1),
         load=section.flag("load", default=True),
-        timeout_seconds=section.duration_ms("timeout", default=30_000) / 1000,
+        timeout_seconds=section.duration_ms("timeout", default=30_000, zero=False) / 1000,
         refresh=_refresh(section.section("refresh", required=True)),
     )
 

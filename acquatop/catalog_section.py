@@ -104,14 +104,8 @@ class Section:
         for key in self._data:
             yield key, self.section(key)
 
-    def scalar(self, key: str) -> str:
-        """Return a text, number or flag as text."""
-        value = self._data[key]
-        if isinstance(value, bool):
-            return str(value).lower()
-        if not isinstance(value, str | int | float):
-            self.problem(f'"{key}" must be a text, a number or a flag', key)
-        return self._expanded(key, str(value))
+    def __contains__(self, key: str) -> bool:
+        return key in self._data
 
     def path(self, key: str) -> str:
         """Return a path, a relative one taken from the catalog's folder."""
@@ -147,12 +141,14 @@ class Section:
             self.problem(f'unknown {key} "{value}"', key, hint)
         return value
 
-    def duration_ms(self, key: str, *, default: int) -> int:
-        """Return a duration such as ``500ms`` or ``PT9M`` in milliseconds; ``0s`` is none."""
+    def duration_ms(self, key: str, *, default: int, zero: bool = True) -> int:
+        """Return a duration such as ``500ms`` or ``PT9M`` in milliseconds; ``0s`` is none, if that may be."""
         if key not in self._data:
             return default
         written = self.text(key)
-        if re.fullmatch(r"0+\s*[a-z]*", written):
+        if not isinstance(self._data[key], str):
+            return default
+        if zero and re.fullmatch(r"0+\s*[a-z]*", written):
             return 0
         try:
             return milliseconds(written)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-import queue
+import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -16,13 +18,13 @@ import pyarrow.compute as pc
 from acquatop.answer import Answer
 from acquatop.binding import BoundQuery, bind_query
 from acquatop.catalog import Catalog, Stream
-from acquatop.errors import AcquaTopError, EnvironmentProblem
+from acquatop.errors import EnvironmentProblem
 from acquatop.query import ContinuousQuery
-from acquatop.runtime import Carrier, Runtime, open_runtime
+from acquatop.runtime import Carrier, Runtime, check_runtime, open_runtime
 from connectors.mapping import TIME
 from replica.maintainer import Clock, Maintainer
 from replica.remotes import RemoteError
-from replica.remotes.sparql import SparqlRemote
+from replica.remotes.registry import REMOTES
 from replica.store import ReplicaStore
 from rspql.printer import pattern_text
 
@@ -30,17 +32,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BACKLOG = 1_000
-"""How many answers may wait to be read before the stream waits for their reader."""
+"""How many answers of a live query may wait to be read; beyond it the oldest are dropped, and counted."""
+
+_LOG = logging.getLogger("acquatop")
 
 
 class RegisteredQuery:
-    """A query that runs; iterate over it for its answers, one per window close."""
+    """A query that runs; iterate over it for its answers, one per window close.
 
-    def __init__(self, query: ContinuousQuery) -> None:
+    A reader never holds up the stream: of a live query the newest ``BACKLOG`` answers wait to be
+    read, and ``missed`` counts those that were dropped before; of a recording all wait.
+    """
+
+    def __init__(self, query: ContinuousQuery, *, live: bool) -> None:
         self.name = query.name
+        self.missed = 0
         self._query = query
-        self._answers: queue.Queue[Answer | _End] = queue.Queue(BACKLOG)
-        self._stopping = threading.Event()
+        self._live = live
+        self._answers: deque[Answer] = deque()
+        self._end: _End | None = None
+        self._news = threading.Condition()
+        self._leave: Callable[[], None] = lambda: None
 
     def __iter__(self) -> Iterator[Answer]:
         return self.answers()
@@ -49,80 +61,118 @@ class RegisteredQuery:
         """Yield answers as they come, at most ``limit``; ends with the stream, raises what ended it early."""
         given = 0
         while limit is None or given < limit:
-            item = self._answers.get()
-            if isinstance(item, _End):
-                self._answers.put(item)  # for whoever asks again
-                if item.error is not None:
-                    raise item.error
+            answer = self._take()
+            if answer is None:
                 return
             given += 1
-            yield item
+            yield answer
 
-    def _put(self, item: Answer | _End) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._answers.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return
+    def stop(self) -> None:
+        """Stop this query; iterators over its answers end. The others on its stream go on."""
+        self._finish(None, forget=True)
+        self._leave()
 
-    def _stop(self) -> None:
-        """Let nobody wait any more: neither the stream for a reader, nor a reader for the stream."""
-        self._stopping.set()
-        while True:
-            try:
-                self._answers.put_nowait(_End(None))
-            except queue.Full:
-                self._answers.get_nowait()
-            else:
-                return
+    @property
+    def stopped(self) -> bool:
+        """Whether no further answer will come."""
+        return self._end is not None
+
+    def _take(self) -> Answer | None:
+        with self._news:
+            self._news.wait_for(lambda: self._answers or self._end)
+            if self._answers:
+                return self._answers.popleft()
+            assert self._end is not None
+            if self._end.error is not None:
+                raise self._end.error
+            return None
+
+    def _put(self, answer: Answer) -> None:
+        with self._news:
+            if self._end is None:
+                self._answers.append(answer)
+                if self._live and len(self._answers) > BACKLOG:
+                    self._answers.popleft()
+                    self.missed += 1
+                self._news.notify_all()
+
+    def _finish(self, error: BaseException | None, *, forget: bool = False) -> None:
+        with self._news:
+            if forget:
+                self._answers.clear()
+            self._end = self._end or _End(error)
+            self._news.notify_all()
 
 
+@dataclass(frozen=True)
 class _End:
-    """Follows a query's last answer."""
+    """Why no further answer will come: an error, or just the end."""
 
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
+    error: BaseException | None
 
 
 class _Pipeline:
     """One stream, the queries on it, and the time that has passed on it."""
 
-    def __init__(self, stream: Stream, until_end: bool) -> None:
+    def __init__(self, stream: Stream, *, until_end: bool, clock: Clock) -> None:
         self._stream = stream
         self._until_end = until_end
+        self._clock = clock
         self._queries: list[RegisteredQuery] = []
         self._newest_ms: int | None = None
         self._lock = threading.Lock()
+        self.stream_iri = stream.iri
+        self.ended = False
         self.carrier: Carrier | None = None
 
-    def join(self, query: RegisteredQuery) -> None:
-        """Let a query see what comes from now on."""
+    def join(self, query: RegisteredQuery) -> bool:
+        """Let a query see what comes from now on; False when the stream has ended already."""
         with self._lock:
+            if self.ended:
+                return False
+            if self._newest_ms is not None:
+                query._query.start_after(self._newest_ms)
             self._queries.append(query)
+            query._leave = lambda: self._drop(query)
+            return True
+
+    def _drop(self, query: RegisteredQuery) -> None:
+        with self._lock:
+            if query in self._queries:
+                self._queries.remove(query)
 
     def on_batch(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Hand a batch to every query, then let the windows close that it brings to their end."""
+        due_at = self._clock()
         times = [pc.max(batch.column(TIME)).as_py() for batch in batches]
-        self._newest_ms = max((time for time in [*times, self._newest_ms] if time is not None), default=None)
         with self._lock:
+            newest = max((time for time in [*times, self._newest_ms] if time is not None), default=None)
+            self._newest_ms = newest
             queries = list(self._queries)
         for query in queries:
             for batch in batches:
                 query._query.add(batch)
-            if self._newest_ms is not None:
-                for answer in query._query.advance(self._newest_ms - self._stream.lateness_ms):
-                    query._put(answer)
+            if newest is not None:
+                self._answer(query, query._query.advance(newest - self._stream.lateness_ms, due_at))
 
     def on_end(self, error: BaseException | None) -> None:
         """Close the windows that are left, if the stream has come to its end and not to grief."""
         with self._lock:
+            self.ended = True
             queries = list(self._queries)
         for query in queries:
-            if error is None and self._until_end and not query._stopping.is_set():
-                for answer in query._query.finish():
-                    query._put(answer)
-            query._put(_End(error))
+            ending = error
+            if error is None and self._until_end:
+                try:
+                    self._answer(query, query._query.finish())
+                except Exception as failure:
+                    ending = failure
+            query._finish(ending)
+
+    def _answer(self, query: RegisteredQuery, answers: Iterator[Answer]) -> None:
+        # Answers are made one by one, each with its requests to the remote: none for a query that was stopped.
+        while not query.stopped and (answer := next(answers, None)) is not None:
+            query._put(answer)
 
 
 class Engine:
@@ -148,12 +198,13 @@ class Engine:
         spark: SparkSession | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
+        check_runtime(runtime)
         self.catalog = catalog
         self._until_end = until_end
         self._clock = clock
         self._open_runtime = functools.partial(open_runtime, runtime, spark)
         self._runtime: Runtime | None = None
-        self._pipelines: dict[str, _Pipeline] = {}
+        self._pipelines: list[_Pipeline] = []
         self._queries: list[RegisteredQuery] = []
 
     @classmethod
@@ -177,26 +228,29 @@ class Engine:
         :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached.
         """
         bound = bind_query(text, self.catalog, file=file, name=name)
-        query = RegisteredQuery(ContinuousQuery(bound, self._maintainer(bound), clock=self._clock))
+        live = not self._until_end
+        continuous = ContinuousQuery(bound, self._maintainer(bound), clock=self._clock, live=live)
+        query = RegisteredQuery(continuous, live=live)
+        self._queries.append(query)
+        running = next((each for each in self._pipelines if each.stream_iri == bound.stream.iri and live), None)
+        if running is None or not running.join(query):
+            self._start(bound.stream, query)
+        return query
+
+    def _start(self, stream: Stream, query: RegisteredQuery) -> None:
+        """Carry a stream for a query: a live one is shared by those that come later, a recording is read for each."""
         # Opened only now: what is wrong with a query or a remote is said before Spark has to start.
         self._runtime = self._runtime or self._open_runtime()
-        self._queries.append(query)
-        pipeline = self._pipelines.get(bound.stream.iri)
-        if pipeline is not None:
-            pipeline.join(query)
-            return query
-        pipeline = self._pipelines[bound.stream.iri] = _Pipeline(bound.stream, self._until_end)
+        pipeline = _Pipeline(stream, until_end=self._until_end, clock=self._clock)
         pipeline.join(query)
-        pipeline.carrier = self._runtime.carry(
-            bound.stream, pipeline.on_batch, pipeline.on_end, until_end=self._until_end
-        )
-        return query
+        pipeline.carrier = self._runtime.carry(stream, pipeline.on_batch, pipeline.on_end, until_end=self._until_end)
+        self._pipelines = [each for each in self._pipelines if not each.ended] + [pipeline]
 
     def stop(self) -> None:
         """Stop all queries and streams; iterators over answers end. Safe to call again."""
         for query in self._queries:
-            query._stop()
-        for pipeline in self._pipelines.values():
+            query._finish(None, forget=True)
+        for pipeline in self._pipelines:
             if pipeline.carrier is not None:
                 pipeline.carrier.stop()
         self._pipelines.clear()
@@ -214,7 +268,7 @@ class Engine:
     def _maintainer(self, bound: BoundQuery) -> Maintainer:
         service, asked = bound.service, bound.plan.service
         key = bound.plan.join_variables[0]
-        remote = SparqlRemote(
+        remote = REMOTES[service.remote](
             service.endpoint,
             pattern=pattern_text(asked.pattern),
             variables=asked.variables,
@@ -230,11 +284,9 @@ class Engine:
         )
         if service.load:
             try:
-                maintainer.load()
+                if not maintainer.load():
+                    _LOG.warning("<%s> has nothing that matches: %s", service.iri, pattern_text(asked.pattern))
             except RemoteError as error:
                 hint = f"start it, correct the endpoint of <{service.iri}> in the catalog, or set load = false there"
                 raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
         return maintainer
-
-
-__all__ = ["AcquaTopError", "Engine", "RegisteredQuery"]

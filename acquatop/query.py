@@ -20,6 +20,9 @@ from connectors.mapping import count_faults
 from replica.maintainer import Clock, Maintainer, Refreshed
 from replica.rankers import RANKERS, Candidates
 
+EMPTY_RUN = 10_000
+"""The longest run of empty windows that is answered one by one: time has jumped when there are more."""
+
 
 class ContinuousQuery:
     """A query at work, free of any runtime: whoever has events hands them in and takes the answers.
@@ -34,6 +37,7 @@ class ContinuousQuery:
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
+        live: bool = False,
     ) -> None:
         self.name = bound.name
         self._bound = bound
@@ -43,10 +47,13 @@ class ContinuousQuery:
         self._wall_clock = wall_clock
         self._rank = RANKERS[bound.service.refresh.policy.partition("-")[2]]
         self._panes = PaneBuffer(bound.windows)
-        self._topkn = TopKN(bound.plan, maintainer.store, bound.service.refresh.n)
+        self._topkn = TopKN(bound.plan, maintainer.store, bound.service.refresh.n, bound.windows)
         self._next: int | None = 0 if bound.windows.t0_ms is not None else None
+        # A live evaluation that waited longer than its slide would fall behind for good.
+        self._longest_wait = bound.windows.slide_ms / 2000 if live else float("inf")
         self._events = 0
         self._late = 0
+        self._skipped = 0
         self._bad: dict[str, int] = {}
 
     def add(self, records: pa.RecordBatch) -> None:
@@ -54,24 +61,49 @@ class ContinuousQuery:
         self._events += len(records)
         for reason, count in count_faults([records]).items():
             self._bad[reason] = self._bad.get(reason, 0) + count
-        self._late += self._panes.add(self._bound.matcher.match(records))
+        late = self._panes.add(self._bound.matcher.match(records))
+        self._late += len(late)
+        self._topkn.note_late(late)
 
-    def advance(self, watermark_ms: int) -> Iterator[Answer]:
+    def start_after(self, time_ms: int) -> None:
+        """Answer only for windows that open at a time or after it: earlier ones began without this query."""
+        self._next = max(self._bound.windows.last(time_ms) + 1, 0 if self._next is None else self._next)
+        self._topkn.close_before(self._next)
+
+    def advance(self, watermark_ms: int, due_at: float | None = None) -> Iterator[Answer]:
         """Yield the answers of all windows that close at the watermark or before it, oldest first.
 
-        Call it once all events up to the watermark have been handed in. Windows begin with the
-        first that holds an event, or with the first after the stream's start if that is given.
+        Call it once all events up to the watermark have been handed in; ``due_at`` is when they
+        came. Windows begin with the first that holds an event, or with the first after the
+        stream's start if that is given. Of a run of empty windows longer than ``EMPTY_RUN`` none
+        is answered; they are counted with the next answer.
         """
-        due_at = self._clock()
+        due_at = self._clock() if due_at is None else due_at
         if self._next is None:
             earliest = self._panes.earliest_ms()
             if earliest is None or earliest > watermark_ms:
                 return
             self._next = self._bound.windows.first(earliest)
         while self._bound.windows.bounds(self._next)[1] <= watermark_ms:
+            if self._skip_empty(watermark_ms):
+                continue
             yield self._evaluate(self._next, due_at)
             self._next += 1
             self._topkn.close_before(self._next)
+
+    def _skip_empty(self, watermark_ms: int) -> bool:
+        assert self._next is not None
+        if self._topkn.list or self._topkn.waiting:
+            return False
+        earliest = self._panes.earliest_ms()
+        until = watermark_ms + 1 if earliest is None else min(earliest, watermark_ms + 1)
+        run = self._bound.windows.first(until) - self._next
+        if run <= EMPTY_RUN:
+            return False
+        self._skipped += run
+        self._next += run
+        self._topkn.close_before(self._next)
+        return True
 
     def finish(self) -> Iterator[Answer]:
         """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
@@ -85,7 +117,7 @@ class ContinuousQuery:
         opens_ms, closes_ms = self._bound.windows.bounds(window)
         for pane in self._panes.take_until(closes_ms):
             self._topkn.add_pane(pane)
-        refreshed = self._maintainer.refresh(self._keys_to_refresh())
+        refreshed = self._maintainer.refresh(self._keys_to_refresh(), longest_wait=self._longest_wait)
         self._topkn.apply_changes(refreshed.changed)
         top = self._topkn.list.top(window)
         status, reason = certify(self._topkn, self._store, window, top, refreshed.fetched)
@@ -102,7 +134,8 @@ class ContinuousQuery:
             budget=self._maintainer.budget,
             refreshed=tuple(to_rdflib(key) for key in sorted(refreshed.fetched)),
             failure=refreshed.failure,
-            counts=self._take_counts(refreshed),
+            score_variable=self._bound.plan.score.variable,
+            counts=self._take_counts(window, refreshed),
             latency_seconds=now - due_at,
             emitted_ms=round(1000 * self._wall_clock()),
         )
@@ -146,7 +179,8 @@ class ContinuousQuery:
         text = self._store.term(name, candidate.key) if name in self._store.variables else None
         return None if text is None else to_rdflib(text)
 
-    def _take_counts(self, refreshed: Refreshed) -> Counts:
-        counts = Counts(self._events, self._late, self._bad, refreshed.ambiguous)
-        self._events, self._late, self._bad = 0, 0, {}
+    def _take_counts(self, window: int, refreshed: Refreshed) -> Counts:
+        unscored = sum(each.covers(window) for each in self._topkn.waiting.values())
+        counts = Counts(self._events, self._late, self._bad, unscored, refreshed.ambiguous, self._skipped)
+        self._events, self._late, self._bad, self._skipped = 0, 0, {}, 0
         return counts

@@ -4,6 +4,27 @@ Each connector is a module with one PySpark data source, which works in plain Py
 in-process runtime drives the same reader without Spark.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a connector: a text, or a whole number from 1 on."""
+
+    required: bool = False
+    is_number: bool = False
+
+
+CONNECTORS: Mapping[str, Mapping[str, Option]] = {
+    "lines": {"path": Option(required=True), "maxBytesPerBatch": Option(is_number=True)},
+}
+"""Every connector's options, by the names that catalogs use."""
+
 
 class ConnectorError(Exception):
     """A source cannot be read: the message says which, where and what to do."""
+
+    exit_code = 1

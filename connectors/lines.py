@@ -7,8 +7,8 @@ In plain PySpark::
     spark.dataSource.register(LinesDataSource)
     lines = spark.readStream.format("lines").option("path", "events/").load()
 
-A row is one line: its bytes, the file it stands in, and its position there. Files are read in
-the order of their names, each from where the last batch ended; an unfinished line waits until
+A row is one line: its bytes, the file it stands in, and its position there. Files are read side
+by side, each from where the last batch ended; an unfinished line waits until
 its line break is written (with ``Trigger.AvailableNow`` the end of the file ends it). Offsets
 say how far each file has been read, so every batch can be read again as long as the files
 stay; they grow by one number per file. Lines must only ever be appended: a file that shrinks
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from connectors import ConnectorError
 
@@ -89,23 +89,33 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Take what the files hold now as the end of the stream."""
+        if not self._path.exists():
+            raise ConnectorError(f"there is no file or folder {self._path}")
         self._target = {name: file.stat().st_size for name, file in self._files()}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Return how far the next batch reads: whole lines, and no more than the limit unless one line is longer."""
+        grown = [(name, file, self._grown(name, file, start)) for name, file in self._files()]
+        grown = sorted((each for each in grown if each[2]), key=lambda each: each[2])
         room = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         end = dict(start)
-        for name, file in self._files():
-            begin, size = start.get(name, 0), self._size(name, file)
-            if size < begin:
-                raise ConnectorError(f"{file} has shrunk from {begin} to {size} bytes; lines may only be appended")
-            if size == begin or (room is not None and room <= 0):
-                continue
-            stop = self._last_line_end(file, begin, size, room)
+        # Files are read side by side, each a like share of the room; the small ones leave theirs to the others.
+        for number, (name, file, size) in enumerate(grown):
+            begin = start.get(name, 0)
+            share = None if room is None else max(1, room // (len(grown) - number))
+            stop = self._last_line_end(file, begin, begin + size, share)
             if stop > begin:
                 end[name] = stop
                 room = None if room is None else room - (stop - begin)
+                if room is not None and room <= 0:
+                    break
         return dict(sorted(end.items()))
+
+    def _grown(self, name: str, file: Path, start: Offset) -> int:
+        begin, size = start.get(name, 0), self._size(name, file)
+        if size < begin:
+            raise ConnectorError(f"{file} has shrunk from {begin} to {size} bytes; lines may only be appended")
+        return size - begin
 
     def _files(self) -> list[tuple[str, Path]]:
         if self._path.is_dir():
@@ -142,15 +152,6 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             data = stream.read(partition.end - partition.start)
         if data:
             yield _split(data, partition.file, partition.start)
-
-    def batches(self, start: Offset, end: Offset) -> Iterator[pa.RecordBatch]:
-        """Yield all lines between two offsets, in this process."""
-        for partition in self.partitions(start, end):
-            yield from self.read(partition)
-
-    def read_limit(self, *, everything: bool = False) -> ReadLimit:
-        """Return the limit for one batch, for callers other than Spark."""
-        return ReadAllAvailable() if everything else self.getDefaultReadLimit()
 
 
 def _line_end_before(stream: Any, begin: int, stop: int) -> int:

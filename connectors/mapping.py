@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,25 +18,30 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
+XSD_DOUBLE = _XSD + "double"
 DATATYPES: Mapping[str, pa.DataType] = {
     _XSD + "integer": pa.int64(),
-    _XSD + "decimal": pa.float64(),
-    _XSD + "double": pa.float64(),
+    XSD_DOUBLE: pa.float64(),
     _XSD + "string": pa.string(),
 }
 """The datatypes a property may have, and the columns that hold them."""
 
 TIME, SUBJECT, BAD = "time_ms", "subject", "bad"
+_FAULT = ""
+"""The column of faults among a record's fields; no field of a mapping has an empty name."""
+_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 # What may stand in an IRI after RFC 3987, in the syntax of Arrow's regular expressions.
 _FIT_FOR_IRI = (
     r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2}|"
     r"[\x{A0}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFEF}\x{10000}-\x{1FFFD}\x{20000}-\x{2FFFD}\x{30000}-\x{3FFFD}])*$"
 )
 
+_WHOLE_IRI = _FIT_FOR_IRI.replace("^", "^[A-Za-z][A-Za-z0-9+.-]*:", 1).replace("/?-]", "/?#-]")
+
 
 @dataclass(frozen=True)
 class Template:
-    """An IRI with one field of the record in it, such as ``http://example.org/user/{id}``."""
+    """An IRI with one field of the record in it, such as ``http://example.org/user/{id}``, or a field with it all."""
 
     prefix: str
     field: str
@@ -82,18 +88,20 @@ class JsonMapping:
         A line that cannot be used becomes a row of nulls whose column ``bad`` says why; empty
         lines are passed over. A property that an object lacks is null.
         """
-        try:
-            records = self._parse(lines)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            records = self._parse_singly(lines)
-        return self._map(records)
+        for subject in (pa.string(), pa.int64()):
+            try:
+                return self._map(self._parse(lines, subject))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                continue
+        return self._map(self._parse_singly(lines))
 
     def _fields(self) -> dict[str, pa.DataType]:
         fields = {each.field: DATATYPES[each.datatype] for each in self.properties.values()}
         return {**fields, self.subject.field: pa.string(), self.time: pa.int64()}
 
-    def _parse(self, lines: pa.BinaryArray) -> pa.Table:
-        """Parse all lines at once; raises ArrowInvalid when any of them is not as declared."""
+    def _parse(self, lines: pa.BinaryArray, subject: pa.DataType) -> pa.Table:
+        """Parse all lines at once, the subject's field as given; ArrowInvalid when any line is not as declared."""
+        fields = {**self._fields(), self.subject.field: subject}
         text = lines.cast(pa.string())
         if not _all_objects(text):
             text = pc.utf8_trim_whitespace(text)
@@ -101,28 +109,33 @@ class JsonMapping:
         if not _all_objects(text):
             raise pa.ArrowInvalid("a line is not an object")
         if not len(text):
-            return pa.table({name: pa.array([], type_) for name, type_ in self._fields().items()})
+            return pa.table({name: pa.array([], type_) for name, type_ in fields.items()})
         data = pc.binary_join(pa.ListArray.from_arrays([0, len(text)], text), "\n")[0].as_buffer()
-        options = pj.ParseOptions(explicit_schema=pa.schema(self._fields().items()), unexpected_field_behavior="ignore")
+        options = pj.ParseOptions(explicit_schema=pa.schema(fields.items()), unexpected_field_behavior="ignore")
         table = pj.read_json(pa.BufferReader(data), pj.ReadOptions(block_size=len(data) + 1), options)
         if len(table) != len(text):
             raise pa.ArrowInvalid("a line holds more than one object")
+        for name, type_ in fields.items():
+            if type_ == pa.float64() and not pc.all(pc.is_finite(table[name]), min_count=0).as_py():
+                raise pa.ArrowInvalid("a number is not finite")
         return table.combine_chunks()
 
     def _parse_singly(self, lines: pa.BinaryArray) -> pa.Table:
         """Parse line by line, so that one bad line costs only itself."""
         fields = self._fields()
-        rows = [_parse_line(line, fields) for line in lines.to_pylist() if line.strip()]
+        rows = [_parse_line(line, fields, self.subject.field) for line in lines.to_pylist() if line.strip()]
         columns = {name: pa.array([row.get(name) for row in rows], type_) for name, type_ in fields.items()}
-        return pa.table({**columns, BAD: pa.array([row.get(BAD) for row in rows], pa.string())})
+        return pa.table({**columns, _FAULT: pa.array([row.get(_FAULT) for row in rows], pa.string())})
 
     def _map(self, records: pa.Table) -> pa.RecordBatch:
-        names, times = records[self.subject.field], records[self.time]
-        fit = pc.match_substring_regex(names, _FIT_FOR_IRI)
+        names, times = pc.cast(records[self.subject.field], pa.string()), records[self.time]
+        fit = pc.match_substring_regex(names, _FIT_FOR_IRI if self.subject.prefix else _WHOLE_IRI)
         no_fault = pa.nulls(len(records), pa.string())
-        bad = records[BAD] if BAD in records.column_names else no_fault
+        bad = records[_FAULT] if _FAULT in records.column_names else no_fault
+        is_time = pc.and_(pc.greater_equal(times, _EARLIEST_MS), pc.less_equal(times, _LATEST_MS))
         for condition, reason in (
             (pc.is_null(times), f'no time in the field "{self.time}"'),
+            (pc.invert(pc.fill_null(is_time, True)), f'the field "{self.time}" is not a time in milliseconds'),
             (pc.is_null(names), f'no subject in the field "{self.subject.field}"'),
             (pc.invert(pc.fill_null(fit, True)), f'the field "{self.subject.field}" does not fit into an IRI'),
         ):
@@ -154,21 +167,23 @@ def _all_objects(text: pa.StringArray) -> bool:
     return bool(pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")), min_count=0).as_py())
 
 
-def _parse_line(line: bytes, fields: Mapping[str, pa.DataType]) -> dict[str, Any]:
+def _parse_line(line: bytes, fields: Mapping[str, pa.DataType], subject: str) -> dict[str, Any]:
     try:
         record = json.loads(line.decode("utf-8"), parse_constant=_refuse)
     except UnicodeDecodeError:
-        return {BAD: "not UTF-8"}
+        return {_FAULT: "not UTF-8"}
     except (ValueError, RecursionError):
-        return {BAD: "not JSON"}
+        return {_FAULT: "not JSON"}
     if not isinstance(record, dict):
-        return {BAD: "not a JSON object"}
+        return {_FAULT: "not a JSON object"}
     row: dict[str, Any] = {}
     for name, type_ in fields.items():
         value = record.get(name)
+        if name == subject and isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
         if value is not None and not _fits(value, type_):
-            return {BAD: f'the field "{name}" is not {_NAMES[type_]}'}
-        row[name] = value
+            return {_FAULT: f'the field "{name}" is not {_NAMES[type_]}'}
+        row[name] = float(value) if type_ == pa.float64() and value is not None else value
     return row
 
 
@@ -178,10 +193,13 @@ def _refuse(constant: str) -> None:
 
 def _fits(value: Any, type_: pa.DataType) -> bool:
     if type_ == pa.string():
-        return isinstance(value, str)
+        # JSON's escapes can write half a character, which no text can hold.
+        return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return type_ == pa.float64() or (isinstance(value, int) and -(2**63) <= value < 2**63)
+    if type_ == pa.float64():
+        return abs(value) <= sys.float_info.max
+    return isinstance(value, int) and -(2**63) <= value < 2**63
 
 
 _NAMES = {pa.string(): "a string", pa.int64(): "a whole number", pa.float64(): "a number"}

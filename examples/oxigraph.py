@@ -93,7 +93,7 @@ def _binary() -> str:
     beside = Path(sysconfig.get_path("scripts")) / "oxigraph"
     found = str(beside) if beside.is_file() else shutil.which("oxigraph")
     if found is None:
-        raise EnvironmentProblem('the program oxigraph is missing\n  hint: pip install "acquatop[demo]"')
+        raise EnvironmentProblem("the program oxigraph is missing\n  hint: pip install oxigraph")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -60,7 +61,7 @@ class Maintainer:
         self._clock = clock
         self._timeout = request_timeout
         self._deliveries: queue.SimpleQueue[_Delivery] = queue.SimpleQueue()
-        self._under_way = 0
+        self._under_way: list[float] = []
 
     def load(self) -> int:
         """Fill the replica with all that the remote has and return how many keys that is.
@@ -72,19 +73,24 @@ class Maintainer:
             self.store.put((), page, now)
         return len(self.store)
 
-    def refresh(self, keys: Sequence[str]) -> Refreshed:
-        """Fetch the first of ``keys`` that the budget allows and wait for them until the deadline."""
+    def refresh(self, keys: Sequence[str], *, longest_wait: float = math.inf) -> Refreshed:
+        """Fetch the first of ``keys`` that the budget allows and wait for them until the deadline.
+
+        The wait ends sooner when all has arrived that this refresh has asked for, or after
+        ``longest_wait`` seconds.
+        """
         started = self._clock()
-        late = self._collect(deadline=None)
-        blocks = self.budget.blocks(list(keys), self._remote.block_size, self.budget.requests - self._under_way)
+        late = self._collect(since=None, deadline=started)
+        blocks = self.budget.blocks(list(keys), self._remote.block_size, self.budget.requests - len(self._under_way))
         for block in blocks:
             self._send(block)
-        on_time = self._collect(deadline=started + self.budget.seconds)
-        return self._store(late, on_time, blocks, started)
+        on_time = self._collect(since=started, deadline=started + min(self.budget.seconds, longest_wait))
+        return self._store([*late, *on_time], blocks, started)
 
     def _send(self, block: list[str]) -> None:
-        self._under_way += 1
-        thread = threading.Thread(target=self._fetch, args=(block, self._clock()), name="acquatop-refresh", daemon=True)
+        sent_at = self._clock()
+        self._under_way.append(sent_at)
+        thread = threading.Thread(target=self._fetch, args=(block, sent_at), name="acquatop-refresh", daemon=True)
         thread.start()
 
     def _fetch(self, block: list[str], sent_at: float) -> None:
@@ -97,25 +103,24 @@ class Maintainer:
             solutions, failure = [], RemoteError(f"{type(error).__name__}: {error}")
         self._deliveries.put(_Delivery(block, solutions, failure, sent_at))
 
-    def _collect(self, deadline: float | None) -> list[_Delivery]:
-        """Return the deliveries that are here, or that come before the deadline if one is given."""
+    def _collect(self, since: float | None, deadline: float) -> list[_Delivery]:
+        """Return what has arrived; until the deadline wait for what was asked for ``since`` then."""
         found: list[_Delivery] = []
         while self._under_way:
-            wait = 0.0 if deadline is None else max(0.0, deadline - self._clock())
+            is_awaited = since is not None and any(sent_at >= since for sent_at in self._under_way)
+            wait = max(0.0, deadline - self._clock()) if is_awaited else 0.0
             try:
                 found.append(self._deliveries.get(block=wait > 0, timeout=wait or None))
             except queue.Empty:
                 break
-            self._under_way -= 1
+            self._under_way.remove(found[-1].fetched_at)
         return found
 
-    def _store(
-        self, late: list[_Delivery], on_time: list[_Delivery], blocks: list[list[str]], started: float
-    ) -> Refreshed:
+    def _store(self, deliveries: list[_Delivery], blocks: list[list[str]], started: float) -> Refreshed:
         changed: dict[str, None] = {}
         fetched: set[str] = set()
         ambiguous, failures = 0, []
-        for delivery in sorted([*late, *on_time], key=lambda each: (each.fetched_at, each.keys)):
+        for delivery in sorted(deliveries, key=lambda each: (each.fetched_at, each.keys)):
             if delivery.error is not None:
                 failures.append(str(delivery.error))
                 continue

@@ -52,6 +52,8 @@ class Diagnostic:
 class QueryError(Exception):
     """The query cannot be run as it stands; ``diagnostics`` says why, ``str()`` in full text."""
 
+    exit_code = 2
+
     def __init__(self, diagnostics: Sequence[Diagnostic], text: str, file: str = "<query>") -> None:
         self.diagnostics = tuple(diagnostics)
         self.text = text

@@ -85,14 +85,15 @@ def bound(query: str, catalog: str) -> BoundQuery:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened on the stream."""
+    """Something that happened on the stream; without mentions it says that the user has none any more."""
 
     t: int
     user: str
-    mentions: int
+    mentions: int | None
 
     def line(self) -> bytes:
-        return json.dumps({"t": self.t, "user": self.user, "mentions": self.mentions}).encode()
+        record = {"t": self.t, "user": self.user, "mentions": self.mentions}
+        return json.dumps({name: value for name, value in record.items() if value is not None}).encode()
 
 
 def user_term(user: str) -> str:
@@ -139,9 +140,14 @@ def solutions_in(events: Iterable[Event], opens: int, closes: int, *, latest: bo
     inside = sorted((event for event in events if opens < event.t <= closes), key=lambda each: each.t)
     if latest:
         # Of two events of one time, the one whose term is the greater text counts.
-        newest = {event.user: event for event in sorted(inside, key=lambda each: (each.t, integer(each.mentions)))}
-        return {(event.user, event.mentions): event.t for event in newest.values()}
-    return {(event.user, event.mentions): event.t for event in inside}
+        # and one with mentions counts more than one without.
+        newest = {event.user: event for event in sorted(inside, key=lambda each: (each.t, _greatness(each)))}
+        inside = list(newest.values())
+    return {(event.user, event.mentions): event.t for event in inside if event.mentions is not None}
+
+
+def _greatness(event: Event) -> str:
+    return "" if event.mentions is None else integer(event.mentions)
 
 
 def brute_force(

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Callable
 
-from acquatop.errors import AcquaTopError
-from connectors import ConnectorError
-from replica.remotes import RemoteError
-from rspql.diagnostics import QueryError
-
 
 def guarded(work: Callable[[], None], *, debug: bool) -> int:
     """Do some work and return the exit code it deserves; errors become one message on stderr.
 
-    0: done, or ended by Ctrl-C or SIGTERM; 1: the environment's fault; 2: the user's.
+    Errors that carry an ``exit_code`` have a message for people; others are defects. 0: done, or
+    ended by Ctrl-C or SIGTERM; 1: the environment's fault; 2: the user's.
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    logging.basicConfig(format="acquatop: %(message)s", level=logging.WARNING)
     try:
         work()
     except KeyboardInterrupt:
@@ -38,13 +36,12 @@ def guarded(work: Callable[[], None], *, debug: bool) -> int:
 
 
 def _exit_code(error: Exception) -> int:
-    if isinstance(error, QueryError):
-        return 2
-    return error.exit_code if isinstance(error, AcquaTopError) else 1
+    code = getattr(error, "exit_code", 1)
+    return code if isinstance(code, int) else 1
 
 
 def _message(error: Exception) -> str:
-    if isinstance(error, AcquaTopError | QueryError | ConnectorError | RemoteError):
+    if hasattr(error, "exit_code"):
         return str(error)
     return f"unexpected {type(error).__name__}: {error}\n  hint: run it again with --debug and report what it prints"
 

@@ -40,7 +40,7 @@ def execute(options: argparse.Namespace) -> None:
     from acquatop.engine import Engine
 
     try:
-        text = options.query.read_text("utf-8")
+        text = options.query.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UserError(f"{options.query}: the query cannot be read: {reason}") from None

@@ -23,15 +23,20 @@ def shower(*, as_json: bool) -> Callable[[Answer], None]:
     """Return what prints an answer to the standard output, flushed at once."""
     if as_json:
         return _print_json
-    console = Console(highlight=False)
+    console = _Console(highlight=False)
     return lambda answer: console.print(render(answer))
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def render(answer: Answer) -> Group:
     """Return an answer as a table with a line about how it came to be."""
     table = Table(title=_title(answer), title_justify="left", title_style="bold", expand=False)
     table.add_column("rank", justify="right")
-    names = [name for name in (answer.rows[0].bindings if answer.rows else {}) if not _is_score(answer, name)]
+    names = [name for name in (answer.rows[0].bindings if answer.rows else {}) if name != answer.score_variable]
     for name in names:
         table.add_column(escape(f"?{name}"))
     table.add_column("score", justify="right")
@@ -56,14 +61,10 @@ def _clock(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
-def _is_score(answer: Answer, name: str) -> bool:
-    term = answer.rows[0].bindings[name]
-    return isinstance(term, Literal) and str(term) == repr(answer.rows[0].score)
-
-
 def _short(term: Identifier) -> str:
     """Return a term as people read it: the last part of an IRI, the text of a literal."""
-    text = str(term)
+    # What comes from elsewhere must not steer the terminal.
+    text = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(term))
     if isinstance(term, Literal):
         return text
     return text.rstrip("/").rsplit("/", 1)[-1].rsplit("#", 1)[-1] or text
@@ -89,8 +90,13 @@ def _summary(answer: Answer) -> Text:
         f" · asked for {spent.items} of {allowed.items} items in {spent.requests} of {allowed.requests} requests"
     )
     line.append(f" · {answer.counts.events} events")
-    for name, count in (("late", answer.counts.late), ("bad", sum(answer.counts.bad.values()))):
-        line.append(f", {count} {name}" if count else "")
+    for count, meaning in (
+        (answer.counts.late, "late"),
+        (sum(answer.counts.bad.values()), "bad"),
+        (answer.counts.unscored, "without a score"),
+        (answer.counts.skipped, "empty windows skipped"),
+    ):
+        line.append(f", {count} {meaning}" if count else "")
     line.append(f" · {_latency(answer)}")
     if answer.refreshed:
         line.append("\nrefreshed: " + ", ".join(_short(term) for term in answer.refreshed), "dim")

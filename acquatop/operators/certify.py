@@ -28,7 +28,7 @@ def certify(
         return Status.APPROXIMATE, f"{unknown} of the window's solutions have no value from the remote yet"
     dropped = operator.list.dropped(window)
     if dropped is not None and not (full and top[-1].rank < dropped.best):
-        return Status.APPROXIMATE, "a solution that was let go could belong here since scores have fallen"
+        return Status.APPROXIMATE, "a solution that was let go, or came too late, could belong here"
     exact = _nothing_stale_can_matter(operator, window, bar, fetched)
     return (Status.EXACT if exact else Status.CERTIFIED), None
 

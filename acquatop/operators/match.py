@@ -11,13 +11,13 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.mapping import BAD, DATATYPES, SUBJECT, TIME, JsonMapping
+from connectors.mapping import BAD, DATATYPES, SUBJECT, TIME, XSD_DOUBLE, JsonMapping
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.plan import TopKPlan
 from rspql.printer import term_text
 
-IDENTITY, KEY = "identity", "key"
+IDENTITY, KEY, GONE = "identity", "key", "gone"
 """Names of the solution columns besides the time, the terms ``?x`` and the numbers ``#x``."""
 
 
@@ -63,19 +63,29 @@ class Matcher:
             found.append(Diagnostic("unsupported", message, self._pattern[0].span))
         for triple in self._pattern:
             self._check_triple(triple, found)
+        if self._key in objects and self._datatype(self._key) == XSD_DOUBLE:
+            message = (
+                f"a join on ?{self._key}, which is a double on the stream, is not supported: equal numbers may differ"
+            )
+            found.append(Diagnostic("unsupported", message, self._pattern[0].span, "join on an IRI, string or integer"))
         for name in self._numbers:
             if not found and not self._is_number(name):
                 message = f"the score needs a number in ?{name}, but the stream has none there"
                 found.append(Diagnostic("score", message, self._pattern[0].span))
 
-    def _is_number(self, variable: str) -> bool:
-        return any(
-            triple.object == ast.Variable(variable)
-            and isinstance(triple.predicate, ast.Iri)
-            and (mapped := self._mapping.properties.get(triple.predicate.value)) is not None
-            and DATATYPES[mapped.datatype] != pa.string()
+    def _datatype(self, variable: str) -> str | None:
+        """Return the datatype of a variable that is the object of a pattern, None for others."""
+        predicates = (
+            triple.predicate.value
             for triple in self._pattern
+            if triple.object == ast.Variable(variable) and isinstance(triple.predicate, ast.Iri)
         )
+        mapped = (self._mapping.properties.get(predicate) for predicate in predicates)
+        return next((each.datatype for each in mapped if each is not None), None)
+
+    def _is_number(self, variable: str) -> bool:
+        datatype = self._datatype(variable)
+        return datatype is not None and DATATYPES[datatype] != pa.string()
 
     def _check_triple(self, triple: ast.TriplePattern, found: list[Diagnostic]) -> None:
         predicate = triple.predicate
@@ -90,8 +100,12 @@ class Matcher:
             found.append(Diagnostic("unknown-predicate", message, predicate.span, hint))
 
     def match(self, records: pa.RecordBatch) -> pa.Table:
-        """Return the solutions in a batch of decoded records, one row each, in the records' order."""
-        columns, keep = self._columns(records)
+        """Return the solutions in a batch of decoded records, one row each, in the records' order.
+
+        Where only the latest arrival counts, an arrival that does not match is a row too, marked
+        ``gone``: what it replaces is no solution any more.
+        """
+        columns, matches, readable = self._columns(records)
         terms = [columns[name][0] for name in self._variables]
         subject = records.column(SUBJECT)
         identity = subject if self._latest_only else pc.binary_join_element_wise(*terms, " ")
@@ -100,14 +114,15 @@ class Matcher:
                 TIME: records.column(TIME),
                 IDENTITY: identity,
                 KEY: columns[self._key][0],
+                GONE: pc.invert(matches),
                 **{term_column(name): term for name, term in zip(self._variables, terms, strict=True)},
                 **{number_column(name): columns[name][1] for name in self._numbers},
             }
         )
-        return table.filter(keep)
+        return table.filter(readable if self._latest_only else matches)
 
-    def _columns(self, records: pa.RecordBatch) -> tuple[Mapping[str, tuple[pa.Array, pa.Array]], pa.Array]:
-        """Return each variable's terms and numbers, and which rows are solutions."""
+    def _columns(self, records: pa.RecordBatch) -> tuple[Mapping[str, tuple[pa.Array, pa.Array]], pa.Array, pa.Array]:
+        """Return each variable's terms and numbers, which rows are solutions, and which are about the right subject."""
         keep = pc.is_null(records.column(BAD))
         columns: dict[str, tuple[pa.Array, pa.Array]] = {}
         subject = self._pattern[0].subject
@@ -115,7 +130,8 @@ class Matcher:
         if isinstance(subject, ast.Variable):
             columns[subject.name] = terms, pa.nulls(len(records), pa.float64())
         else:
-            keep = pc.and_(keep, pc.equal(terms, term_text(subject)))
+            keep = pc.fill_null(pc.and_(keep, pc.equal(terms, term_text(subject))), False)
+        readable = keep
         for triple in self._pattern:
             assert isinstance(triple.predicate, ast.Iri), "check lets only IRIs pass"
             values = records.column(self._mapping.column(triple.predicate.value))
@@ -125,7 +141,7 @@ class Matcher:
                 columns[triple.object.name] = _terms(values, datatype), _numbers(values)
             else:
                 keep = pc.and_(keep, pc.equal(_terms(values, datatype), term_text(triple.object)))
-        return columns, pc.fill_null(keep, False)
+        return columns, pc.fill_null(keep, False), readable
 
 
 def _terms(values: pa.Array, datatype: str) -> pa.Array:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.operators.match import IDENTITY
+from acquatop.operators.match import GONE, IDENTITY
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 
@@ -37,50 +37,64 @@ class PaneBuffer:
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
-        self._waiting: list[pa.Table] = []
+        self._sorted: pa.Table | None = None
+        self._new: list[pa.Table] = []
         self._closed_ms: int | None = None
 
-    def add(self, solutions: pa.Table) -> int:
-        """Take in solutions and return how many came too late: their window has closed already."""
-        late = 0
+    def add(self, solutions: pa.Table) -> pa.Table:
+        """Take in solutions and return those that came too late: a window of theirs has closed already."""
+        late = solutions.slice(0, 0)
         if self._closed_ms is not None:
-            timely = pc.greater(solutions.column(TIME), self._closed_ms)
-            late = len(solutions) - (pc.sum(timely).as_py() or 0)
-            solutions = solutions.filter(timely) if late else solutions
+            is_late = pc.less_equal(solutions.column(TIME), self._closed_ms)
+            late, solutions = solutions.filter(is_late), solutions.filter(pc.invert(is_late))
         if len(solutions):
-            self._waiting.append(solutions)
+            self._new.append(solutions)
         return late
 
     def earliest_ms(self) -> int | None:
         """Return the time of the oldest solution that is waiting."""
-        return min((pc.min(table.column(TIME)).as_py() for table in self._waiting), default=None)
+        waiting = self._waiting()
+        return waiting.column(TIME)[0].as_py() if waiting is not None else None
 
     def latest_ms(self) -> int | None:
         """Return the time of the newest solution that is waiting."""
-        return max((pc.max(table.column(TIME)).as_py() for table in self._waiting), default=None)
+        waiting = self._waiting()
+        return waiting.column(TIME)[-1].as_py() if waiting is not None else None
 
     def take_until(self, close_ms: int) -> Iterator[Pane]:
         """Yield the complete panes up to a window's close, oldest first; later solutions for them are late."""
         self._closed_ms = close_ms
-        if not self._waiting:
+        waiting = self._waiting()
+        if waiting is None:
             return
-        waiting = pa.concat_tables(self._waiting)
-        is_due = pc.less_equal(waiting.column(TIME), close_ms)
-        rest = waiting.filter(pc.invert(is_due))
-        self._waiting = [rest] if len(rest) else []
-        yield from self._split(waiting.filter(is_due))
+        due = int(np.searchsorted(waiting.column(TIME).to_numpy(), close_ms, side="right"))
+        self._sorted = waiting.slice(due) if due < len(waiting) else None
+        yield from self._split(waiting.slice(0, due))
+
+    def _waiting(self) -> pa.Table | None:
+        """Return all that is waiting, sorted by time: new arrivals are sorted in once, then only sliced."""
+        if self._new:
+            held = [] if self._sorted is None else [self._sorted]
+            self._sorted = pa.concat_tables([*held, *self._new]).sort_by(TIME).combine_chunks()
+            self._new = []
+        return self._sorted
 
     def _split(self, due: pa.Table) -> Iterator[Pane]:
+        if not len(due):
+            return
         first, last = self._windows.spans(due.column(TIME).to_numpy())
-        spans, pane_of = np.unique(np.stack([first, last]), axis=1, return_inverse=True)
-        for number, (begin, end) in enumerate(spans.T.tolist()):
-            if begin <= end:  # otherwise the pane lies between windows that do not meet
-                yield Pane(_newest(due.filter(pa.array(pane_of.ravel() == number))), begin, end)
+        # Times are sorted, so a pane is a stretch of rows.
+        starts = np.flatnonzero(
+            (np.diff(first, prepend=first[:1] - 1) != 0) | (np.diff(last, prepend=last[:1] - 1) != 0)
+        )
+        for start, stop in zip(starts, [*starts[1:], len(due)], strict=True):
+            if first[start] <= last[start]:  # otherwise the pane lies between windows that do not meet
+                yield Pane(_newest(due.slice(start, stop - start)), int(first[start]), int(last[start]))
 
 
 def _newest(solutions: pa.Table) -> pa.Table:
-    """Return each identity's newest solution; of two of one time, the one whose terms are greater."""
-    keys = [(IDENTITY, "ascending"), (TIME, "descending")]
+    """Return each identity's newest row; of two of one time a solution, and of two solutions the greater terms."""
+    keys = [(IDENTITY, "ascending"), (TIME, "descending"), (GONE, "ascending")]
     keys += [(name, "descending") for name in solutions.column_names if name.startswith("?")]
     ordered = solutions.sort_by(keys).combine_chunks()
     identity = ordered.column(IDENTITY).combine_chunks()

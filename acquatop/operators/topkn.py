@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.operators.match import IDENTITY, KEY, number_column, term_column
+from acquatop.operators.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.operators.panes import Pane
 from acquatop.topk.candidate import Candidate, best_rank
 from acquatop.topk.super_mtkn import SuperMTKN
+from acquatop.windows import Windows
 from connectors.mapping import TIME
 from replica.store import ReplicaStore
 from rspql.plan import TopKPlan
@@ -33,10 +34,11 @@ class TopKN:
     the remote may have something later.
     """
 
-    def __init__(self, plan: TopKPlan, store: ReplicaStore, n: int) -> None:
+    def __init__(self, plan: TopKPlan, store: ReplicaStore, n: int, windows: Windows) -> None:
         self.list = SuperMTKN(plan.k, n)
         self.waiting: dict[str, Candidate] = {}
         self._plan = plan
+        self._windows = windows
         self._store = store
         self._score = vectorise(plan.score.expression)
         self._sign = 1.0 if plan.score.descending else -1.0
@@ -45,13 +47,32 @@ class TopKN:
 
     def add_pane(self, pane: Pane) -> None:
         """Take in one pane's solutions; only those that could matter become candidates."""
-        solutions = pane.solutions
+        gone = pane.solutions.column(GONE)
+        self._remove(pane.solutions.filter(gone).column(IDENTITY).to_pylist())
+        solutions = pane.solutions.filter(pc.invert(gone))
+        if not len(solutions):
+            return
         stream = [solutions.column(number_column(name)).to_numpy() for name in self._plan.score.stream_variables]
         keys = solutions.column(KEY).combine_chunks().dictionary_encode()
         merits = self._merits(stream, keys.dictionary.to_pylist(), keys.indices.to_numpy())
         chosen, rest = self._choose(solutions, merits)
         self._forget(solutions, stream, merits, rest, pane)
         self._take(_candidates(solutions, stream, merits, chosen, pane, self._plan))
+
+    def note_late(self, late: pa.Table) -> None:
+        """Note what came after a window of its own had closed: it is left out of the windows still open, too.
+
+        It may have been a solution there, or have replaced one, so nothing is certain in them.
+        """
+        anything = (np.inf,) * len(self._plan.score.stream_variables)
+        nothing = tuple(-each for each in anything)
+        for first, last in sorted(set(zip(*map(np.ndarray.tolist, self._windows.spans(_times(late))), strict=True))):
+            self.list.note_dropped(range(first, last + 1), best_rank(np.inf), nothing, anything)
+
+    def _remove(self, identities: list[str]) -> None:
+        self.list.remove(identities)
+        for identity in identities:
+            self.waiting.pop(identity, None)
 
     def _merits(self, stream: list[FloatArray], keys: list[str], indices: npt.NDArray[np.int64]) -> FloatArray:
         """Return the merit of each solution, NaN where the remote's part is missing or not a number."""
@@ -180,6 +201,10 @@ class TopKN:
         self.list.close_before(window)
         for identity in [each.identity for each in self.waiting.values() if each.last < window]:
             del self.waiting[identity]
+
+
+def _times(solutions: pa.Table) -> npt.NDArray[np.int64]:
+    return np.asarray(solutions.column(TIME).to_numpy())
 
 
 def _candidates(

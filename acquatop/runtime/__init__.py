@@ -46,8 +46,15 @@ class Runtime(Protocol):
         ...
 
 
+def check_runtime(name: str) -> None:
+    """Raise :class:`UserError` unless there is a runtime of that name."""
+    if name not in RUNTIMES:
+        raise UserError(f'there is no runtime "{name}": use {" or ".join(RUNTIMES)}')
+
+
 def open_runtime(name: str, spark: SparkSession | None = None) -> Runtime:
     """Return the runtime of a name; ``spark`` is a session to use instead of one of its own."""
+    check_runtime(name)
     if name == "spark":
         from acquatop.runtime.spark import SparkRuntime
 
@@ -56,4 +63,4 @@ def open_runtime(name: str, spark: SparkSession | None = None) -> Runtime:
         from acquatop.runtime.local import LocalRuntime
 
         return LocalRuntime()
-    raise UserError(f'there is no runtime "{name}": use {" or ".join(RUNTIMES)}')
+    raise AssertionError("check_runtime lets only known names pass")

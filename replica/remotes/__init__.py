@@ -11,6 +11,8 @@ from replica.store import Solution
 class RemoteError(Exception):
     """A remote could not be reached, refused, or gave something that is not an answer."""
 
+    exit_code = 1
+
 
 class Remote(Protocol):
     """What can be asked for the values of keys.

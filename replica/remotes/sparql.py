@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 from collections.abc import Iterator, Sequence
 from http.client import HTTPException
@@ -36,41 +37,55 @@ class SparqlRemote:
         self._key = key
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
-        """Return the solutions for some keys, with one request."""
-        unsafe = next((key for key in keys if not is_term(key)), None)
-        if unsafe is not None:
-            raise RemoteError(f"{unsafe!r} is not an RDF term that a query can carry")
-        values = f"VALUES ?{self._key} {{ {' '.join(keys)} }}"
-        return self._select(f"SELECT {self._projection} WHERE {{ {values} {self._pattern} }}", timeout)
+        """Return the solutions for some keys, with one request; none if no key can be sent."""
+        sendable = [key for key in keys if is_term(key)]
+        if not sendable:
+            return []
+        values = f"VALUES ?{self._key} {{ {' '.join(sendable)} }}"
+        rows = self._select(f"SELECT {self._projection} WHERE {{ {values} {self._pattern} }}", timeout)
+        return [row for row in rows if row is not None]
 
     def load(self, timeout: float) -> Iterator[list[Solution]]:
-        """Return all solutions in pages, ordered by key so that pages neither overlap nor leave gaps."""
+        """Return all solutions in pages, in an order that leaves no gap between them; a key's are on one page."""
+        held: list[Solution] = []
         offset = 0
-        while True:
-            query = (
-                f"SELECT {self._projection} WHERE {{ {self._pattern} }} "
-                f"ORDER BY ?{self._key} LIMIT {PAGE_SIZE} OFFSET {offset}"
-            )
-            page = self._select(query, timeout)
-            yield page
-            if len(page) < PAGE_SIZE:
-                return
-            offset += PAGE_SIZE
+        while rows := self._select(self._page(offset), timeout):
+            offset += len(rows)
+            held += [row for row in rows if row is not None]
+            last = held[-1].get(self._key) if held else None
+            yield [row for row in held if row.get(self._key) != last]
+            held = [row for row in held if row.get(self._key) == last]
+        yield held
 
-    def _select(self, query: str, timeout: float) -> list[Solution]:
+    def _page(self, offset: int) -> str:
+        order = f"?{self._key} {self._projection}"
+        select = f"SELECT {self._projection} WHERE {{ {self._pattern} }}"
+        return f"{select} ORDER BY {order} LIMIT {PAGE_SIZE} OFFSET {offset}"
+
+    def _select(self, query: str, timeout: float) -> list[Solution | None]:
+        """Return a query's solutions, None for those that cannot be used."""
         wrapper = SPARQLWrapper(self.endpoint, returnFormat=JSON)
         wrapper.setMethod(POST)
         wrapper.setTimeout(timeout)  # type: ignore[arg-type]  # any number will do; only its annotation says int
         wrapper.setQuery(query)
         try:
-            results = json.loads(wrapper.query().response.read())
-            solutions = [_solution(row) for row in results["results"]["bindings"]]
+            results = json.loads(_read(wrapper.query().response, time.monotonic() + timeout))
+            return [_solution(row) for row in results["results"]["bindings"]]
         except (SPARQLWrapperException, HTTPException, OSError) as error:
             raise RemoteError(f"the SPARQL endpoint {self.endpoint} failed: {_cause(error)}") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             message = f"the SPARQL endpoint {self.endpoint} sent something that is not SPARQL Results JSON"
             raise RemoteError(message) from error
-        return [solution for solution in solutions if solution is not None]
+
+
+def _read(response: Any, deadline: float) -> bytes:
+    """Read a response to its end; the socket's own timeout only bounds each piece of it."""
+    pieces = []
+    while piece := response.read1(1 << 16):
+        pieces.append(piece)
+        if time.monotonic() > deadline:
+            raise TimeoutError("the answer took too long")
+    return b"".join(pieces)
 
 
 def _solution(row: dict[str, Any]) -> Solution | None:

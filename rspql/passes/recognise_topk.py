@@ -15,7 +15,7 @@ def recognise_topk(query: ast.SelectQuery, sources: Sources, found: list[Diagnos
     """Return the top-k plan of a query, or None with the reasons in ``found``."""
     stream = variables_of(sources.stream_pattern)
     remote = variables_of(sources.remote_pattern)
-    assigned = _assignments(query, sources)
+    assigned = _assignments(query, sources, {*stream, *remote}, found)
     _check_output(query, found)
     join = _join_variables(sources, stream, remote, found)
     score = _score(query, assigned, stream, remote, found)
@@ -41,9 +41,19 @@ def recognise_topk(query: ast.SelectQuery, sources: Sources, found: list[Diagnos
     )
 
 
-def _assignments(query: ast.SelectQuery, sources: Sources) -> dict[str, ast.Expression]:
+def _assignments(
+    query: ast.SelectQuery, sources: Sources, bound: set[str], found: list[Diagnostic]
+) -> dict[str, ast.Expression]:
     selected = (item for item in query.projection if isinstance(item, ast.Assignment))
-    return {item.variable.name: item.expression for item in (*sources.assignments, *selected)}
+    assigned: dict[str, ast.Expression] = {}
+    for item in (*sources.assignments, *selected):
+        name = item.variable.name
+        if name in assigned or name in bound:
+            found.append(
+                Diagnostic("bound-twice", f"?{name} is bound already", item.variable.span, "choose another name")
+            )
+        assigned[name] = item.expression
+    return assigned
 
 
 def _check_output(query: ast.SelectQuery, found: list[Diagnostic]) -> None:

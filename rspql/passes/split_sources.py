@@ -77,7 +77,11 @@ def _expect_one(keyword: str, parts: Sequence[ast.Node], where: ast.Group, found
 def _check_windows(
     clauses: Sequence[ast.WindowClause], patterns: Sequence[ast.WindowPattern], found: list[Diagnostic]
 ) -> None:
-    declared = {clause.window.value: clause for clause in clauses}
+    declared: dict[str, ast.WindowClause] = {}
+    for clause in clauses:
+        if declared.setdefault(clause.window.value, clause) is not clause:
+            message = f"the window <{clause.window.value}> is declared twice"
+            found.append(Diagnostic("duplicate-window", message, clause.window.span))
     used = {pattern.window.value for pattern in patterns}
     for pattern in patterns:
         if pattern.window.value not in declared:

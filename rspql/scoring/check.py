@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rspql import ast
@@ -9,6 +10,7 @@ from rspql.diagnostics import Diagnostic, nearest
 from rspql.scoring.functions import FUNCTIONS
 
 ARITHMETIC = ("+", "-", "*", "/")
+_NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _NUMERIC = frozenset(ast.XSD + name for name in ("integer", "decimal", "double"))
 
 
@@ -58,10 +60,14 @@ def _problem(node: ast.Expression) -> tuple[str, str | None] | None:
             return "! does not give a number, so it cannot be part of a score", None
         case ast.Iri():
             return f"<{node.value}> is not a number, so it cannot be part of a score", None
-        case ast.Literal() if node.datatype not in _NUMERIC:
+        case ast.Literal() if node.datatype not in _NUMERIC or not re.fullmatch(_NUMBER, node.lexical):
             return f'"{node.lexical}" is not a number, so it cannot be part of a score', None
         case _:
             return None
+
+
+def _constant(expression: ast.Expression) -> float | None:
+    return float(expression.lexical) if isinstance(expression, ast.Literal) and not _problem(expression) else None
 
 
 def _call_problem(call: ast.Call) -> tuple[str, str | None] | None:
@@ -75,4 +81,7 @@ def _call_problem(call: ast.Call) -> tuple[str, str | None] | None:
     if len(call.arguments) != function.arity:
         given = len(call.arguments)
         return f"{name} takes {function.arity} arguments, not {given}", f"write {function.signature}"
+    low, high = [_constant(each) for each in call.arguments[1:]] if name.lower() == "norm" else (None, None)
+    if low is not None and high is not None and not low < high:
+        return f"the range of norm from {low:g} to {high:g} is empty", f"write {function.signature}"
     return None

@@ -108,14 +108,16 @@ class Replay:
         self.random = random.Random(shape.seed)
         users = USERS[: shape.users]
         self.events = [
-            Event(self.random.randint(0, SPAN), self.random.choice(users), self.random.randint(0, shape.values))
-            for _ in range(shape.events)
+            Event(self.random.randint(0, SPAN), self.random.choice(users), self.mentions()) for _ in range(shape.events)
         ]
         self.remote = TableRemote({user: self.random.randint(0, shape.values) for user in users if user != "c"})
         self.bound = shape.bind()
         self.query = continuous(self.bound, self.remote)
         if shape.preload:
             self.query._maintainer.load()
+
+    def mentions(self) -> int | None:
+        return None if self.random.random() < 0.1 else self.random.randint(0, self.shape.values)
 
     def change_remote(self) -> None:
         for user in USERS[: self.shape.users]:
@@ -182,3 +184,38 @@ def test_enough_budget_and_candidates_are_always_exact(shape: Shape) -> None:
     plenty = Shape(**{**vars(shape), "items": 1000, "n": 1000, "policy": "AT-TSM"})
     for answer in Replay(plenty).answers():
         assert answer.status is Status.EXACT
+
+
+def test_what_comes_too_late_makes_the_windows_that_are_still_open_uncertain() -> None:
+    query_bound = bound(query_text(width=9, slide=3, k=1), catalog_text(start="start_ms = 0", items=9, n=9))
+    query = continuous(query_bound, TableRemote({"a": 1, "b": 1}))
+    query.add(records(query_bound, [Event(5, "a", 1), Event(10, "a", 1)]))
+    (first,) = query.advance(9)
+    query.add(records(query_bound, [Event(8, "b", 100)]))
+    later = list(query.advance(30))
+    assert (first.status, first.counts.late) == (Status.EXACT, 0)
+    assert later[0].counts.late == 1
+    assert [answer.status for answer in later[:2]] == [Status.APPROXIMATE] * 2  # (3, 12] and (6, 15] should hold b
+    assert "too late" in (later[0].reason or "")
+    assert all(answer.status is Status.EXACT for answer in later[2:])
+
+
+def test_a_query_that_joins_later_answers_only_for_windows_it_has_seen_from_their_start() -> None:
+    for start in ("", "start_ms = 0"):
+        query_bound = bound(query_text(width=9, slide=3), catalog_text(start=start, items=9, n=9))
+        query = continuous(query_bound, TableRemote({"a": 1}))
+        query.start_after(10)
+        query.add(records(query_bound, [Event(11, "a", 1), Event(14, "a", 2)]))
+        answers = list(query.advance(30))
+        assert answers[0].opens_ms == 12
+        assert shown(answers[0]) == [("a", 2, 5)]
+
+
+def test_a_jump_in_time_skips_the_empty_windows_and_says_how_many() -> None:
+    query_bound = bound(query_text(width=1, slide=1), catalog_text(start="start_ms = 0", items=9))
+    query = continuous(query_bound, TableRemote({"a": 1}))
+    query.add(records(query_bound, [Event(1, "a", 1), Event(10**12, "a", 2)]))
+    answers = list(query.advance(10**12))
+    assert len(answers) == 2
+    assert [answer.counts.skipped for answer in answers] == [0, 10**12 - 2]
+    assert shown(answers[1]) == [("a", 2, 5)]

@@ -35,7 +35,7 @@ def test_every_event_within_a_window_comes_out_once_in_its_pane(windows: Windows
 
 def test_what_comes_after_its_window_has_closed_is_late() -> None:
     buffer = PaneBuffer(Windows(10, 10))
-    assert buffer.add(BOUND.matcher.match(records(BOUND, [Event(5, "a", 1), Event(12, "b", 1)]))) == 0
+    assert len(buffer.add(BOUND.matcher.match(records(BOUND, [Event(5, "a", 1), Event(12, "b", 1)])))) == 0
     assert len(list(buffer.take_until(10))) == 1
-    assert buffer.add(BOUND.matcher.match(records(BOUND, [Event(10, "c", 1), Event(11, "d", 1)]))) == 1
+    assert len(buffer.add(BOUND.matcher.match(records(BOUND, [Event(10, "c", 1), Event(11, "d", 1)])))) == 1
     assert (buffer.earliest_ms(), buffer.latest_ms()) == (11, 12)

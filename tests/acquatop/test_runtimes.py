@@ -119,18 +119,18 @@ def test_a_live_stream_answers_as_its_windows_close(open_engine: Open, runtime: 
 def test_the_replica_follows_the_remote_within_its_budget(
     open_engine: Open, runtime: str, people: OxigraphServer, tmp_path: Path
 ) -> None:
-    write(tmp_path, [Event(2, "u1", 9).line(), Event(6, "u2", 3).line()])
+    write(tmp_path, [Event(2_000, "u1", 9).line(), Event(6_000, "u2", 3).line()])
     engine = open_engine(runtime, until_end=False, start="start_ms = 0", items=1, requests=1)
-    answers = iter(engine.register(query_text(width=100, slide=4, k=2)))
+    answers = iter(engine.register(query_text(width=100_000, slide=4_000, k=2)))
     with (tmp_path / "events" / "0.ndjson").open("ab") as stream:
-        stream.write(Event(101, "u1", 9).line() + b"\n")
+        stream.write(Event(101_000, "u1", 9).line() + b"\n")
     first = next(answers)
     assert [name for name, _, _ in shown(first)] == ["u1", "u2"]
     assert (first.spending.items, first.spending.requests) == (1, 1)
     assert first.status is Status.CERTIFIED
     people.update(f"DELETE WHERE {{ {user_term('u1')} ?p ?o }}")
     with (tmp_path / "events" / "0.ndjson").open("ab") as stream:
-        stream.write(Event(105, "u2", 3).line() + b"\n")
+        stream.write(Event(105_000, "u2", 3).line() + b"\n")
     second = next(answers)
     assert [name for name, _, _ in shown(second)] == ["u2"]  # the remote has no u1 any more
     assert second.spending.items == 1

@@ -77,7 +77,12 @@ def test_good_records_come_out_as_they_went_in(batch: list[dict[str, object]]) -
         (b'{"user": "a"}', 'no time in the field "t"'),
         (b'{"t": 1}', 'no subject in the field "user"'),
         (b'{"t": 1.5, "user": "a"}', 'the field "t" is not a whole number'),
-        (b'{"t": 1, "user": 7}', 'the field "user" is not a string'),
+        (b'{"t": 1, "user": 7.5}', 'the field "user" is not a string'),
+        (b'{"t": 1, "user": true}', 'the field "user" is not a string'),
+        (b'{"t": 1, "user": "\\ud83d"}', 'the field "user" is not a string'),
+        (b'{"t": 1700000000000000000, "user": "a"}', 'the field "t" is not a time in milliseconds'),
+        (b'{"t": 1, "user": "a", "mood": NaN}', "not JSON"),
+        (b'{"t": 1, "user": "a", "mood": 1e999}', 'the field "mood" is not a number'),
         (b'{"t": 1, "user": "a b"}', 'the field "user" does not fit into an IRI'),
         (b'{"t": 1, "user": "a> <urn:x"}', 'the field "user" does not fit into an IRI'),
         (b'{"t": 1, "user": "a", "mentions": "3"}', 'the field "mentions" is not a whole number'),
@@ -90,6 +95,27 @@ def test_faults_are_named_and_cost_only_their_own_line(line: bytes, fault: str) 
     batch = MAPPING.decode(pa.array([good, line, good]))
     assert [row[BAD] for row in batch.to_pylist()] == [None, fault, None]
     assert count_faults([batch, batch]) == {fault: 2}
+
+
+def test_a_whole_number_may_name_the_subject() -> None:
+    lines = [b'{"t": 1, "user": 42}', b'{"t": 1, "user": 7}']
+    names = ["<http://example.org/user/42>", "<http://example.org/user/7>"]
+    assert [row["subject"] for row in decoded(lines)] == names
+    assert [row["subject"] for row in decoded([*lines, b'{"t": 1, "user": "a"}'])] == [
+        *names,
+        "<http://example.org/user/a>",
+    ]
+
+
+def test_a_field_may_hold_the_whole_subject() -> None:
+    mapping = JsonMapping(Template.parse("{user}"), "t", {})
+    batch = mapping.decode(pa.array([b'{"t": 1, "user": "urn:a#b"}', b'{"t": 1, "user": "a"}', b'{"t": 1, "user": 3}']))
+    assert batch.column("subject").to_pylist() == ["<urn:a#b>", None, None]
+
+
+def test_a_number_beyond_int64_is_a_double_also_beside_a_bad_line() -> None:
+    lines = [b'{"t": 1, "user": "a", "mood": 100000000000000000000}', b"{"]
+    assert [row["p1"] for row in decoded(lines)] == [1e20, None]
 
 
 def test_a_template_has_one_field() -> None:

@@ -86,6 +86,15 @@ class Gate(TableRemote):
         yield []
 
 
+def test_an_evaluation_waits_only_for_what_it_has_asked_for_itself() -> None:
+    remote = Gate()
+    keeper = Maintainer(ReplicaStore("user", ["user", "followers"]), remote, Budget(9, 1, 1_000.0))
+    keeper.refresh([user_term("a")], longest_wait=0.0)  # hangs, and is left under way
+    refreshed = keeper.refresh([user_term("b")])  # must not wait for the thousand seconds that it may
+    assert (refreshed.spending.requests, refreshed.fetched) == (0, frozenset())
+    remote.opened.set()
+
+
 def test_a_remote_that_hangs_delays_nothing_and_is_not_asked_again_meanwhile() -> None:
     remote, now = Gate(), 0.0
 

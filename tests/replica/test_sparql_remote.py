@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -36,18 +36,34 @@ def test_load_brings_everything_page_by_page(server: OxigraphServer, monkeypatch
     rows = " ".join(f"<urn:{number}> <urn:followers> {number} ." for number in range(25))
     server.update(f"INSERT DATA {{ {rows} }}")
     pages = list(remote(server.query_url).load(timeout=10))
-    assert [len(page) for page in pages] == [10, 10, 5]
+    assert sum(len(page) for page in pages) == 25
     assert {row["user"] for page in pages for row in page} == {f"<urn:{number}>" for number in range(25)}
 
 
 def test_blank_nodes_are_left_out_as_nothing_can_refer_to_them(server: OxigraphServer) -> None:
     server.update("INSERT DATA { [] <urn:followers> 7 . <urn:a> <urn:followers> [] }")
-    assert list(remote(server.query_url).load(timeout=10)) == [[]]
+    assert not any(remote(server.query_url).load(timeout=10))
+
+
+def test_neither_blank_nodes_nor_many_solutions_of_a_key_end_the_loading_early(
+    server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sparql, "PAGE_SIZE", 4)
+    rows = " ".join(f"<urn:{number:02}> <urn:followers> {number} , {number + 100} ." for number in range(9))
+    server.update(f"INSERT DATA {{ {rows} [] <urn:followers> 1 . <urn:04> <urn:followers> [] }}")
+    pages = list(remote(server.query_url).load(timeout=10))
+    assert sum(len(page) for page in pages) == 18
+    places = [
+        {at for at, page in enumerate(pages) for row in page if row["user"] == key} for key in ("<urn:03>", "<urn:05>")
+    ]
+    assert all(len(place) == 1 for place in places)
 
 
 def test_a_key_that_is_no_term_never_reaches_the_server(server: OxigraphServer) -> None:
-    with pytest.raises(RemoteError, match="not an RDF term"):
-        remote(server.query_url).fetch(["<urn:a> } ; DROP ALL #"], timeout=10)
+    server.update("INSERT DATA { <urn:a> <urn:followers> 7 }")
+    bad = "<urn:a> } ; DROP ALL #"
+    assert remote("http://127.0.0.1:1/nobody").fetch([bad], timeout=10) == []
+    assert [row["user"] for row in remote(server.query_url).fetch([bad, "<urn:a>"], timeout=10)] == ["<urn:a>"]
 
 
 def test_a_refused_connection_is_named(server: OxigraphServer) -> None:
@@ -78,6 +94,27 @@ def answering(reply: bytes) -> Iterator[str]:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/query"
+        thread.join(10)
+
+
+def test_a_server_that_drips_is_given_up_at_the_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ended = threading.Event()
+
+        def drip() -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                while not ended.wait(0.01):
+                    connection.sendall(b" ")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}/query"
+        with pytest.raises(RemoteError, match="took too long"):
+            remote(endpoint).fetch(["<urn:a>"], timeout=0.2)
+        ended.set()
         thread.join(10)
 
 

@@ -1,0 +1,140 @@
+"""The engine's life: who waits for whom, what ends what. In process, with a SPARQL server that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from acquatop import Engine, Status, UserError
+from acquatop import engine as engine_module
+from acquatop.catalog import Catalog
+from acquatop.errors import EnvironmentProblem
+from connectors import ConnectorError
+from examples.oxigraph import OxigraphServer
+from replica.remotes.sparql import SparqlRemote
+from tests.worlds import NS, Event, catalog_text, query_text, user_term
+
+pytestmark = pytest.mark.server
+
+
+class World:
+    """A folder with a stream, a server, and engines that end with the test."""
+
+    def __init__(self, folder: Path, server: OxigraphServer) -> None:
+        self.folder = folder
+        self.server = server
+        self.stream = folder / "events"
+        self.engines: list[Engine] = []
+        server.update(f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 5 }}")
+
+    def engine(self, *, until_end: bool, **changes: object) -> Engine:
+        values = {"path": self.stream, "endpoint": self.server.query_url, "start": "start_ms = 0", **changes}
+        catalog = Catalog.parse(catalog_text(**values), file=self.folder / "catalog.toml", variables={})
+        self.engines.append(Engine(catalog, runtime="local", until_end=until_end))
+        return self.engines[-1]
+
+    def write(self, *times: int) -> None:
+        with self.stream.open("ab") as stream:
+            stream.writelines(Event(time, "ann", 1).line() + b"\n" for time in times)
+
+
+@pytest.fixture
+def world(tmp_path: Path, server: OxigraphServer) -> Iterator[World]:
+    world = World(tmp_path, server)
+    yield world
+    for engine in world.engines:
+        engine.stop()
+
+
+def test_queries_of_a_recording_may_be_read_one_after_the_other(world: World) -> None:
+    world.write(*range(1, 3 * (engine_module.BACKLOG + 200)))
+    engine = world.engine(until_end=True)
+    first, second = engine.register(query_text()), engine.register(query_text())
+    one, two = list(first), list(second)
+    assert len(one) > engine_module.BACKLOG
+    assert [answer.canonical() for answer in one] == [answer.canonical() for answer in two]
+
+
+def test_a_recording_can_be_asked_again_when_it_has_ended(world: World) -> None:
+    world.write(1, 5, 9)
+    engine = world.engine(until_end=True)
+    first = [answer.canonical() for answer in engine.register(query_text())]
+    assert [answer.canonical() for answer in engine.register(query_text())] == first != []
+
+
+def test_a_reader_who_has_gone_does_not_hold_up_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "BACKLOG", 5)
+    world.write(1)
+    engine = world.engine(until_end=False)
+    gone, reader = engine.register(query_text()), engine.register(query_text())
+    world.write(*range(20, 100, 10))
+    assert next(iter(gone)).window >= 0
+    last = 0
+    for answer in reader:
+        last = answer.closes_ms
+        if last >= 80:
+            break
+    assert gone.missed > 0
+
+
+def test_a_stopped_query_asks_the_remote_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    fetch = SparqlRemote.fetch
+    monkeypatch.setattr(SparqlRemote, "fetch", lambda *arguments: asked.append(1) or fetch(*arguments))
+    world.write(*range(1, 3000))
+    engine = world.engine(until_end=True)
+    query = engine.register(query_text())
+    assert len(list(query.answers(limit=2))) == 2
+    query.stop()
+    assert list(query) == []
+    engine.stop()
+    assert len(asked) < 900
+
+
+def test_one_query_stops_and_the_others_go_on(world: World) -> None:
+    world.write(1)
+    engine = world.engine(until_end=False)
+    first, second = engine.register(query_text()), engine.register(query_text())
+    first.stop()
+    world.write(20)
+    assert next(iter(second)).closes_ms >= 9
+    assert list(first) == []
+
+
+def test_a_query_that_joins_a_running_stream_begins_with_a_window_that_is_wholly_its_own(world: World) -> None:
+    engine = world.engine(until_end=False, items=9)
+    world.write(1_000, 20_000)
+    first = engine.register(query_text(width=9_000, slide=3_000))
+    assert next(iter(first)).closes_ms == 9_000
+    late = engine.register(query_text(width=9_000, slide=3_000))
+    world.write(22_000, 25_000, 60_000)
+    answer = next(iter(late))
+    assert answer.opens_ms >= 20_000
+    assert answer.status is Status.EXACT
+    assert answer.rows
+
+
+def test_what_a_source_refuses_is_raised_and_the_next_query_is_not_lost(world: World) -> None:
+    engine = world.engine(until_end=True)
+    with pytest.raises(ConnectorError, match="there is no file or folder"):
+        list(engine.register(query_text()))
+    world.write(1)
+    assert list(engine.register(query_text()))
+
+
+def test_mistakes_are_said_before_anything_is_started(world: World) -> None:
+    with pytest.raises(UserError, match="spark or local"):
+        Engine(Catalog({}, {}, {}), runtime="flink")
+    engine = world.engine(until_end=True, endpoint="http://127.0.0.1:1/query")
+    with pytest.raises(EnvironmentProblem, match="refused"):
+        engine.register(query_text())
+
+
+def test_a_service_with_nothing_to_offer_is_warned_about(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.write(1)
+    engine = world.engine(until_end=True)
+    answers = list(engine.register(query_text().replace(":followers", ":folowers")))
+    assert "has nothing that matches" in caplog.text
+    assert answers[0].counts.unscored == 1
