@@ -9,8 +9,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
+
+import requests
 
 from examples.oxigraph import OxigraphServer
 
@@ -107,4 +110,6 @@ class Driver:
     def _update_followers(self) -> None:
         with self._lock:
             changed = self._network.followers_change(count=10)
-        store_followers(self._server, changed.items())
+        # Someone may have stopped the server, to see what the engine does: the driver then has nothing to change.
+        with suppress(requests.RequestException):
+            store_followers(self._server, changed.items())
