@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from pyspark.sql import SparkSession
 from acquatop import Answer, Engine, Status
 from acquatop.catalog import Catalog
 from acquatop.runtime import RUNTIMES
+from acquatop.runtime import spark as spark_runtime
+from acquatop.runtime.spark import SparkRuntime
 from examples.oxigraph import OxigraphServer
 from tests.worlds import Event, brute_force, catalog_text, query_text, user_term
 
@@ -165,3 +168,31 @@ def test_what_ends_a_stream_early_is_raised_where_answers_are_awaited(
     (tmp_path / "events" / "0.ndjson").write_bytes(b"")
     with pytest.raises(Exception, match="has shrunk"):
         list(query)
+
+
+def test_a_session_that_runs_already_is_used_and_not_stopped(spark: SparkSession) -> None:
+    runtime = SparkRuntime()
+    assert runtime.spark is spark
+    runtime.close()
+    assert spark.range(3).count() == 3
+
+
+def test_a_stream_whose_start_fails_on_spark_leaves_nothing_behind(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no workers")
+
+    write(tmp_path, [])
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(spark_runtime, "_warm_up", fail)
+    catalog = Catalog.parse(catalog_text(path=tmp_path / "events"), file=tmp_path / "catalog.toml", variables={})
+    (stream,) = catalog.streams.values()
+    ended: list[object] = []
+    with pytest.raises(RuntimeError, match="no workers"):
+        SparkRuntime(spark).carry(stream, ended.append, ended.append, until_end=False)
+    assert ended == [None]
+    assert list(temporary.iterdir()) == []
+    assert spark.streams.active == []

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from replica.budget import Budget
 from replica.maintainer import Maintainer
+from replica.remotes import Remote
 from replica.store import ReplicaStore, Solution
 from tests.worlds import TableRemote, integer, user_term
 
 
-def maintainer(remote: object, budget: Budget) -> Maintainer:
-    return Maintainer(ReplicaStore("user", ["user", "followers"]), remote, budget)  # type: ignore[arg-type]
+def maintainer(remote: Remote, budget: Budget) -> Maintainer:
+    return Maintainer(ReplicaStore("user", ["user", "followers"]), remote, budget)
 
 
 @given(st.integers(0, 9), st.integers(0, 4), st.integers(1, 5), st.lists(st.sampled_from("abcdefgh"), unique=True))
@@ -32,7 +33,7 @@ def test_no_refresh_spends_more_than_its_budget(items: int, requests: int, block
     assert refreshed.fetched == {key for asked in remote.asked for key in asked}
 
 
-def users_at(users: list[str]):  # type: ignore[no-untyped-def]
+def users_at(users: list[str]) -> Callable[[list[str]], int]:
     """Sort requests, which run at the same time, by the first key they ask for."""
     return lambda asked: users.index(asked[0][-2])
 
