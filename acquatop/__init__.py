@@ -15,19 +15,23 @@ if TYPE_CHECKING:
     from acquatop.engine import Engine, RegisteredQuery
     from acquatop.errors import AcquaTopError, EnvironmentProblem, UserError
     from rspql.diagnostics import QueryError
+    from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry, scoring_function
 
 __version__ = "0.1.0"
 __all__ = [
+    "DEFAULT_FUNCTIONS",
     "AcquaTopError",
     "Answer",
     "Catalog",
     "Engine",
     "EnvironmentProblem",
+    "FunctionRegistry",
     "QueryError",
     "RegisteredQuery",
     "Row",
     "Status",
     "UserError",
+    "scoring_function",
 ]
 
 _HOMES = {
@@ -41,6 +45,9 @@ _HOMES = {
     "RegisteredQuery": "acquatop.engine",
     "Row": "acquatop.answer",
     "Status": "acquatop.answer",
+    "DEFAULT_FUNCTIONS": "rspql.scoring",
+    "FunctionRegistry": "rspql.scoring",
+    "scoring_function": "rspql.scoring",
 }
 
 

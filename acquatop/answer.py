@@ -27,13 +27,27 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """One result: its rank from 1, the selected variables, and how fresh the remote's part is."""
+    """One result: its rank from 1, the selected variables, and how fresh the remote's part is.
+
+    ``score`` is None where the query has none, freshness where nothing tells which of the remote's
+    values went into the row.
+    """
 
     rank: int
     bindings: Mapping[str, Identifier]
-    score: float
-    refreshed: bool
-    age_seconds: float
+    score: float | None
+    refreshed: bool | None
+    age_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What an answer shows of one of several windows: the content with which it last closed."""
+
+    window: str
+    index: int
+    opens_ms: int
+    closes_ms: int
 
 
 @dataclass(frozen=True)
@@ -50,11 +64,13 @@ class Counts:
 
 @dataclass(frozen=True)
 class Answer:
-    """The top k of one window, and everything needed to judge it.
+    """What a query says at a window's close, and everything needed to judge it.
 
-    ``opens_ms`` (excluded) and ``closes_ms`` (included) are event times, ``emitted_ms`` is the
-    wall clock's. ``latency_seconds`` is the time from when the engine could know that the window
-    had closed until the answer was ready.
+    A ``select`` has rows, an ``ask`` a boolean, a ``construct`` or ``describe`` has triples, sorted,
+    each a line of N-Triples. ``opens_ms`` (excluded) and ``closes_ms`` (included) are event times,
+    ``emitted_ms`` is the wall clock's. ``latency_seconds`` is the time from when the engine could
+    know that the window had closed until the answer was ready. Of a query with several windows,
+    the bounds are those of the first that closes now, and ``windows`` says what each shows.
     """
 
     query: str
@@ -72,12 +88,18 @@ class Answer:
     latency_seconds: float
     emitted_ms: int
     score_variable: str | None = None
+    form: str = "select"
+    boolean: bool | None = None
+    triples: tuple[str, ...] = ()
+    windows: tuple[Shown, ...] = ()
 
     def canonical(self) -> dict[str, Any]:
         """Return what depends on the data alone, as JSON: the same input gives the same bytes."""
         return {
             "query": self.query,
+            "form": self.form,
             "window": {"index": self.window, "opens": _instant(self.opens_ms), "closes": _instant(self.closes_ms)},
+            **self._windows_json(),
             "results": [
                 {
                     "rank": row.rank,
@@ -86,16 +108,30 @@ class Answer:
                 }
                 for row in self.rows
             ],
+            **({} if self.boolean is None else {"boolean": self.boolean}),
+            **({"triples": list(self.triples)} if self.form in ("construct", "describe") else {}),
             "status": str(self.status),
             "reason": self.reason,
         }
+
+    def _windows_json(self) -> dict[str, Any]:
+        windows = [
+            {
+                "name": each.window,
+                "index": each.index,
+                "opens": _instant(each.opens_ms),
+                "closes": _instant(each.closes_ms),
+            }
+            for each in self.windows
+        ]
+        return {"windows": windows} if windows else {}
 
     def to_json(self) -> dict[str, Any]:
         """Return all of the answer as JSON; terms are written as in SPARQL Results JSON."""
         document = self.canonical()
         for result, row in zip(document["results"], self.rows, strict=True):
             result["refreshed"] = row.refreshed
-            result["age_seconds"] = round(row.age_seconds, 3)
+            result["age_seconds"] = None if row.age_seconds is None else round(row.age_seconds, 3)
         return {
             **document,
             "refreshed": [term_json(term) for term in self.refreshed],

@@ -1,21 +1,25 @@
-"""Bind a plan to a catalog: from IRIs to the sources and remotes they stand for."""
+"""Bind a plan to a catalog: from IRIs to the sources, remotes and files they stand for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from acquatop.catalog import Catalog, Service, Stream
-from acquatop.operators.match import Matcher
+from acquatop.operators.match import Matcher, unknown_predicate
+from acquatop.static_graphs import StaticGraph
 from acquatop.windows import Windows
+from rspql import ast
 from rspql.ast import Iri
 from rspql.compiler import compile_query
 from rspql.diagnostics import Diagnostic, QueryError, nearest
-from rspql.plan import TopKPlan
+from rspql.plan import Plan, RemotePart, TopKPlan, Window, WindowedPlan
+from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """A plan with everything it names found."""
+    """A top-k plan with everything it names found."""
 
     name: str
     plan: TopKPlan
@@ -24,27 +28,169 @@ class BoundQuery:
     windows: Windows
     matcher: Matcher
 
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The stream that the query reads."""
+        return (self.stream,)
 
-def bind_query(text: str, catalog: Catalog, *, file: str = "<query>", name: str | None = None) -> BoundQuery:
+
+@dataclass(frozen=True)
+class BoundWindow:
+    """A window, the stream that fills it, and when it opens and closes."""
+
+    name: str
+    stream: Stream
+    windows: Windows
+
+
+@dataclass(frozen=True)
+class BoundRemote:
+    """A part of a query that a remote answers, and the remote."""
+
+    part: RemotePart
+    service: Service
+
+
+@dataclass(frozen=True)
+class BoundWindowed:
+    """The plan of a query that is evaluated window by window, with everything it names found.
+
+    ``reason`` says why a plan that could be answered incrementally is not, with this catalog.
+    """
+
+    name: str
+    plan: WindowedPlan
+    windows: tuple[BoundWindow, ...]
+    remotes: tuple[BoundRemote, ...]
+    graphs: tuple[StaticGraph, ...]
+    reason: Diagnostic | None = None
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams that the query reads, each once."""
+        return tuple({window.stream.iri: window.stream for window in self.windows}.values())
+
+
+def bind_query(
+    text: str,
+    catalog: Catalog,
+    *,
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+    file: str = "<query>",
+    name: str | None = None,
+) -> BoundQuery | BoundWindowed:
     """Compile a query and bind it; :class:`~rspql.diagnostics.QueryError` says what cannot be found."""
-    plan = compile_query(text, prefixes=catalog.prefixes, file=file)
+    plan = compile_query(text, prefixes=catalog.prefixes, functions=functions, file=file)
+    return bind_plan(plan, catalog, text=text, file=file, name=name)
+
+
+def bind_plan(
+    plan: Plan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None
+) -> BoundQuery | BoundWindowed:
+    """Bind a plan for the fastest evaluation that the catalog allows; ``text`` is for what is said about mistakes.
+
+    Raises :class:`~rspql.diagnostics.QueryError`.
+    """
+    match plan:
+        case TopKPlan():
+            bound = _bind_topk(plan, catalog, text, file, name)
+            if isinstance(bound, BoundQuery):
+                return bound
+            return replace(bind_windowed(plan.windowed, catalog, text=text, file=file, name=name), reason=bound)
+        case WindowedPlan():
+            return bind_windowed(plan, catalog, text=text, file=file, name=name)
+
+
+def bind_windowed(
+    plan: WindowedPlan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None
+) -> BoundWindowed:
+    """Bind a plan for evaluation window by window; :class:`~rspql.diagnostics.QueryError` says what cannot be found."""
     found: list[Diagnostic] = []
-    stream = catalog.streams.get(plan.window.stream.value)
-    service = catalog.services.get(plan.service.iri.value)
-    if stream is None:
-        found.append(_unknown("stream", plan.window.stream, list(catalog.streams)))
-    if service is None:
-        found.append(_unknown("service", plan.service.iri, list(catalog.services)))
-    matcher = stream and Matcher(plan, stream.mapping, latest_only=stream.arrivals == "latest")
-    if matcher:
-        matcher.check(found)
-    if found or not (stream and service and matcher):
+    windows = tuple(_window(window, catalog, found) for window in plan.windows)
+    remotes = tuple(_remote(part, catalog, found) for part in plan.remotes)
+    named = (*plan.query.default_graphs, *plan.query.named_graphs)
+    graphs = tuple(_graph(iri, catalog, found) for iri in {iri.value: iri for iri in named}.values())
+    _check_names(plan.windows, named, found)
+    _check_predicates(plan, [window for window in windows if window], found)
+    if found:
+        raise QueryError(list(dict.fromkeys(found)), text, file)
+    return BoundWindowed(
+        name or plan.name or "query",
+        plan,
+        tuple(window for window in windows if window),
+        tuple(remote for remote in remotes if remote),
+        tuple(graph for graph in graphs if graph),
+    )
+
+
+def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str | None) -> BoundQuery | Diagnostic:
+    """Bind a plan for incremental evaluation, or return why the catalog's data do not lend themselves to it."""
+    found: list[Diagnostic] = []
+    window = _window(plan.window, catalog, found)
+    service = _service(plan.service.iri, catalog, found)
+    if window is None or service is None:
         raise QueryError(found, text, file)
-    windows = Windows(plan.window.width_ms, plan.window.slide_ms, stream.start_ms)
-    return BoundQuery(name or plan.name or "query", plan, stream, service, windows, matcher)
+    matcher = Matcher(plan, window.stream.mapping, latest_only=window.stream.arrivals == "latest")
+    matcher.check(found)
+    mistakes = [each for each in found if each.code != "unsupported"]
+    if mistakes:
+        raise QueryError(mistakes, text, file)
+    if service.solutions == "many":
+        message = 'a key may have several solutions at the remote: the catalog says solutions = "many"'
+        found.append(Diagnostic("by-window", message, plan.service.iri.span, severity="warning"))
+    if found:
+        return found[0]
+    return BoundQuery(name or plan.name or "query", plan, window.stream, service, window.windows, matcher)
 
 
-def _unknown(kind: str, iri: Iri, known: list[str]) -> Diagnostic:
+def _window(window: Window, catalog: Catalog, found: list[Diagnostic]) -> BoundWindow | None:
+    stream = catalog.streams.get(window.stream.value)
+    if stream is None:
+        found.append(_unknown("stream", window.stream, catalog.streams))
+        return None
+    start_ms = stream.start_ms if window.start_ms is None else window.start_ms
+    return BoundWindow(window.name.value, stream, Windows(window.width_ms, window.slide_ms, start_ms))
+
+
+def _remote(part: RemotePart, catalog: Catalog, found: list[Diagnostic]) -> BoundRemote | None:
+    service = _service(part.iri, catalog, found)
+    return BoundRemote(part, service) if service else None
+
+
+def _service(iri: Iri, catalog: Catalog, found: list[Diagnostic]) -> Service | None:
+    service = catalog.services.get(iri.value)
+    if service is None:
+        found.append(_unknown("service", iri, catalog.services))
+    return service
+
+
+def _graph(iri: Iri, catalog: Catalog, found: list[Diagnostic]) -> StaticGraph | None:
+    graph = catalog.graphs.get(iri.value)
+    if graph is None:
+        found.append(_unknown("graph", iri, catalog.graphs))
+    return graph
+
+
+def _check_names(windows: Iterable[Window], graphs: Iterable[Iri], found: list[Diagnostic]) -> None:
+    names = {window.name.value for window in windows}
+    for iri in graphs:
+        if iri.value in names:
+            message = f"<{iri.value}> is a window and cannot be a graph too"
+            found.append(Diagnostic("duplicate-name", message, iri.span, "give the window another name"))
+
+
+def _check_predicates(plan: WindowedPlan, windows: Iterable[BoundWindow], found: list[Diagnostic]) -> None:
+    """Note patterns within a window that no record of its stream can match."""
+    mappings = {window.name: window.stream.mapping for window in windows}
+    for node in ast.walk(plan.query):
+        if isinstance(node, ast.GraphPattern) and isinstance(node.graph, ast.Iri) and node.graph.value in mappings:
+            triples = (inner for inner in ast.walk(node.group) if isinstance(inner, ast.TriplePattern))
+            for predicate in (triple.predicate for triple in triples):
+                if isinstance(predicate, ast.Iri):
+                    found.extend(unknown_predicate(predicate, mappings[node.graph.value]))
+
+
+def _unknown(kind: str, iri: Iri, known: Iterable[str]) -> Diagnostic:
     near = nearest(iri.value, known)
     listed = ", ".join(f"<{each}>" for each in known) or "none"
     hint = f"did you mean <{near}>?" if near else f"the catalog has {listed}"

@@ -1,4 +1,4 @@
-"""The catalog: which source a stream's IRI stands for, which remote a service's, with which budget.
+"""The catalog: which source a stream's IRI stands for, which remote a service's, which file a graph's.
 
 A catalog is a TOML file; ``docs/catalog.md`` lists every key. Only what it names is ever read
 or contacted. ``${NAME}`` in a value stands for an environment variable.
@@ -10,11 +10,12 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from acquatop.catalog_section import CatalogError, Document, Section
+from acquatop.static_graphs import StaticGraph, format_of
 from connectors import CONNECTORS
 from connectors.mapping import DATATYPES, JsonMapping, Property, Template
 from replica.budget import Budget
@@ -25,6 +26,7 @@ from replica.terms import is_term
 __all__ = ["Catalog", "CatalogError", "Refresh", "Service", "Stream"]
 
 ARRIVALS = ("all", "latest")
+SOLUTIONS = ("one", "many")
 PROPOSERS = ("AT",)
 POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in RANKERS)
 _WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
@@ -54,7 +56,10 @@ class Refresh:
 
 @dataclass(frozen=True)
 class Service:
-    """A remote endpoint and how much may be asked of it."""
+    """A remote endpoint and how much may be asked of it.
+
+    ``solutions`` says with how many of the remote's solutions a key joins: ``one`` or ``many``.
+    """
 
     iri: str
     remote: str
@@ -62,6 +67,7 @@ class Service:
     block_size: int
     load: bool
     timeout_seconds: float
+    solutions: str
     refresh: Refresh
 
 
@@ -72,6 +78,7 @@ class Catalog:
     prefixes: Mapping[str, str]
     streams: Mapping[str, Stream]
     services: Mapping[str, Service]
+    graphs: Mapping[str, StaticGraph] = field(default_factory=dict)
 
     @staticmethod
     def load(path: str | Path, *, variables: Mapping[str, str] | None = None) -> Catalog:
@@ -104,15 +111,17 @@ def _reason(error: Exception) -> str:
 
 
 def _catalog(root: Section) -> Catalog:
-    root.allow("prefixes", "streams", "services")
+    root.allow("prefixes", "streams", "services", "graphs")
     declared = {name: root.section("prefixes").text(name) for name in root.section("prefixes")}
     prefixes = {**_WELL_KNOWN, **declared}
     streams = [_stream(name, section, prefixes) for name, section in root.section("streams").tables()]
     services = [_service(name, section, prefixes) for name, section in root.section("services").tables()]
+    graphs = [_graph(name, section, prefixes) for name, section in root.section("graphs").tables()]
     return Catalog(
         prefixes=prefixes,
         streams={stream.iri: stream for stream in streams},
         services={service.iri: service for service in services},
+        graphs={graph.iri: graph for graph in graphs},
     )
 
 
@@ -179,9 +188,9 @@ def _check_fields(mapping: JsonMapping, section: Section) -> None:
     """Note fields that are read as two kinds of value: a record has only one in each."""
     kinds = {mapping.subject.field: "the subject"}
     uses = [(mapping.time, "the time"), *((each.field, each.datatype) for each in mapping.properties.values())]
-    for field, kind in uses:
-        if kinds.setdefault(field, kind) != kind:
-            section.problem(f'the field "{field}" cannot be both {kinds[field]} and {kind}')
+    for name, kind in uses:
+        if kinds.setdefault(name, kind) != kind:
+            section.problem(f'the field "{name}" cannot be both {kinds[name]} and {kind}')
 
 
 def _property(section: Section, prefixes: Mapping[str, str]) -> Property:
@@ -196,7 +205,7 @@ def _property(section: Section, prefixes: Mapping[str, str]) -> Property:
 
 
 def _service(name: str, section: Section, prefixes: Mapping[str, str]) -> Service:
-    section.allow("remote", "endpoint", "block_size", "load", "timeout", "refresh")
+    section.allow("remote", "endpoint", "block_size", "load", "timeout", "solutions", "refresh")
     endpoint = section.text("endpoint")
     if "endpoint" in section and not re.fullmatch(r"https?://[!-~]+", endpoint):
         section.problem(f'"{endpoint}" is not an http or https address', "endpoint")
@@ -207,6 +216,7 @@ def _service(name: str, section: Section, prefixes: Mapping[str, str]) -> Servic
         block_size=section.whole("block_size", default=100, least=1),
         load=section.flag("load", default=True),
         timeout_seconds=section.duration_ms("timeout", default=30_000, zero=False) / 1000,
+        solutions=section.choice("solutions", SOLUTIONS, default="one"),
         refresh=_refresh(section.section("refresh", required=True)),
     )
 
@@ -223,3 +233,12 @@ def _refresh(section: Section) -> Refresh:
             seconds=section.duration_ms("deadline", default=1_000) / 1000,
         ),
     )
+
+
+def _graph(name: str, section: Section, prefixes: Mapping[str, str]) -> StaticGraph:
+    section.allow("path")
+    graph = StaticGraph(iri=_iri(name, section, prefixes), path=section.path("path"))
+    if "path" in section and format_of(graph.path) is None:
+        hint = "known are .ttl, .nt, .rdf and .n3"
+        section.problem(f'"{Path(graph.path).name}" does not end as files with one graph do', "path", hint)
+    return graph

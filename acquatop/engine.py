@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import functools
-import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.answer import Answer
-from acquatop.binding import BoundQuery, bind_query
+from acquatop.binding import BoundQuery, BoundWindowed, bind_query
 from acquatop.catalog import Catalog, Stream
-from acquatop.errors import EnvironmentProblem
 from acquatop.query import ContinuousQuery
+from acquatop.replicas import open_replica, open_solutions
 from acquatop.runtime import Carrier, Runtime, check_runtime, open_runtime
+from acquatop.windowed_query import WindowedQuery
 from connectors.mapping import TIME
-from replica.maintainer import Clock, Maintainer
-from replica.remotes import RemoteError
-from replica.remotes.registry import REMOTES
-from replica.store import ReplicaStore
-from rspql.printer import pattern_text
+from replica.maintainer import Clock
+from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,25 +31,49 @@ if TYPE_CHECKING:
 BACKLOG = 1_000
 """How many answers of a live query may wait to be read; beyond it the oldest are dropped, and counted."""
 
-_LOG = logging.getLogger("acquatop")
+
+class QueryAtWork(Protocol):
+    """What the engine drives: events of one stream or several in, answers out. Called by one thread at a time."""
+
+    name: str
+
+    def add(self, stream: str, records: pa.RecordBatch) -> None:
+        """Take in a batch of a stream's decoded records."""
+        ...
+
+    def start_after(self, stream: str, time_ms: int) -> None:
+        """Answer only for windows on a stream that open at a time or after it."""
+        ...
+
+    def advance(self, stream: str, watermark_ms: int, due_at: float | None = None) -> Iterator[Answer]:
+        """Yield the answers that are due once a stream has come to a watermark, oldest first."""
+        ...
+
+    def finish(self, stream: str) -> Iterator[Answer]:
+        """Yield the answers that are due once a stream has ended; with the last stream, all that are left."""
+        ...
 
 
 class RegisteredQuery:
     """A query that runs; iterate over it for its answers, one per window close.
 
-    A reader never holds up the stream: of a live query the newest ``BACKLOG`` answers wait to be
-    read, and ``missed`` counts those that were dropped before; of a recording all wait.
+    A reader never holds up the streams: of a live query the newest ``BACKLOG`` answers wait to be
+    read, and ``missed`` counts those that were dropped before; of a recording all wait. The query
+    ends when all its streams have, or with the first error.
     """
 
-    def __init__(self, query: ContinuousQuery, *, live: bool) -> None:
+    def __init__(self, query: QueryAtWork, streams: Iterable[str], *, live: bool) -> None:
         self.name = query.name
         self.missed = 0
         self._query = query
         self._live = live
+        self._running = set(streams)
+        # Each stream has a thread of its own; they take turns.
+        self._turn = threading.Lock()
         self._answers: deque[Answer] = deque()
         self._end: _End | None = None
         self._news = threading.Condition()
-        self._leave: Callable[[], None] = lambda: None
+        self._leaves: list[Callable[[], None]] = []
 
     def __iter__(self) -> Iterator[Answer]:
         return self.answers()
@@ -72,6 +93,10 @@ class RegisteredQuery:
         self._finish(None, forget=True)
         self._leave()
 
+    def _leave(self) -> None:
+        for leave in self._leaves:
+            leave()
+
     @property
     def stopped(self) -> bool:
         """Whether no further answer will come."""
@@ -86,6 +111,40 @@ class RegisteredQuery:
             if self._end.error is not None:
                 raise self._end.error
             return None
+
+    def _start_after(self, stream: str, time_ms: int) -> None:
+        with self._turn:
+            self._query.start_after(stream, time_ms)
+
+    def _feed(self, stream: str, batches: Sequence[pa.RecordBatch], watermark_ms: int | None, due_at: float) -> None:
+        """Hand in what came on a stream, and give out the answers that are due then; an error ends only this query."""
+        try:
+            with self._turn:
+                for batch in batches:
+                    self._query.add(stream, batch)
+                if watermark_ms is not None:
+                    self._give_out(self._query.advance(stream, watermark_ms, due_at))
+        except Exception as error:
+            self._finish(error)
+            self._leave()
+
+    def _stream_ended(self, stream: str, error: BaseException | None) -> None:
+        """Go on without a stream; without the last, or when it has come to grief, end."""
+        with self._turn:
+            self._running.discard(stream)
+            if error is None and not self._live:
+                try:
+                    self._give_out(self._query.finish(stream))
+                except Exception as failure:
+                    error = failure
+        if error is not None or not self._running:
+            self._finish(error)
+            self._leave()
+
+    def _give_out(self, answers: Iterator[Answer]) -> None:
+        # Answers are made one by one, each with its requests to the remote: none for a query that was stopped.
+        while not self.stopped and (answer := next(answers, None)) is not None:
+            self._put(answer)
 
     def _put(self, answer: Answer) -> None:
         with self._news:
@@ -114,9 +173,8 @@ class _End:
 class _Pipeline:
     """One stream, the queries on it, and the time that has passed on it."""
 
-    def __init__(self, stream: Stream, *, until_end: bool, clock: Clock) -> None:
+    def __init__(self, stream: Stream, *, clock: Clock) -> None:
         self._stream = stream
-        self._until_end = until_end
         self._clock = clock
         self._queries: list[RegisteredQuery] = []
         self._newest_ms: int | None = None
@@ -131,9 +189,9 @@ class _Pipeline:
             if self.ended:
                 return False
             if self._newest_ms is not None:
-                query._query.start_after(self._newest_ms)
+                query._start_after(self.stream_iri, self._newest_ms)
             self._queries.append(query)
-            query._leave = lambda: self._drop(query)
+            query._leaves.append(lambda: self._drop(query))
             return True
 
     def _drop(self, query: RegisteredQuery) -> None:
@@ -142,18 +200,16 @@ class _Pipeline:
                 self._queries.remove(query)
 
     def on_batch(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Hand a batch to every query, then let the windows close that it brings to their end."""
+        """Hand a batch to every query, which lets the windows close that it brings to their end."""
         due_at = self._clock()
         times = [pc.max(batch.column(TIME)).as_py() for batch in batches]
         with self._lock:
             newest = max((time for time in [*times, self._newest_ms] if time is not None), default=None)
             self._newest_ms = newest
             queries = list(self._queries)
+        watermark_ms = None if newest is None else newest - self._stream.lateness_ms
         for query in queries:
-            for batch in batches:
-                query._query.add(batch)
-            if newest is not None:
-                self._answer(query, query._query.advance(newest - self._stream.lateness_ms, due_at))
+            query._feed(self.stream_iri, batches, watermark_ms, due_at)
 
     def on_end(self, error: BaseException | None) -> None:
         """Close the windows that are left, if the stream has come to its end and not to grief."""
@@ -161,18 +217,7 @@ class _Pipeline:
             self.ended = True
             queries = list(self._queries)
         for query in queries:
-            ending = error
-            if error is None and self._until_end:
-                try:
-                    self._answer(query, query._query.finish())
-                except Exception as failure:
-                    ending = failure
-            query._finish(ending)
-
-    def _answer(self, query: RegisteredQuery, answers: Iterator[Answer]) -> None:
-        # Answers are made one by one, each with its requests to the remote: none for a query that was stopped.
-        while not query.stopped and (answer := next(answers, None)) is not None:
-            query._put(answer)
+            query._stream_ended(self.stream_iri, error)
 
 
 class Engine:
@@ -180,7 +225,8 @@ class Engine:
 
     Use it as a context manager, or call :meth:`stop`. A query starts to run when it is
     registered. ``until_end`` reads only what the streams hold now and then closes the windows
-    that are left, for recordings. ``spark`` is a session to use instead of one of the engine's own.
+    that are left, for recordings. ``spark`` is a session to use instead of one of the engine's own;
+    ``functions`` are those that scores may call, with your own among them.
 
     ::
 
@@ -197,9 +243,11 @@ class Engine:
         until_end: bool = False,
         spark: SparkSession | None = None,
         clock: Clock = time.monotonic,
+        functions: FunctionRegistry = DEFAULT_FUNCTIONS,
     ) -> None:
         check_runtime(runtime)
         self.catalog = catalog
+        self._functions = functions
         self._until_end = until_end
         self._clock = clock
         self._open_runtime = functools.partial(open_runtime, runtime, spark)
@@ -216,32 +264,44 @@ class Engine:
         until_end: bool = False,
         spark: SparkSession | None = None,
         variables: Mapping[str, str] | None = None,
+        functions: FunctionRegistry = DEFAULT_FUNCTIONS,
     ) -> Self:
         """Return an engine for a catalog file; ``variables`` are what ``${NAME}`` stands for in it."""
         catalog = Catalog.load(path, variables=variables)
-        return cls(catalog, runtime=runtime, until_end=until_end, spark=spark)
+        return cls(catalog, runtime=runtime, until_end=until_end, spark=spark, functions=functions)
 
     def register(self, text: str, *, name: str | None = None, file: str = "<query>") -> RegisteredQuery:
-        """Compile a query, fill its replica, and run it on its stream from now on.
+        """Compile a query, fill its replicas, and run it on its streams from now on.
 
         Raises :class:`~rspql.diagnostics.QueryError` for what is wrong with the text, and
         :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached.
         """
-        bound = bind_query(text, self.catalog, file=file, name=name)
-        live = not self._until_end
-        continuous = ContinuousQuery(bound, self._maintainer(bound), clock=self._clock, live=live)
-        query = RegisteredQuery(continuous, live=live)
+        return self.run(bind_query(text, self.catalog, functions=self._functions, file=file, name=name))
+
+    def run(self, bound: BoundQuery | BoundWindowed) -> RegisteredQuery:
+        """Run a query that is bound already; :meth:`register` binds one given as text."""
+        streams = bound.streams
+        query = RegisteredQuery(self._at_work(bound), [stream.iri for stream in streams], live=not self._until_end)
         self._queries.append(query)
-        running = next((each for each in self._pipelines if each.stream_iri == bound.stream.iri and live), None)
-        if running is None or not running.join(query):
-            self._start(bound.stream, query)
+        try:
+            for stream in streams:
+                self._feed(stream, query)
+        except BaseException:
+            query.stop()
+            raise
         return query
+
+    def _feed(self, stream: Stream, query: RegisteredQuery) -> None:
+        live = not self._until_end
+        running = next((each for each in self._pipelines if each.stream_iri == stream.iri and live), None)
+        if running is None or not running.join(query):
+            self._start(stream, query)
 
     def _start(self, stream: Stream, query: RegisteredQuery) -> None:
         """Carry a stream for a query: a live one is shared by those that come later, a recording is read for each."""
         # Opened only now: what is wrong with a query or a remote is said before Spark has to start.
         self._runtime = self._runtime or self._open_runtime()
-        pipeline = _Pipeline(stream, until_end=self._until_end, clock=self._clock)
+        pipeline = _Pipeline(stream, clock=self._clock)
         pipeline.join(query)
         pipeline.carrier = self._runtime.carry(stream, pipeline.on_batch, pipeline.on_end, until_end=self._until_end)
         self._pipelines = [each for each in self._pipelines if not each.ended] + [pipeline]
@@ -265,28 +325,13 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _maintainer(self, bound: BoundQuery) -> Maintainer:
-        service, asked = bound.service, bound.plan.service
-        key = bound.plan.join_variables[0]
-        remote = REMOTES[service.remote](
-            service.endpoint,
-            pattern=pattern_text(asked.pattern),
-            variables=asked.variables,
-            key=key,
-            block_size=service.block_size,
-        )
-        maintainer = Maintainer(
-            ReplicaStore(key, asked.variables),
-            remote,
-            service.refresh.budget,
-            clock=self._clock,
-            request_timeout=service.timeout_seconds,
-        )
-        if service.load:
-            try:
-                if not maintainer.load():
-                    _LOG.warning("<%s> has nothing that matches: %s", service.iri, pattern_text(asked.pattern))
-            except RemoteError as error:
-                hint = f"start it, correct the endpoint of <{service.iri}> in the catalog, or set load = false there"
-                raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
-        return maintainer
+    def _at_work(self, bound: BoundQuery | BoundWindowed) -> QueryAtWork:
+        """Return a query with its replicas filled, ready for events."""
+        live, clock = not self._until_end, self._clock
+        match bound:
+            case BoundQuery():
+                replica = open_replica(bound.plan, bound.service, clock=clock)
+                return ContinuousQuery(bound, replica, clock=clock, live=live)
+            case BoundWindowed():
+                replicas = [open_solutions(remote.part, remote.service, clock=clock) for remote in bound.remotes]
+                return WindowedQuery(bound, replicas, clock=clock, live=live)

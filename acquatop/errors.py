@@ -15,5 +15,9 @@ class UserError(AcquaTopError):
     exit_code = 2
 
 
+class EvaluationError(UserError):
+    """The SPARQL engine refuses a query, or fails at it."""
+
+
 class EnvironmentProblem(AcquaTopError):  # noqa: N818 (EnvironmentError is a builtin)
     """The surroundings are wrong: an endpoint that refuses, a port that is taken, a Java too old."""

@@ -13,12 +13,14 @@ from acquatop.answer import Answer, Counts, Row
 from acquatop.binding import BoundQuery
 from acquatop.operators.certify import certify
 from acquatop.operators.panes import PaneBuffer
+from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.topkn import TopKN
 from acquatop.terms import score_literal, to_rdflib
 from acquatop.topk.candidate import Candidate
 from connectors.mapping import count_faults
 from replica.maintainer import Clock, Maintainer, Refreshed
 from replica.rankers import RANKERS, Candidates
+from replica.store import ReplicaStore
 
 EMPTY_RUN = 10_000
 """The longest run of empty windows that is answered one by one: time has jumped when there are more."""
@@ -27,13 +29,14 @@ EMPTY_RUN = 10_000
 class ContinuousQuery:
     """A query at work, free of any runtime: whoever has events hands them in and takes the answers.
 
-    Not safe for use by several threads at once.
+    It reads one stream; that its methods are told which is for queries that read several. Not safe
+    for use by several threads at once.
     """
 
     def __init__(
         self,
         bound: BoundQuery,
-        maintainer: Maintainer,
+        maintainer: Maintainer[ReplicaStore],
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
@@ -48,6 +51,7 @@ class ContinuousQuery:
         self._rank = RANKERS[bound.service.refresh.policy.partition("-")[2]]
         self._panes = PaneBuffer(bound.windows)
         self._topkn = TopKN(bound.plan, maintainer.store, bound.service.refresh.n, bound.windows)
+        self._output = RelationToStream(bound.plan.output)
         self._next: int | None = 0 if bound.windows.t0_ms is not None else None
         # A live evaluation that waited longer than its slide would fall behind for good.
         self._longest_wait = bound.windows.slide_ms / 2000 if live else float("inf")
@@ -56,7 +60,7 @@ class ContinuousQuery:
         self._skipped = 0
         self._bad: dict[str, int] = {}
 
-    def add(self, records: pa.RecordBatch) -> None:
+    def add(self, stream: str, records: pa.RecordBatch) -> None:
         """Take in a batch of decoded records."""
         self._events += len(records)
         for reason, count in count_faults([records]).items():
@@ -65,12 +69,12 @@ class ContinuousQuery:
         self._late += len(late)
         self._topkn.note_late(late)
 
-    def start_after(self, time_ms: int) -> None:
+    def start_after(self, stream: str, time_ms: int) -> None:
         """Answer only for windows that open at a time or after it: earlier ones began without this query."""
         self._next = max(self._bound.windows.last(time_ms) + 1, 0 if self._next is None else self._next)
         self._topkn.close_before(self._next)
 
-    def advance(self, watermark_ms: int, due_at: float | None = None) -> Iterator[Answer]:
+    def advance(self, stream: str, watermark_ms: int, due_at: float | None = None) -> Iterator[Answer]:
         """Yield the answers of all windows that close at the watermark or before it, oldest first.
 
         Call it once all events up to the watermark have been handed in; ``due_at`` is when they
@@ -87,7 +91,7 @@ class ContinuousQuery:
         while self._bound.windows.bounds(self._next)[1] <= watermark_ms:
             if self._skip_empty(watermark_ms):
                 continue
-            yield self._evaluate(self._next, due_at)
+            yield self._output(self._evaluate(self._next, due_at))
             self._next += 1
             self._topkn.close_before(self._next)
 
@@ -105,13 +109,13 @@ class ContinuousQuery:
         self._topkn.close_before(self._next)
         return True
 
-    def finish(self) -> Iterator[Answer]:
+    def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
         newest = self._panes.latest_ms()
         last = [] if newest is None else [self._bound.windows.last(newest)]
         last += [each.last for each in self._topkn.list] + [each.last for each in self._topkn.waiting.values()]
         if last:
-            yield from self.advance(self._bound.windows.bounds(max(last))[1])
+            yield from self.advance(stream, self._bound.windows.bounds(max(last))[1])
 
     def _evaluate(self, window: int, due_at: float) -> Answer:
         opens_ms, closes_ms = self._bound.windows.bounds(window)
@@ -121,13 +125,15 @@ class ContinuousQuery:
         self._topkn.apply_changes(refreshed.changed)
         top = self._topkn.list.top(window)
         status, reason = certify(self._topkn, self._store, window, top, refreshed.fetched)
+        # What comes before the offset is kept and certified like the rest, but not shown.
+        shown = top[self._bound.plan.offset :]
         now = self._clock()
         return Answer(
             query=self.name,
             window=window,
             opens_ms=opens_ms,
             closes_ms=closes_ms,
-            rows=tuple(self._row(rank, each, refreshed, now) for rank, each in enumerate(top, start=1)),
+            rows=tuple(self._row(rank, each, refreshed, now) for rank, each in enumerate(shown, start=1)),
             status=status,
             reason=reason,
             spending=refreshed.spending,

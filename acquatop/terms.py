@@ -1,4 +1,4 @@
-"""N-Triples text, the form in which terms travel, to rdflib terms, the form in which they are reported."""
+"""N-Triples text, the form in which terms travel, to the forms in which they are reported and asked about."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 
 from rdflib import Literal, URIRef
 from rdflib.term import Identifier
+
+from rspql import ast
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _DOUBLE = URIRef("http://www.w3.org/2001/XMLSchema#double")
@@ -20,12 +22,29 @@ def to_rdflib(text: str) -> Identifier:
     """
     if text.startswith("<"):
         return URIRef(text[1:-1])
+    lexical, datatype, language = _literal_parts(text)
+    return Literal(lexical, lang=language, datatype=URIRef(datatype) if datatype else None, normalize=False)
+
+
+def to_ast(text: str) -> ast.Iri | ast.Literal:
+    """Return the node of a syntax tree that an N-Triples text stands for.
+
+    >>> to_ast('"3"^^<http://www.w3.org/2001/XMLSchema#integer>').lexical, to_ast("<urn:a>")
+    ('3', Iri(value='urn:a'))
+    """
+    if text.startswith("<"):
+        return ast.Iri(text[1:-1])
+    lexical, datatype, language = _literal_parts(text)
+    if language:
+        return ast.Literal(lexical, ast.RDF + "langString", language)
+    return ast.Literal(lexical, datatype or ast.XSD + "string")
+
+
+def _literal_parts(text: str) -> tuple[str, str | None, str | None]:
     match = _LITERAL.fullmatch(text)
     if match is None:
         raise ValueError(f"not an N-Triples term: {text}")
-    lexical = re.sub(r"\\(.)", lambda escape: _ESCAPES[escape[1]], match[1])
-    datatype = URIRef(match[3]) if match[3] else None
-    return Literal(lexical, lang=match[2], datatype=datatype, normalize=False)
+    return re.sub(r"\\(.)", lambda escape: _ESCAPES[escape[1]], match[1]), match[3] or None, match[2]
 
 
 def score_literal(score: float) -> Literal:

@@ -13,6 +13,21 @@ class Budget:
     requests: int
     seconds: float
 
+    def less(self, spent: Spending, under_way: int = 0) -> Budget:
+        """Return what is left when others have spent, and have some requests still under way.
+
+        >>> Budget(items=5, requests=3, seconds=1.0).less(Spending(items=2, requests=1, seconds=0.25), under_way=1)
+        Budget(items=3, requests=1, seconds=0.75)
+        """
+        return Budget(
+            items=max(0, self.items - spent.items),
+            requests=max(0, self.requests - spent.requests - under_way),
+            seconds=max(0.0, self.seconds - spent.seconds),
+        )
+
+    def __add__(self, other: Budget) -> Budget:
+        return Budget(self.items + other.items, self.requests + other.requests, self.seconds + other.seconds)
+
     def blocks(self, keys: list[str], block_size: int, free_requests: int) -> list[list[str]]:
         """Return the first keys that the budget allows, in as few blocks as it takes.
 
@@ -33,3 +48,11 @@ class Spending:
     requests: int = 0
     seconds: float = 0.0
     failed: int = 0
+
+    def __add__(self, other: Spending) -> Spending:
+        return Spending(
+            self.items + other.items,
+            self.requests + other.requests,
+            self.seconds + other.seconds,
+            self.failed + other.failed,
+        )

@@ -6,15 +6,31 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from replica.budget import Budget, Spending
 from replica.remotes import Remote, RemoteError
-from replica.store import ReplicaStore, Solution
+from replica.store import Solution, Stored
 
 Clock = Callable[[], float]
 """Seconds that only go forward, such as :func:`time.monotonic`."""
+
+
+class Store(Protocol):
+    """Where what the remote said is kept."""
+
+    def __len__(self) -> int:
+        """Return how many keys are known."""
+        ...
+
+    def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float) -> Stored:
+        """Store what the remote answered to a question sent at ``now`` about the keys ``asked``."""
+        ...
+
+
+StoreT = TypeVar("StoreT", bound=Store)
 
 
 @dataclass(frozen=True)
@@ -37,7 +53,7 @@ class _Delivery:
     """When the request was sent: what was true then is the most that the answer can say."""
 
 
-class Maintainer:
+class Maintainer(Generic[StoreT]):
     """Refreshes a replica from its remote.
 
     Requests run in threads of their own. A refresh returns at its deadline with what has
@@ -48,7 +64,7 @@ class Maintainer:
 
     def __init__(
         self,
-        store: ReplicaStore,
+        store: StoreT,
         remote: Remote,
         budget: Budget,
         *,
@@ -73,18 +89,26 @@ class Maintainer:
             self.store.put((), page, now)
         return len(self.store)
 
-    def refresh(self, keys: Sequence[str], *, longest_wait: float = math.inf) -> Refreshed:
+    @property
+    def under_way(self) -> int:
+        """How many requests have been sent and not been answered yet."""
+        return len(self._under_way)
+
+    def refresh(
+        self, keys: Sequence[str], *, longest_wait: float = math.inf, budget: Budget | None = None
+    ) -> Refreshed:
         """Fetch the first of ``keys`` that the budget allows and wait for them until the deadline.
 
         The wait ends sooner when all has arrived that this refresh has asked for, or after
-        ``longest_wait`` seconds.
+        ``longest_wait`` seconds. ``budget`` is given where several share one: what is left of it.
         """
+        budget = budget or self.budget
         started = self._clock()
         late = self._collect(since=None, deadline=started)
-        blocks = self.budget.blocks(list(keys), self._remote.block_size, self.budget.requests - len(self._under_way))
+        blocks = budget.blocks(list(keys), self._remote.block_size, budget.requests - len(self._under_way))
         for block in blocks:
             self._send(block)
-        on_time = self._collect(since=started, deadline=started + min(self.budget.seconds, longest_wait))
+        on_time = self._collect(since=started, deadline=started + min(budget.seconds, longest_wait))
         return self._store([*late, *on_time], blocks, started)
 
     def _send(self, block: list[str]) -> None:

@@ -3,27 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from rspql.diagnostics import Diagnostic, QueryError
+from rspql import ast
+from rspql.diagnostics import Diagnostic, QueryError, in_source_order
 from rspql.parser import parse
-from rspql.passes.recognise_topk import recognise_topk
+from rspql.passes.analyse_score import analyse_score
+from rspql.passes.check_names import check_names
+from rspql.passes.check_windows import check_windows
+from rspql.passes.normalise import normalise
+from rspql.passes.plan_incremental import NotIncremental, plan_incremental
+from rspql.passes.plan_windowed import plan_windowed
+from rspql.passes.recognise_topk import Ranking, recognise_topk
 from rspql.passes.split_sources import split_sources
-from rspql.plan import TopKPlan
+from rspql.plan import Plan
+from rspql.scoring import DEFAULT_FUNCTIONS, Direction, FunctionRegistry
 
 
-def compile_query(text: str, *, prefixes: Mapping[str, str] | None = None, file: str = "<query>") -> TopKPlan:
-    """Return the plan of an RSP-QL query.
+@dataclass(frozen=True)
+class Analysis:
+    """What is known about a query: its plan, unless it has errors, and how the plan came to be.
 
-    ``prefixes`` are known without being declared (a catalog's), ``file`` names the text in
-    messages. Raises :class:`~rspql.diagnostics.QueryError` with everything that is wrong.
+    ``is_topk`` says whether the query was recognised as top-k; ``reason`` is the first reason why
+    it was not or, where it was, why it is evaluated window by window all the same.
     """
-    found: list[Diagnostic] = []
+
+    text: str
+    file: str
+    diagnostics: tuple[Diagnostic, ...]
+    query: ast.Query | None = None
+    plan: Plan | None = None
+    is_topk: bool = False
+    reason: Diagnostic | None = None
+    ranking: Ranking | None = None
+    directions: Mapping[str, Direction] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the query can be run."""
+        return not any(found.is_error for found in self.diagnostics)
+
+
+def analyse(
+    text: str,
+    *,
+    prefixes: Mapping[str, str] | None = None,
+    base: str = "",
+    bare_unit: str | None = None,
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+    file: str = "<query>",
+) -> Analysis:
+    """Return all that can be said about a query; never raises for what is wrong with the text.
+
+    ``prefixes`` are known without being declared (a catalog's), ``functions`` are those that
+    expressions may call besides SPARQL's own; for the rest see :func:`rspql.parser.parse`.
+    """
     try:
-        query = parse(text, prefixes=prefixes, file=file)
-        sources = split_sources(query, found)
-        plan = recognise_topk(query, sources, found) if sources else None
-    except RecursionError:
-        raise QueryError([Diagnostic("nesting", "the query is nested too deeply")], text, file) from None
-    if found or plan is None:
-        raise QueryError(found, text, file)
-    return plan
+        query = parse(text, prefixes=prefixes, base=base, bare_unit=bare_unit, file=file)
+    except QueryError as error:
+        return Analysis(text, file, error.diagnostics)
+    found: list[Diagnostic] = []
+    normal = normalise(query)
+    check_windows(normal, found)
+    check_names(normal, functions, found)
+    sources = split_sources(normal, found)
+    recognised = recognise_topk(normal, found)
+    ranking = recognised if isinstance(recognised, Ranking) else None
+    plan: Plan | None = None
+    reason = None if isinstance(recognised, Ranking) else recognised
+    directions: dict[str, Direction] = {}
+    if not any(each.is_error for each in found):
+        windowed = plan_windowed(normal, sources, ranking, _output(query), functions)
+        plan = windowed
+        if ranking is not None:
+            try:
+                plan = plan_incremental(normal, sources, ranking, windowed, functions, found)
+            except NotIncremental as refusal:
+                reason = refusal.reason
+            if ranking.expression is not None and not any(each.is_error for each in found):
+                directions = analyse_score(ranking.expression, functions, found)
+    return Analysis(
+        text,
+        file,
+        tuple(in_source_order(found)),
+        query,
+        plan=None if any(each.is_error for each in found) else plan,
+        is_topk=ranking is not None,
+        reason=reason,
+        ranking=ranking,
+        directions=directions,
+    )
+
+
+def compile_query(
+    text: str,
+    *,
+    prefixes: Mapping[str, str] | None = None,
+    base: str = "",
+    bare_unit: str | None = None,
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+    file: str = "<query>",
+) -> Plan:
+    """Return the plan of an RSP-QL query; as :func:`analyse`, but raises what is wrong with it.
+
+    Raises :class:`~rspql.diagnostics.QueryError` with every error; warnings are left out.
+    """
+    analysis = analyse(text, prefixes=prefixes, base=base, bare_unit=bare_unit, functions=functions, file=file)
+    if analysis.plan is None:
+        raise QueryError([each for each in analysis.diagnostics if each.is_error], text, file)
+    return analysis.plan
+
+
+def _output(query: ast.Query) -> str:
+    return query.output or (query.registration.output if query.registration else "RSTREAM")

@@ -8,18 +8,28 @@ from dataclasses import dataclass
 
 from rspql.ast import Span
 
+EXCERPT = 160
+"""How many characters of a long line are shown around a finding."""
+
 
 @dataclass(frozen=True)
 class Diagnostic:
     """One finding: what, where, and what to do about it.
 
-    ``code`` is stable and machine-readable; ``line`` and ``column`` count from 1.
+    ``code`` is stable and machine-readable; ``line`` and ``column`` count from 1. ``severity`` is
+    ``"error"`` where the query cannot be run, ``"warning"`` where it may not do what was meant.
     """
 
     code: str
     message: str
     span: Span | None = None
     hint: str | None = None
+    severity: str = "error"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the query cannot be run because of this."""
+        return self.severity == "error"
 
     @property
     def line(self) -> int | None:
@@ -41,12 +51,26 @@ class Diagnostic:
           hint: use :w
         """
         place = f"{file}:{self.span.line}:{self.span.column}" if self.span else file
-        parts = [f"{place}: {self.message}"]
+        parts = [f"{place}: {'' if self.is_error else self.severity + ': '}{self.message}"]
         if self.span:
             parts.extend(_excerpt(text, self.span))
         if self.hint:
             parts.append(f"  hint: {self.hint}")
         return "\n".join(parts)
+
+    def to_json(self, file: str) -> dict[str, object]:
+        """Return the finding as JSON; offsets count characters from 0, the end excluded."""
+        span = None if self.span is None else {"start": self.span.start, "end": self.span.end}
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "file": file,
+            "line": self.line,
+            "column": self.column,
+            "span": span,
+            "message": self.message,
+            "hint": self.hint,
+        }
 
 
 class QueryError(Exception):
@@ -61,6 +85,11 @@ class QueryError(Exception):
         super().__init__("\n".join(found.render(text, file) for found in self.diagnostics))
 
 
+def in_source_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return findings in the order in which they stand in the text, each once."""
+    return sorted(dict.fromkeys(found), key=lambda each: each.span.start if each.span else 0)
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most like ``name``, or None when none is near.
 
@@ -72,9 +101,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def _excerpt(text: str, span: Span) -> list[str]:
-    lines = text.splitlines() or [""]
+    lines = text.split("\n")
     if span.line > len(lines):
         return []
-    source = lines[span.line - 1].expandtabs(1)
+    # What cannot be printed must not steer a terminal, and takes one column like all else.
+    source = "".join(each if each.isprintable() else " " for each in lines[span.line - 1].rstrip())
     width = max(1, min(span.end - span.start, len(source) - span.column + 1))
-    return [f"  {source}", "  " + " " * (span.column - 1) + "^" * width]
+    start = span.column - 1
+    if len(source) > EXCERPT:
+        cut = max(0, min(start - EXCERPT // 2, len(source) - EXCERPT))
+        source, start, width = source[cut : cut + EXCERPT], start - cut, min(width, EXCERPT - (start - cut))
+    return [f"  {source}".rstrip(), "  " + " " * start + "^" * max(1, width)]

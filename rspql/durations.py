@@ -30,7 +30,7 @@ def milliseconds(text: str) -> int:
     ...
     ValueError: unknown unit "parsecs" in "9 parsecs": use ms, s, m, h or d
     """
-    total = _iso(text) if text.startswith("P") else _short(text)
+    total = _iso(text.upper()) if text[:1] in ("P", "p") else _short(text)
     if total.denominator != 1:
         raise ValueError(f'"{text}" is not a whole number of milliseconds')
     if total <= 0:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping
-from importlib import resources
-from typing import Any
-from urllib.parse import urljoin
 
-from lark import Discard, Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
-from lark.tree import Meta
 
 from rspql import ast
-from rspql.diagnostics import Diagnostic, QueryError, nearest
-from rspql.durations import milliseconds
+from rspql.builder import AstBuilder
+from rspql.diagnostics import Diagnostic, QueryError, in_source_order, nearest
+from rspql.dialects import not_supported
+from rspql.grammar import grammar
+from rspql.passes.check_rules import check_rules
+from rspql.source import Source
 
-_NOT_SUPPORTED = frozenset(
-    "ASK CONSTRUCT DESCRIBE DISTINCT REDUCED GRAPH OPTIONAL UNION MINUS VALUES EXISTS GROUP HAVING "
-    "OFFSET IN NOT COMPUTED LANDMARK ELEMENTS TRIPLES ROWS COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT".split()
-)
+MAX_DEPTH = 200
+"""How deeply patterns and expressions may be nested; a chain of n operators is n deep."""
+
+MAX_LENGTH = 500_000
+"""How many characters a query may have; one of this size takes seconds."""
+
 _FRIENDLY = {
     "VAR": "a variable",
     "IRIREF": "an IRI",
@@ -36,8 +36,11 @@ _FRIENDLY = {
     "STRING_LITERAL2": "a string",
     "STRING_LITERAL_LONG1": "a string",
     "STRING_LITERAL_LONG2": "a string",
+    "BLANK_NODE_LABEL": "a blank node",
+    "ANON": "a blank node",
+    "NIL": "'()'",
     "BARE_NAME": "a function",
-    "BUILT_IN": "a function",
+    "FUNCTION": "a function",
     "DURATION": "a duration such as 9m or PT9M",
     "LBRACE": "'{'",
     "RBRACE": "'}'",
@@ -49,303 +52,110 @@ _FRIENDLY = {
     "COMMA": "','",
     "SEMICOLON": "';'",
     "STAR": "'*'",
+    "PLUS": "'+'",
+    "MINUS_SIGN": "'-'",
+    "SLASH": "'/'",
+    "VBAR": "'|'",
+    "BANG": "'!'",
+    "CIRCUMFLEX": "'^'",
+    "QUESTION": "'?'",
+    "EQUAL": "'='",
     "RELATION": "a comparison",
+    "LANGTAG": "a language tag",
+    "A": "'a'",
     "$END": "the end of the query",
 }
 
 
-def parse(text: str, *, prefixes: Mapping[str, str] | None = None, file: str = "<query>") -> ast.SelectQuery:
+def parse(
+    text: str,
+    *,
+    prefixes: Mapping[str, str] | None = None,
+    base: str = "",
+    bare_unit: str | None = None,
+    file: str = "<query>",
+) -> ast.Query:
     """Return the abstract syntax tree of a query; :class:`QueryError` says what is wrong with it.
 
-    ``prefixes`` are known without being declared, such as a catalog's.
+    What parses here keeps all of the standard's rules. ``prefixes`` are known without being
+    declared, such as a catalog's; relative IRIs are resolved against ``base``, and left relative
+    without one; ``bare_unit`` (``"s"``, ``"ms"``) is the unit of durations that are written without.
 
-    >>> parse("SELECT ?u FROM NAMED WINDOW <http://w> ON <http://s> [RANGE 9m] WHERE { }").windows[0].slide_ms
+    Takes time in proportion to the text's length, which is limited (``MAX_LENGTH``).
+
+    >>> parse("SELECT ?u FROM NAMED WINDOW <http://w> ON <http://s> [RANGE 9m] WHERE { }").windows[0].slide
     540000
     """
+    if len(text) > MAX_LENGTH:
+        message = f"the query has {len(text)} characters; at most {MAX_LENGTH} are supported"
+        raise QueryError([Diagnostic("too-long", message)], text, file)
+    source = Source(text)
+    if source.unknown:
+        found = [Diagnostic("codepoint", "this escape stands for no character", span) for span in source.unknown]
+        raise QueryError(found, text, file)
     try:
-        tree = _grammar().parse(text)
+        tree = grammar().parse(source.parsed)
     except UnexpectedInput as error:
-        raise QueryError([_syntax_diagnostic(error, text)], text, file) from None
-    builder = _AstBuilder(dict(prefixes or {}))
+        raise QueryError([_syntax_diagnostic(error, source)], text, file) from None
+    builder = AstBuilder(source, prefixes or {}, base, bare_unit)
     try:
         query = builder.transform(tree)
     except VisitError as error:
         raise error.orig_exc from error
-    if builder.diagnostics:
-        raise QueryError(builder.diagnostics, text, file)
-    assert isinstance(query, ast.SelectQuery)
+    diagnostics = builder.diagnostics
+    too_deep = _too_deep(query)
+    diagnostics += [too_deep] if too_deep else check_rules(query)
+    if diagnostics:
+        raise QueryError(in_source_order(diagnostics), text, file)
     return query
 
 
-@functools.cache
-def _grammar() -> Lark:
-    source = resources.files("rspql").joinpath("grammar.lark").read_text("utf-8")
-    return Lark(source, parser="lalr", start="query", propagate_positions=True, maybe_placeholders=False)
+def _too_deep(query: ast.Query) -> Diagnostic | None:
+    """Return the complaint about what is nested more than ``MAX_DEPTH`` deep, so that passes may recurse."""
+    pending: list[tuple[ast.Node, int]] = [(query, 0)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            hint = f"at most {MAX_DEPTH} levels are supported; long chains of || are shorter as IN (…) or VALUES"
+            return Diagnostic("nesting", "the query is nested too deeply", node.span, hint)
+        pending.extend((child, depth + 1) for child in ast.children(node))
+    return None
 
 
-def _syntax_diagnostic(error: UnexpectedInput, text: str) -> Diagnostic:
+def _syntax_diagnostic(error: UnexpectedInput, source: Source) -> Diagnostic:
+    text = source.parsed
     start = error.pos_in_stream if error.pos_in_stream is not None else len(text)
-    at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
-    if at_end:
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         start = len(text.rstrip())
     word = re.compile(r"[^\W\d]\w*|\S").match(text, start)
     found = word[0] if word else ""
-    line = text.count("\n", 0, start) + 1
-    span = ast.Span(start, start + max(1, len(found)), line, start - (text.rfind("\n", 0, start) + 1) + 1)
-    if found.upper() in _NOT_SUPPORTED:
-        return Diagnostic("unsupported", f"{found.upper()} is not supported yet", span)
-    names = error.allowed if isinstance(error, UnexpectedCharacters) else getattr(error, "expected", ())
-    expected = sorted({_FRIENDLY.get(name, name) for name in names or ()})
+    span = source.span(start, start + max(1, len(found)))
+    reason = not_supported(text, start)
+    if reason is not None:
+        return Diagnostic("unsupported", *reason[:1], span, reason[1])
+    names = set(error.allowed if isinstance(error, UnexpectedCharacters) else getattr(error, "expected", ()) or ())
+    before = getattr(error, "token_history", None) or [None]
+    if before[-1] is not None and before[-1].type == "BARE_NAME":
+        # A name was taken for a function's, for which the arguments are missing: more likely a keyword misspelt.
+        keyword = nearest(before[-1].upper(), _keywords())
+        hint = f"did you mean {keyword}?" if keyword else "a function needs its arguments in parentheses"
+        place = source.span(before[-1].start_pos, before[-1].end_pos)
+        return Diagnostic("syntax", f'unexpected "{before[-1]}"', place, hint)
     message = "the query ends too early" if not found else f'unexpected "{found}"'
-    return Diagnostic("syntax", message, span, _expectation(found, expected))
+    return Diagnostic("syntax", message, span, _expectation(found, names))
 
 
-def _expectation(found: str, expected: list[str]) -> str | None:
+def _keywords() -> list[str]:
+    return [terminal.name for terminal in grammar().terminals if re.match(terminal.name, terminal.pattern.value)]
+
+
+def _expectation(found: str, names: set[str]) -> str | None:
+    expected = sorted({_FRIENDLY.get(name, name) for name in names})
     keyword = nearest(found.upper(), [name for name in expected if name.isupper()])
     if keyword:
         return f"did you mean {keyword}?"
+    if found in ("'", '"'):
+        return "this string does not end; one that goes over several lines needs three quotes at each end"
+    if "RBRACE" in names and found.upper() in ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", ""):
+        return "is there a } missing?"
     return f"expected {' or '.join(expected)}" if 0 < len(expected) <= 8 else None
-
-
-def _span(meta: Meta) -> ast.Span | None:
-    if meta.empty:
-        return None
-    return ast.Span(meta.start_pos, meta.end_pos, meta.line, meta.column)
-
-
-def _token_span(token: Token) -> ast.Span:
-    return ast.Span(token.start_pos or 0, token.end_pos or 0, token.line or 1, token.column or 1)
-
-
-_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
-# Tokens that carry meaning; every other one is a keyword, whose rule has said what it means.
-_MEANINGFUL = frozenset(
-    "ASC DESC STREAM RSTREAM ISTREAM DSTREAM QUERY TRUE FALSE STAR RELATION BUILT_IN BARE_NAME "
-    "DURATION VAR IRIREF PNAME_LN PNAME_NS LANGTAG INTEGER DECIMAL DOUBLE INTEGER_SIGNED "
-    "DECIMAL_SIGNED DOUBLE_SIGNED STRING_LITERAL1 STRING_LITERAL2 STRING_LITERAL_LONG1 "
-    "STRING_LITERAL_LONG2".split()
-)
-
-
-@v_args(meta=True)
-class _AstBuilder(Transformer[Token, ast.SelectQuery]):
-    """Builds the tree bottom-up; one method per rule of the grammar, named as the rule."""
-
-    def __init__(self, prefixes: dict[str, str]) -> None:
-        super().__init__()
-        self._prefixes = prefixes
-        self._base = ""
-        self.diagnostics: list[Diagnostic] = []
-
-    def __default_token__(self, token: Token) -> Any:
-        return token if token.type in _MEANINGFUL else Discard
-
-    def _report(self, code: str, message: str, span: ast.Span | None, hint: str | None = None) -> None:
-        self.diagnostics.append(Diagnostic(code, message, span, hint))
-
-    # Prologue and names
-
-    def base_decl(self, meta: Meta, children: list[Token]) -> Any:
-        self._base = urljoin(self._base, children[0][1:-1])
-        return Discard
-
-    def prefix_decl(self, meta: Meta, children: list[Token]) -> Any:
-        self._prefixes[children[0][:-1]] = urljoin(self._base, children[1][1:-1])
-        return Discard
-
-    def prologue(self, meta: Meta, children: list[Any]) -> Any:
-        return Discard
-
-    def iri_ref(self, meta: Meta, children: list[Token]) -> ast.Iri:
-        value = urljoin(self._base, children[0][1:-1]) if self._base else children[0][1:-1]
-        if ":" not in value:
-            hint = "declare a BASE or write the whole IRI"
-            self._report("relative-iri", f"<{value}> is relative", _span(meta), hint)
-        return ast.Iri(value, span=_span(meta))
-
-    def prefixed_name(self, meta: Meta, children: list[Token]) -> ast.Iri:
-        prefix, _, local = children[0].partition(":")
-        if prefix not in self._prefixes:
-            hint = f'add a line "PREFIX {prefix}: <…>", or a default to the catalog\'s [prefixes]'
-            self._report("undeclared-prefix", f'the prefix "{prefix}:" is not declared', _span(meta), hint)
-        local = re.sub(r"\\(.)", r"\1", local)
-        return ast.Iri(self._prefixes.get(prefix, "") + local, span=_span(meta))
-
-    def rdf_type(self, meta: Meta, children: list[Any]) -> ast.Iri:
-        return ast.Iri(ast.RDF + "type", span=_span(meta))
-
-    def var(self, meta: Meta, children: list[Token]) -> ast.Variable:
-        return ast.Variable(children[0][1:], span=_span(meta))
-
-    # Literals
-
-    def string(self, meta: Meta, children: list[Token]) -> str:
-        quotes = 3 if children[0].type.startswith("STRING_LITERAL_LONG") else 1
-        return re.sub(r"\\(.)", lambda match: _ESCAPES[match[1]], children[0][quotes:-quotes])
-
-    def rdf_literal(self, meta: Meta, children: list[str]) -> ast.Literal:
-        return ast.Literal(children[0], span=_span(meta))
-
-    def tagged_literal(self, meta: Meta, children: list[str]) -> ast.Literal:
-        return ast.Literal(children[0], ast.RDF + "langString", children[1][1:].lower(), span=_span(meta))
-
-    def typed_literal(self, meta: Meta, children: list[Any]) -> ast.Literal:
-        return ast.Literal(children[0], children[1].value, span=_span(meta))
-
-    def number(self, meta: Meta, children: list[Token]) -> ast.Literal:
-        datatype = children[0].type.removesuffix("_SIGNED").lower()
-        return ast.Literal(str(children[0]), ast.XSD + datatype, span=_span(meta))
-
-    signed_number = number
-
-    def boolean_literal(self, meta: Meta, children: list[Token]) -> ast.Literal:
-        return ast.Literal(children[0].lower(), ast.XSD + "boolean", span=_span(meta))
-
-    # Expressions
-
-    def built_in_call(self, meta: Meta, children: list[Any]) -> ast.Call:
-        return ast.Call(children[0].lower(), tuple(children[1:]), span=_span(meta))
-
-    def function_call(self, meta: Meta, children: list[Any]) -> ast.Call:
-        name = children[0] if isinstance(children[0], ast.Iri) else str(children[0])
-        return ast.Call(name, tuple(children[1:]), span=_span(meta))
-
-    def relation(self, meta: Meta, children: list[Any]) -> ast.Binary:
-        return ast.Binary(str(children[1]), children[0], children[2], span=_span(meta))
-
-    def add_signed(self, meta: Meta, children: list[Any]) -> ast.Binary:
-        return ast.Binary("+", children[0], children[1], span=_span(meta))
-
-    # Patterns
-
-    def triples_same_subject(self, meta: Meta, children: list[Any]) -> list[ast.TriplePattern]:
-        subject, properties = children
-        return [
-            ast.TriplePattern(subject, predicate, object_, span=_span(meta))
-            for predicate, objects in properties
-            for object_ in objects
-        ]
-
-    def property_list_not_empty(self, meta: Meta, children: list[Any]) -> list[tuple[Any, Any]]:
-        return list(zip(children[::2], children[1::2], strict=True))
-
-    def object_list(self, meta: Meta, children: list[Any]) -> list[Any]:
-        return children
-
-    def triples_block(self, meta: Meta, children: list[list[ast.TriplePattern]]) -> list[ast.TriplePattern]:
-        return [triple for block in children for triple in block]
-
-    def window_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.WindowPattern:
-        return ast.WindowPattern(children[0], children[1], span=_span(meta))
-
-    def service_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.ServicePattern:
-        return ast.ServicePattern(children[0], children[1], span=_span(meta))
-
-    def filter(self, meta: Meta, children: list[Any]) -> ast.Filter:
-        return ast.Filter(children[0], span=_span(meta))
-
-    def assignment(self, meta: Meta, children: list[Any]) -> ast.Assignment:
-        return ast.Assignment(children[0], children[1], span=_span(meta))
-
-    bind = assignment
-
-    def group_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.Group:
-        elements: list[ast.Pattern] = []
-        for child in children:
-            elements.extend(child if isinstance(child, list) else [child])
-        return ast.Group(tuple(elements), span=_span(meta))
-
-    def where_clause(self, meta: Meta, children: list[ast.Group]) -> ast.Group:
-        return children[0]
-
-    # Windows and modifiers
-
-    def _milliseconds(self, token: Token) -> int:
-        try:
-            return milliseconds(str(token))
-        except ValueError as error:
-            self._report("duration", str(error), _token_span(token))
-            return 1
-
-    def window_spec(self, meta: Meta, children: list[Token]) -> tuple[int, int]:
-        lengths = [self._milliseconds(token) for token in children]
-        return lengths[0], lengths[-1]
-
-    def named_window_clause(self, meta: Meta, children: list[Any]) -> ast.WindowClause:
-        # The optional STREAM keyword between the two names says nothing.
-        window, stream, (width, slide) = (child for child in children if not isinstance(child, Token))
-        return ast.WindowClause(window, stream, width, slide, span=_span(meta))
-
-    def output_kind(self, meta: Meta, children: list[Token]) -> str:
-        kind = children[0].type
-        return kind if kind in ("ISTREAM", "DSTREAM") else "RSTREAM"
-
-    def register(self, meta: Meta, children: list[Any]) -> ast.Registration:
-        return ast.Registration(children[1], children[0], span=_span(meta))
-
-    def directed_order(self, meta: Meta, children: list[Any]) -> ast.OrderCondition:
-        return ast.OrderCondition(children[1], children[0].type == "DESC", span=_span(meta))
-
-    def plain_order(self, meta: Meta, children: list[Any]) -> ast.OrderCondition:
-        return ast.OrderCondition(children[0], False, span=_span(meta))
-
-    def order_clause(self, meta: Meta, children: list[Any]) -> tuple[ast.OrderCondition, ...]:
-        return tuple(children)
-
-    def limit_clause(self, meta: Meta, children: list[Token]) -> int:
-        return int(children[0])
-
-    def solution_modifier(self, meta: Meta, children: list[Any]) -> tuple[tuple[ast.OrderCondition, ...], int | None]:
-        order = next((child for child in children if isinstance(child, tuple)), ())
-        limit = next((child for child in children if isinstance(child, int)), None)
-        return order, limit
-
-    # The query
-
-    def select_clause(self, meta: Meta, children: list[Any]) -> tuple[Any, ...]:
-        return tuple(child for child in children if not isinstance(child, Token))
-
-    def select_query(self, meta: Meta, children: list[Any]) -> ast.SelectQuery:
-        projection, *middle, (order, limit) = children
-        windows = tuple(child for child in middle if isinstance(child, ast.WindowClause))
-        where = next(child for child in middle if isinstance(child, ast.Group))
-        return ast.SelectQuery(projection, windows, where, order, limit, span=_span(meta))
-
-    def query(self, meta: Meta, children: list[Any]) -> ast.SelectQuery:
-        *registration, select = children
-        return ast.SelectQuery(
-            select.projection,
-            select.windows,
-            select.where,
-            select.order,
-            select.limit,
-            registration[0] if registration else None,
-            span=_span(meta),
-        )
-
-
-def _unary(operator: str) -> Any:
-    def build(self: _AstBuilder, meta: Meta, children: list[Any]) -> ast.Unary:
-        return ast.Unary(operator, children[0], span=_span(meta))
-
-    return build
-
-
-def _binary(operator: str) -> Any:
-    def build(self: _AstBuilder, meta: Meta, children: list[Any]) -> ast.Binary:
-        return ast.Binary(operator, children[0], children[1], span=_span(meta))
-
-    return build
-
-
-for _rule, _operator in {"not_": "!", "plus": "+", "minus": "-"}.items():
-    setattr(_AstBuilder, _rule, v_args(meta=True)(_unary(_operator)))
-for _rule, _operator in {
-    "or_": "||",
-    "and_": "&&",
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-}.items():
-    setattr(_AstBuilder, _rule, v_args(meta=True)(_binary(_operator)))

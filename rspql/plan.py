@@ -2,51 +2,105 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from rspql.ast import Expression, Iri, TriplePattern
+from rspql.ast import Expression, Group, Iri, Query, ServicePattern, TriplePattern
+from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 
 @dataclass(frozen=True)
 class Window:
-    """A time-based window over a stream: window *i* holds what happened in ``(t0 + i·slide, t0 + i·slide + width]``."""
+    """A time-based window over a stream: window *i* holds what happened in ``(t0 + i·slide, t0 + i·slide + width]``.
+
+    ``start_ms`` is t0 where the query says it.
+    """
 
     name: Iri
     stream: Iri
     width_ms: int
     slide_ms: int
+    start_ms: int | None = None
 
 
 @dataclass(frozen=True)
 class Service:
-    """What is asked of a remote: a basic graph pattern and the variables it binds."""
+    """What is asked of a remote: the inside of a group graph pattern, and the variables it binds."""
 
     iri: Iri
-    pattern: tuple[TriplePattern, ...]
+    group: Group
     variables: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Score:
-    """What orders the solutions. ``variable`` is None when ORDER BY holds a bare expression."""
+    """What orders the solutions. ``variable`` is None when ORDER BY holds a bare expression.
+
+    Where ``condition`` is given, a solution for which it does not hold is none.
+    """
 
     expression: Expression
     descending: bool
     variable: str | None
     stream_variables: tuple[str, ...]
     remote_variables: tuple[str, ...]
+    condition: Expression | None = None
+    functions: FunctionRegistry = field(default=DEFAULT_FUNCTIONS, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class RemotePart:
+    """A SERVICE pattern that is answered from a replica.
+
+    ``key`` is the variable by which the remote is asked: ``key_source`` binds it to every value
+    that can matter. Without a key the pattern is fetched whole.
+    """
+
+    pattern: ServicePattern
+    iri: Iri
+    variables: tuple[str, ...]
+    key: str | None
+    key_source: Group | None
+
+
+@dataclass(frozen=True)
+class WindowedPlan:
+    """A query that is evaluated anew at every window close, by a SPARQL engine over the windows' content.
+
+    In ``query`` each WINDOW pattern has become a GRAPH pattern on the window's name; the SERVICE
+    patterns still stand in it, and those equal to a part's ``pattern`` are answered by that part.
+    """
+
+    name: str | None
+    output: str
+    windows: tuple[Window, ...]
+    query: Query
+    remotes: tuple[RemotePart, ...]
+    score_variable: str | None = None
+    functions: FunctionRegistry = field(default=DEFAULT_FUNCTIONS, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class TopKPlan:
-    """A continuous top-k query: WINDOW ⋈ SERVICE, EXTEND with the score, ORDER, LIMIT."""
+    """A continuous top-k query: WINDOW ⋈ SERVICE, EXTEND with the score, ORDER, LIMIT.
+
+    ``k`` is the LIMIT; the first ``offset`` results are left out. ``stream_filters`` need only the
+    window's variables; what the remote's filters need is in the service's group already.
+    ``windowed`` gives the same answers the slow way.
+    """
 
     name: str | None
+    output: str
     window: Window
     stream_pattern: tuple[TriplePattern, ...]
     stream_variables: tuple[str, ...]
+    stream_filters: tuple[Expression, ...]
     service: Service
     join_variables: tuple[str, ...]
     score: Score
     k: int
+    offset: int
     projection: tuple[str, ...]
+    windowed: WindowedPlan
+
+
+Plan = TopKPlan | WindowedPlan

@@ -71,7 +71,7 @@ def catalog_keys() -> set[str]:
 
 def test_every_catalog_key_and_choice_is_documented() -> None:
     documented = text_of("docs/catalog.md")
-    choices = {*catalog.CONNECTORS, *catalog.ARRIVALS, *catalog.REMOTES, *catalog.POLICIES}
+    choices = {*catalog.CONNECTORS, *catalog.ARRIVALS, *catalog.SOLUTIONS, *catalog.REMOTES, *catalog.POLICIES}
     datatypes = {iri.replace("http://www.w3.org/2001/XMLSchema#", "xsd:") for iri in DATATYPES}
     assert len(catalog_keys()) > 20
     assert [each for each in {*catalog_keys(), *choices, *datatypes} if f"`{each}`" not in documented] == []

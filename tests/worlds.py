@@ -18,6 +18,7 @@ from replica.remotes import RemoteError
 from replica.store import ReplicaStore, Solution
 
 NS = "http://example.org/"
+STREAM = NS + "stream"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 QUERY = """
@@ -80,7 +81,9 @@ def query_text(**changes: object) -> str:
 
 def bound(query: str, catalog: str) -> BoundQuery:
     """Return a query bound to a catalog, both given as text."""
-    return bind_query(query, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
+    found = bind_query(query, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
+    assert isinstance(found, BoundQuery), "a top-k query is evaluated incrementally"
+    return found
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from acquatop import __version__
-from acquatop.cli import run
+from acquatop.cli import check, explain, fmt, run
 from acquatop.cli.guard import guarded
 
 
@@ -18,12 +18,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    run.add_parser(verbs)
+    for verb in (run, check, explain, fmt):
+        verb.add_parser(verbs)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 done, 1 the environment's fault, 2 the user's."""
     options = build_parser().parse_args(arguments)
-    execute: Callable[[argparse.Namespace], None] = options.execute
+    execute: Callable[[argparse.Namespace], int | None] = options.execute
     return guarded(lambda: execute(options), debug=options.debug)

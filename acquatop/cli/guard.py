@@ -10,16 +10,19 @@ import traceback
 from collections.abc import Callable
 
 
-def guarded(work: Callable[[], None], *, debug: bool) -> int:
+def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
     """Do some work and return the exit code it deserves; errors become one message on stderr.
 
-    Errors that carry an ``exit_code`` have a message for people; others are defects. 0: done, or
-    ended by Ctrl-C or SIGTERM; 1: the environment's fault; 2: the user's.
+    That is what the work returns, if anything. Errors that carry an ``exit_code`` have a message for
+    people; others are defects. 0: done, or ended by Ctrl-C or SIGTERM; 1: the environment's fault;
+    2: the user's.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     logging.basicConfig(format="acquatop: %(message)s", level=logging.WARNING)
     try:
-        work()
+        code = work() or 0
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         return 0
     except BrokenPipeError:
@@ -32,7 +35,6 @@ def guarded(work: Callable[[], None], *, debug: bool) -> int:
         else:
             print(f"acquatop: {_message(error)}", file=sys.stderr)  # noqa: T201
         return _exit_code(error)
-    return 0
 
 
 def _exit_code(error: Exception) -> int:

@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from acquatop.errors import UserError
+from acquatop.cli.texts import read_text
 
 
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
     parser = verbs.add_parser("run", help="run a query and print an answer at every window close")
-    parser.add_argument("query", type=Path, metavar="QUERY", help="a file with an RSP-QL query")
+    parser.add_argument("query", metavar="QUERY", help="a file with an RSP-QL query")
     parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the query's IRIs stand for")
     add_run_options(parser, windows=None)
     parser.add_argument(
@@ -39,13 +39,9 @@ def execute(options: argparse.Namespace) -> None:
     from acquatop.cli.show import shower
     from acquatop.engine import Engine
 
-    try:
-        text = options.query.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UserError(f"{options.query}: the query cannot be read: {reason}") from None
+    text = read_text(options.query)
     with Engine.from_catalog(options.catalog, runtime=options.runtime, until_end=options.until_end) as engine:
-        query = engine.register(text, file=str(options.query))
+        query = engine.register(text, file=options.query)
         show = shower(as_json=options.json)
         for answer in query.answers(limit=options.windows):
             show(answer)

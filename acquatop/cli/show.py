@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from rdflib import Literal
 from rdflib.term import Identifier
-from rich.console import Console, Group
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -24,7 +24,7 @@ def shower(*, as_json: bool) -> Callable[[Answer], None]:
     if as_json:
         return _print_json
     console = _Console(highlight=False)
-    return lambda answer: console.print(render(answer))
+    return lambda answer: console.print(render(answer), crop=False)
 
 
 class _Console(Console):
@@ -33,18 +33,50 @@ class _Console(Console):
 
 
 def render(answer: Answer) -> Group:
-    """Return an answer as a table with a line about how it came to be."""
-    table = Table(title=_title(answer), title_justify="left", title_style="bold", expand=False)
+    """Return an answer as a table, or what else its form asks for, with a line about how it came to be."""
+    return Group(_title(answer), _RESULTS[answer.form](answer), _summary(answer), Text())
+
+
+def _table(answer: Answer) -> Table:
+    """Return the rows of a SELECT; scores and freshness have columns where some row has them."""
+    table = Table(expand=False)
     table.add_column("rank", justify="right")
-    names = [name for name in (answer.rows[0].bindings if answer.rows else {}) if name != answer.score_variable]
+    names = list(dict.fromkeys(name for row in answer.rows for name in row.bindings if name != answer.score_variable))
     for name in names:
         table.add_column(escape(f"?{name}"))
-    table.add_column("score", justify="right")
-    table.add_column("remote value")
+    extras = _extra_columns(answer)
+    for heading, justify, _ in extras:
+        table.add_column(heading, justify=justify)
     for row in answer.rows:
         cells = [escape(_short(row.bindings[name])) if name in row.bindings else "" for name in names]
-        table.add_row(str(row.rank), *cells, f"{row.score:.4f}", _freshness(row))
-    return Group(table, _summary(answer), Text())
+        table.add_row(str(row.rank), *cells, *(cell(row) for _, _, cell in extras))
+    return table
+
+
+def _extra_columns(answer: Answer) -> list[tuple[str, JustifyMethod, Callable[[Row], str | Text]]]:
+    columns: list[tuple[str, JustifyMethod, Callable[[Row], str | Text]]] = []
+    if not answer.rows or any(row.score is not None for row in answer.rows):
+        columns.append(("score", "right", lambda row: "" if row.score is None else f"{row.score:.4f}"))
+    if not answer.rows or any(row.refreshed is not None for row in answer.rows):
+        columns.append(("remote value", "left", _freshness))
+    return columns
+
+
+def _truth(answer: Answer) -> Text:
+    return Text("true" if answer.boolean else "false", "bold")
+
+
+def _triples(answer: Answer) -> Text:
+    # A line is a triple, however narrow the terminal.
+    return Text("\n".join(map(_printable, answer.triples)), no_wrap=True, overflow="ignore")
+
+
+_RESULTS: Mapping[str, Callable[[Answer], RenderableType]] = {
+    "select": _table,
+    "ask": _truth,
+    "construct": _triples,
+    "describe": _triples,
+}
 
 
 def _print_json(answer: Answer) -> None:
@@ -52,9 +84,10 @@ def _print_json(answer: Answer) -> None:
     sys.stdout.flush()
 
 
-def _title(answer: Answer) -> str:
+def _title(answer: Answer) -> Text:
     opens, closes = (_clock(time) for time in (answer.opens_ms, answer.closes_ms))
-    return f"window {answer.window}  ({opens}, {closes}]" + ("" if answer.rows else "  no results")
+    nothing = answer.form != "ask" and not answer.rows and not answer.triples
+    return Text(f"window {answer.window}  ({opens}, {closes}]" + ("  no results" if nothing else ""), "bold")
 
 
 def _clock(time_ms: int) -> str:
@@ -63,11 +96,15 @@ def _clock(time_ms: int) -> str:
 
 def _short(term: Identifier) -> str:
     """Return a term as people read it: the last part of an IRI, the text of a literal."""
-    # What comes from elsewhere must not steer the terminal.
-    text = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(term))
+    text = _printable(str(term))
     if isinstance(term, Literal):
         return text
     return text.rstrip("/").rsplit("/", 1)[-1].rsplit("#", 1)[-1] or text
+
+
+def _printable(text: str) -> str:
+    # What comes from elsewhere must not steer the terminal.
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
 def _latency(answer: Answer) -> str:
@@ -78,7 +115,9 @@ def _latency(answer: Answer) -> str:
 
 
 def _freshness(row: Row) -> Text:
-    return Text("refreshed", "green") if row.refreshed else Text(f"{row.age_seconds:.1f} s old", "dim")
+    if row.refreshed:
+        return Text("refreshed", "green")
+    return Text("" if row.age_seconds is None else f"{row.age_seconds:.1f} s old", "dim")
 
 
 def _summary(answer: Answer) -> Text:
@@ -86,9 +125,8 @@ def _summary(answer: Answer) -> Text:
     line = Text()
     line.append(str(answer.status), _STYLES[answer.status])
     line.append(f" · {answer.reason}" if answer.reason else "")
-    line.append(
-        f" · asked for {spent.items} of {allowed.items} items in {spent.requests} of {allowed.requests} requests"
-    )
+    asked = f" · asked for {spent.items} of {allowed.items} items in {spent.requests} of {allowed.requests} requests"
+    line.append(asked if allowed.items else "")
     line.append(f" · {answer.counts.events} events")
     for count, meaning in (
         (answer.counts.late, "late"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +17,7 @@ from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.plan import TopKPlan
 from rspql.printer import term_text
+from rspql.scoring import variables_in, vectorise_condition
 
 IDENTITY, KEY, GONE = "identity", "key", "gone"
 """Names of the solution columns besides the time, the terms ``?x`` and the numbers ``#x``."""
@@ -45,6 +47,7 @@ class Matcher:
         self._variables = plan.stream_variables
         self._numbers = plan.score.stream_variables
         self._pattern = plan.stream_pattern
+        self._filters = [(vectorise_condition(each, plan.score.functions), each) for each in plan.stream_filters]
 
     def check(self, found: list[Diagnostic]) -> None:
         """Append to ``found`` why this pattern cannot be matched against this stream's records."""
@@ -68,10 +71,19 @@ class Matcher:
                 f"a join on ?{self._key}, which is a double on the stream, is not supported: equal numbers may differ"
             )
             found.append(Diagnostic("unsupported", message, self._pattern[0].span, "join on an IRI, string or integer"))
+        self._check_numbers(found)
+
+    def _check_numbers(self, found: list[Diagnostic]) -> None:
         for name in self._numbers:
             if not found and not self._is_number(name):
                 message = f"the score needs a number in ?{name}, but the stream has none there"
                 found.append(Diagnostic("score", message, self._pattern[0].span))
+
+        for _, condition in self._filters:
+            for name, span in variables_in(condition).items():
+                if not self._is_number(name):
+                    message = f"a FILTER on ?{name}, which is not a number on the stream, is not decided on arrival"
+                    found.append(Diagnostic("unsupported", message, span))
 
     def _datatype(self, variable: str) -> str | None:
         """Return the datatype of a variable that is the object of a pattern, None for others."""
@@ -92,12 +104,8 @@ class Matcher:
         if not isinstance(predicate, ast.Iri):
             message = "a predicate in a WINDOW must be an IRI"
             found.append(Diagnostic("unsupported", message, predicate.span))
-        elif predicate.value not in self._mapping.properties:
-            near = nearest(predicate.value, self._mapping.properties)
-            known = ", ".join(f"<{iri}>" for iri in self._mapping.properties)
-            hint = f"did you mean <{near}>?" if near else f"the stream has {known}"
-            message = f"the stream has no predicate <{predicate.value}>"
-            found.append(Diagnostic("unknown-predicate", message, predicate.span, hint))
+        else:
+            found.extend(unknown_predicate(predicate, self._mapping))
 
     def match(self, records: pa.RecordBatch) -> pa.Table:
         """Return the solutions in a batch of decoded records, one row each, in the records' order.
@@ -106,6 +114,7 @@ class Matcher:
         ``gone``: what it replaces is no solution any more.
         """
         columns, matches, readable = self._columns(records)
+        matches = pc.and_(matches, self._passes(columns, len(records)))
         terms = [columns[name][0] for name in self._variables]
         subject = records.column(SUBJECT)
         identity = subject if self._latest_only else pc.binary_join_element_wise(*terms, " ")
@@ -120,6 +129,14 @@ class Matcher:
             }
         )
         return table.filter(readable if self._latest_only else matches)
+
+    def _passes(self, columns: Mapping[str, tuple[pa.Array, pa.Array]], length: int) -> pa.Array:
+        """Return which rows pass all filters."""
+        passes = np.ones(length, dtype=bool)
+        for holds, condition in self._filters:
+            numbers = {name: columns[name][1].to_numpy(zero_copy_only=False) for name in variables_in(condition)}
+            passes &= holds(numbers)
+        return pa.array(passes)
 
     def _columns(self, records: pa.RecordBatch) -> tuple[Mapping[str, tuple[pa.Array, pa.Array]], pa.Array, pa.Array]:
         """Return each variable's terms and numbers, which rows are solutions, and which are about the right subject."""
@@ -138,13 +155,25 @@ class Matcher:
             datatype = self._mapping.properties[triple.predicate.value].datatype
             keep = pc.and_(keep, pc.is_valid(values))
             if isinstance(triple.object, ast.Variable):
-                columns[triple.object.name] = _terms(values, datatype), _numbers(values)
+                columns[triple.object.name] = terms_of(values, datatype), _numbers(values)
             else:
-                keep = pc.and_(keep, pc.equal(_terms(values, datatype), term_text(triple.object)))
+                keep = pc.and_(keep, pc.equal(terms_of(values, datatype), term_text(triple.object)))
         return columns, pc.fill_null(keep, False), readable
 
 
-def _terms(values: pa.Array, datatype: str) -> pa.Array:
+def unknown_predicate(predicate: ast.Iri, mapping: JsonMapping) -> list[Diagnostic]:
+    """Return what is to be said of a predicate that no record of a stream can have, if it is one."""
+    if predicate.value in mapping.properties:
+        return []
+    near = nearest(predicate.value, mapping.properties)
+    known = ", ".join(f"<{iri}>" for iri in mapping.properties)
+    hint = f"did you mean <{near}>?" if near else f"the stream has {known}"
+    message = f"the stream has no predicate <{predicate.value}>"
+    return [Diagnostic("unknown-predicate", message, predicate.span, hint)]
+
+
+def terms_of(values: pa.Array, datatype: str) -> pa.Array:
+    """Return a column of a property's objects as N-Triples literals."""
     if DATATYPES[datatype] == pa.string():
         return pc.binary_join_element_wise('"', _escaped(values), '"', "")
     return pc.binary_join_element_wise('"', pc.cast(values, pa.string()), f'"^^<{datatype}>', "")

@@ -16,8 +16,8 @@ from acquatop.topk.super_mtkn import SuperMTKN
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 from replica.store import ReplicaStore
-from rspql.plan import TopKPlan
-from rspql.scoring import Interval, bounds, vectorise
+from rspql.plan import Score, TopKPlan
+from rspql.scoring import Interval, ScoreFunction, bounds, vectorise, vectorise_condition
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -35,12 +35,12 @@ class TopKN:
     """
 
     def __init__(self, plan: TopKPlan, store: ReplicaStore, n: int, windows: Windows) -> None:
-        self.list = SuperMTKN(plan.k, n)
+        self.list = SuperMTKN(plan.k + plan.offset, n)
         self.waiting: dict[str, Candidate] = {}
         self._plan = plan
         self._windows = windows
         self._store = store
-        self._score = vectorise(plan.score.expression)
+        self._score = _scoring(plan.score)
         self._sign = 1.0 if plan.score.descending else -1.0
 
     # Arrivals -----------------------------------------------------------------------------------
@@ -182,8 +182,9 @@ class TopKN:
     ) -> float:
         """Return the best merit possible for stream values within ranges, whatever the remote's not given."""
         ranges = zip(self._plan.score.stream_variables, map(Interval, lows, highs), strict=True)
-        score = bounds(self._plan.score.expression, {**dict(ranges), **(remote or {})})
-        return score.high if self._plan.score.descending else -score.low
+        score = self._plan.score
+        reach = bounds(score.expression, {**dict(ranges), **(remote or {})}, functions=score.functions)
+        return reach.high if score.descending else -reach.low
 
     def expected(self, waiting: list[Candidate]) -> FloatArray:
         """Return a guess at the merit of solutions that wait: with the mean of the replica's values."""
@@ -201,6 +202,15 @@ class TopKN:
         self.list.close_before(window)
         for identity in [each.identity for each in self.waiting.values() if each.last < window]:
             del self.waiting[identity]
+
+
+def _scoring(score: Score) -> ScoreFunction:
+    """Return what scores columns: NaN where the score is an error or its condition does not hold."""
+    value = vectorise(score.expression, score.functions)
+    if score.condition is None:
+        return value
+    holds = vectorise_condition(score.condition, score.functions)
+    return lambda columns: np.where(holds(columns), value(columns), np.nan)
 
 
 def _times(solutions: pa.Table) -> npt.NDArray[np.int64]:

@@ -1,126 +1,94 @@
-"""Recognise the class that is answered incrementally: join, score, ORDER BY, LIMIT."""
+"""Recognise a top-k query: windows joined with a service, scored, ordered, limited."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
-from rspql.passes.split_sources import Sources, variables_of
-from rspql.plan import Score, Service, TopKPlan, Window
-from rspql.scoring import check_expression, variables_in
+
+LARGEST = 1_000
+"""How many nodes a score may have once the names in it are written out."""
 
 
-def recognise_topk(query: ast.SelectQuery, sources: Sources, found: list[Diagnostic]) -> TopKPlan | None:
-    """Return the top-k plan of a query, or None with the reasons in ``found``."""
-    stream = variables_of(sources.stream_pattern)
-    remote = variables_of(sources.remote_pattern)
-    assigned = _assignments(query, sources, {*stream, *remote}, found)
-    _check_output(query, found)
-    join = _join_variables(sources, stream, remote, found)
-    score = _score(query, assigned, stream, remote, found)
-    projection = _projection(query, [*stream, *remote, *assigned], score, found)
+@dataclass(frozen=True)
+class Ranking:
+    """What makes a query a top-k query.
+
+    ``variable`` is what ORDER BY names where that is a variable; ``expression`` is the score with
+    every variable that the query itself computes replaced by what computes it, None if that is too large.
+    """
+
+    expression: ast.Expression | None
+    variable: str | None
+    descending: bool
+    k: int
+    offset: int
+    more_keys: tuple[ast.OrderCondition, ...]
+
+
+def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagnostic:
+    """Return the ranking of a top-k query, or the first reason why a query is none.
+
+    A ranking without LIMIT, or a LIMIT without ranking, is a likely mistake: a warning in ``found``.
+    """
+    patterns = list(ast.walk(query.where)) if query.where else []
+    window = any(isinstance(node, ast.WindowPattern) for node in patterns)
+    service = any(isinstance(node, ast.ServicePattern) for node in patterns)
+    if not isinstance(query.form, ast.Select):
+        return _reason("it is not a SELECT query", query.form)
+    if not window:
+        return _reason("it has no WINDOW pattern", query.where or query)
+    if not service:
+        return _reason("it has no SERVICE pattern", query.where or query)
+    if not query.order:
+        hint = "add ORDER BY DESC(?score) before LIMIT"
+        if query.limit is not None:
+            message = "the query has a LIMIT but no ORDER BY, so nothing says which results are the top"
+            found.append(Diagnostic("no-order", message, query.form.span, hint, severity="warning"))
+        return _reason("it has no ORDER BY", query.form, hint)
     if query.limit is None:
         hint = "add LIMIT k: how many results are wanted"
-        found.append(Diagnostic("no-limit", "the query has no LIMIT", query.span, hint))
-    elif query.limit < 1:
-        found.append(Diagnostic("limit", "LIMIT must be at least 1", query.span))
-    if found or score is None or query.limit is None:
-        return None
-    clause = sources.window
-    return TopKPlan(
-        name=query.registration.name.value if query.registration else None,
-        window=Window(clause.window, clause.stream, clause.width_ms, clause.slide_ms),
-        stream_pattern=sources.stream_pattern,
-        stream_variables=stream,
-        service=Service(sources.service.service, sources.remote_pattern, remote),
-        join_variables=join,
-        score=score,
+        found.append(Diagnostic("no-limit", "the query has no LIMIT", query.order[-1].span, hint, severity="warning"))
+        return _reason("it has no LIMIT", query.order[-1], hint)
+    if query.limit < 1:
+        found.append(Diagnostic("limit", "LIMIT 0 asks for no results", query.form.span, severity="warning"))
+        return _reason("its LIMIT is 0", query.form)
+    first, *others = query.order
+    return Ranking(
+        expression=written_out(first.expression, query),
+        variable=first.expression.name if isinstance(first.expression, ast.Variable) else None,
+        descending=first.descending,
         k=query.limit,
-        projection=projection,
+        offset=query.offset or 0,
+        more_keys=tuple(others),
     )
 
 
-def _assignments(
-    query: ast.SelectQuery, sources: Sources, bound: set[str], found: list[Diagnostic]
-) -> dict[str, ast.Expression]:
-    selected = (item for item in query.projection if isinstance(item, ast.Assignment))
-    assigned: dict[str, ast.Expression] = {}
-    for item in (*sources.assignments, *selected):
-        name = item.variable.name
-        if name in assigned or name in bound:
-            found.append(
-                Diagnostic("bound-twice", f"?{name} is bound already", item.variable.span, "choose another name")
-            )
-        assigned[name] = item.expression
-    return assigned
+def written_out(expression: ast.Expression, query: ast.Query) -> ast.Expression | None:
+    """Return an expression in which what the query computes is replaced by what computes it.
+
+    That is BIND in the outermost group, and SELECT (… AS ?x). None when it would become larger than
+    ``LARGEST`` nodes: each name that is used twice doubles it.
+    """
+    assert isinstance(query.form, ast.Select)
+    where = query.where.elements if query.where else ()
+    computed: dict[str, ast.Expression] = {}
+    sizes: dict[str, int] = {}
+
+    def change(node: ast.Node) -> ast.Node:
+        return computed.get(node.name, node) if isinstance(node, ast.Variable) else node
+
+    def size_of(written: ast.Expression) -> int:
+        return sum(sizes.get(node.name, 1) if isinstance(node, ast.Variable) else 1 for node in ast.walk(written))
+
+    for item in (*where, *query.form.projection):
+        if isinstance(item, ast.Assignment):
+            sizes[item.variable.name] = size_of(item.expression)
+            if sizes[item.variable.name] <= LARGEST:
+                computed[item.variable.name] = ast.rewritten(item.expression, change)
+    return ast.rewritten(expression, change) if size_of(expression) <= LARGEST else None
 
 
-def _check_output(query: ast.SelectQuery, found: list[Diagnostic]) -> None:
-    if query.registration and query.registration.output != "RSTREAM":
-        message = f"{query.registration.output} is not supported yet"
-        found.append(Diagnostic("unsupported", message, query.registration.span, "use RSTREAM"))
-
-
-def _join_variables(
-    sources: Sources, stream: tuple[str, ...], remote: tuple[str, ...], found: list[Diagnostic]
-) -> tuple[str, ...]:
-    shared = tuple(name for name in stream if name in remote)
-    if not shared:
-        message = "the WINDOW and SERVICE patterns share no variable to join on"
-        found.append(Diagnostic("no-join", message, sources.service.span))
-    elif len(shared) > 1:
-        message = f"a join on more than one variable ({', '.join('?' + name for name in shared)}) is not supported yet"
-        found.append(Diagnostic("unsupported", message, sources.service.span))
-    return shared
-
-
-def _score(
-    query: ast.SelectQuery,
-    assigned: dict[str, ast.Expression],
-    stream: tuple[str, ...],
-    remote: tuple[str, ...],
-    found: list[Diagnostic],
-) -> Score | None:
-    if not query.order:
-        message = "the query has no ORDER BY, so nothing says which results are the top"
-        found.append(Diagnostic("no-order", message, query.span, "add ORDER BY DESC(?score) before LIMIT"))
-        return None
-    found.extend(
-        Diagnostic("unsupported", "more than one ORDER BY key is not supported yet", extra.span)
-        for extra in query.order[1:]
-    )
-    ordered = query.order[0].expression
-    variable = ordered.name if isinstance(ordered, ast.Variable) and ordered.name in assigned else None
-    expression = assigned[variable] if variable is not None else ordered
-    check_expression(expression, found)
-    used = variables_in(expression)
-    for name, span in used.items():
-        if name not in stream and name not in remote:
-            found.append(Diagnostic("unbound", f"nothing binds ?{name}, which the score needs", span))
-    return Score(
-        expression=expression,
-        descending=query.order[0].descending,
-        variable=variable,
-        stream_variables=tuple(name for name in used if name in stream),
-        remote_variables=tuple(name for name in used if name in remote and name not in stream),
-    )
-
-
-def _projection(
-    query: ast.SelectQuery, bound: Iterable[str], score: Score | None, found: list[Diagnostic]
-) -> tuple[str, ...]:
-    known = tuple(dict.fromkeys(bound))
-    if not query.projection:
-        return known
-    names = []
-    for item in query.projection:
-        variable = item.variable if isinstance(item, ast.Assignment) else item
-        if variable.name not in known:
-            message = f"?{variable.name} is selected but nothing binds it"
-            found.append(Diagnostic("unbound", message, variable.span))
-        elif isinstance(item, ast.Assignment) and score and variable.name != score.variable:
-            message = f"the expression for ?{variable.name} is not what ORDER BY names; only the score is supported yet"
-            found.append(Diagnostic("unsupported", message, item.span))
-        names.append(variable.name)
-    return tuple(names)
+def _reason(message: str, node: ast.Node, hint: str | None = None) -> Diagnostic:
+    return Diagnostic("not-top-k", message, node.span, hint, severity="warning")

@@ -1,95 +1,138 @@
-"""Split a WHERE clause by where each part is answered: a window, a service, or neither."""
+"""Split a query by where its parts are answered: windows, remotes, and by which key a remote is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from rspql import ast
-from rspql.diagnostics import Diagnostic, nearest
+from rspql.diagnostics import Diagnostic
+from rspql.plan import RemotePart, Window
+from rspql.scope import certain, certain_in, visible
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The parts of a WHERE clause, each with the triple patterns that belong to it."""
+    """The windows that a query declares and uses, and the parts that remotes answer."""
 
-    window: ast.WindowClause
-    stream_pattern: tuple[ast.TriplePattern, ...]
-    service: ast.ServicePattern
-    remote_pattern: tuple[ast.TriplePattern, ...]
-    assignments: tuple[ast.Assignment, ...]
+    windows: tuple[Window, ...]
+    remotes: tuple[RemotePart, ...]
 
 
-def split_sources(query: ast.SelectQuery, found: list[Diagnostic]) -> Sources | None:
-    """Return the query's one window part and one service part, or None with the reasons in ``found``."""
-    windows = [part for part in query.where.elements if isinstance(part, ast.WindowPattern)]
-    services = [part for part in query.where.elements if isinstance(part, ast.ServicePattern)]
-    assignments = tuple(part for part in query.where.elements if isinstance(part, ast.Assignment))
-    _reject_the_rest(query.where, found)
-    _check_windows(query.windows, windows, found)
-    _expect_one("WINDOW", windows, query.where, found)
-    _expect_one("SERVICE", services, query.where, found)
-    if not (windows and services and query.windows):
-        return None
-    declared = {clause.window: clause for clause in query.windows}
-    # An undeclared window has been reported; any clause stands in, so that the passes to come report the rest.
-    clause = declared.get(windows[0].window, query.windows[0])
-    stream_pattern = _triples(windows[0].group, found)
-    remote_pattern = _triples(services[0].group, found)
-    return Sources(clause, stream_pattern, services[0], remote_pattern, assignments)
+def split_sources(query: ast.Query, found: list[Diagnostic]) -> Sources:
+    """Return the sources of a normalised query; what cannot be answered is said in ``found``."""
+    windows = tuple(
+        Window(clause.window, clause.stream, clause.width, clause.slide, clause.start_ms)
+        for clause in query.windows
+        if isinstance(clause.window, ast.Iri)
+    )
+    _check_places(query, found)
+    finder = _RemoteFinder()
+    if query.where is not None:
+        finder.visit(query.where, ())
+    found.extend(_unjoined(query, finder.parts))
+    return Sources(windows, tuple(finder.parts))
 
 
-def variables_of(pattern: Iterable[ast.TriplePattern]) -> tuple[str, ...]:
-    """Return the names of a pattern's variables in the order of their first occurrence."""
-    terms = (term for triple in pattern for term in (triple.subject, triple.predicate, triple.object))
-    return tuple(dict.fromkeys(term.name for term in terms if isinstance(term, ast.Variable)))
+def as_graphs(node: ast.Group) -> ast.Group:
+    """Return a group in which every WINDOW pattern has become a GRAPH pattern on the window's name."""
+    return ast.rewritten(node, window_to_graph)
 
 
-def _triples(group: ast.Group, found: list[Diagnostic]) -> tuple[ast.TriplePattern, ...]:
-    for element in group.elements:
-        if not isinstance(element, ast.TriplePattern):
-            message = "only triple patterns are supported here so far"
-            found.append(Diagnostic("unsupported", message, element.span))
-    triples = tuple(element for element in group.elements if isinstance(element, ast.TriplePattern))
-    if not triples:
-        found.append(Diagnostic("empty-pattern", "there is no triple pattern between these braces", group.span))
-    return triples
+def window_to_graph(node: ast.Node) -> ast.Node:
+    """Return the GRAPH pattern of a WINDOW pattern, anything else as it is."""
+    if isinstance(node, ast.WindowPattern):
+        return ast.GraphPattern(node.window, node.group, span=node.span)
+    return node
 
 
-def _reject_the_rest(where: ast.Group, found: list[Diagnostic]) -> None:
-    for element in where.elements:
-        if isinstance(element, ast.Filter):
-            found.append(Diagnostic("unsupported", "FILTER is not supported yet", element.span))
-        elif isinstance(element, ast.TriplePattern):
-            message = "a triple pattern outside WINDOW and SERVICE is not supported yet"
-            found.append(Diagnostic("unsupported", message, element.span, "move it into a WINDOW or SERVICE pattern"))
+def _unjoined(query: ast.Query, parts: Sequence[RemotePart]) -> Iterator[Diagnostic]:
+    """Yield a warning for every remote part that shares no variable with a window."""
+    patterns = [node for node in ast.walk(query) if isinstance(node, ast.WindowPattern)]
+    in_windows = {name for pattern in patterns for name in visible(pattern.group)}
+    for part in parts:
+        if patterns and not any(name in in_windows for name in part.variables):
+            message = "the SERVICE shares no variable with a WINDOW: every combination is a solution"
+            yield Diagnostic("no-join", message, part.pattern.span, "use one name for what must be the same", "warning")
 
 
-def _expect_one(keyword: str, parts: Sequence[ast.Node], where: ast.Group, found: list[Diagnostic]) -> None:
-    if not parts:
-        message = f"the query has no {keyword} pattern"
-        found.append(Diagnostic("no-" + keyword.lower(), message, where.span, f"add {keyword} … {{ … }}"))
-    for part in parts[1:]:
-        message = f"more than one {keyword} pattern is not supported yet"
-        found.append(Diagnostic("unsupported", message, part.span))
+def _check_places(query: ast.Query, found: list[Diagnostic]) -> None:
+    for node in ast.walk(query):
+        if isinstance(node, ast.ServicePattern):
+            if isinstance(node.service, ast.Variable):
+                message = "SERVICE with a variable is not supported: only what the catalog names is contacted"
+                found.append(Diagnostic("unsupported", message, node.service.span, "name the service"))
+            for inner in ast.walk(node.group):
+                if isinstance(inner, ast.WindowPattern):
+                    message = "a WINDOW cannot stand within a SERVICE: the remote does not have the stream"
+                    found.append(Diagnostic("window-in-service", message, inner.span, "move it out of the SERVICE"))
+        elif isinstance(node, ast.Exists):
+            for inner in ast.walk(node.group):
+                if isinstance(inner, ast.ServicePattern):
+                    message = "SERVICE within EXISTS is not supported"
+                    hint = "join with the SERVICE pattern, or use MINUS"
+                    found.append(Diagnostic("unsupported", message, inner.span, hint))
 
 
-def _check_windows(
-    clauses: Sequence[ast.WindowClause], patterns: Sequence[ast.WindowPattern], found: list[Diagnostic]
-) -> None:
-    declared: dict[str, ast.WindowClause] = {}
-    for clause in clauses:
-        if declared.setdefault(clause.window.value, clause) is not clause:
-            message = f"the window <{clause.window.value}> is declared twice"
-            found.append(Diagnostic("duplicate-window", message, clause.window.span))
-    used = {pattern.window.value for pattern in patterns}
-    for pattern in patterns:
-        if pattern.window.value not in declared:
-            near = nearest(pattern.window.value, declared)
-            hint = f"did you mean <{near}>?" if near else "add FROM NAMED WINDOW … ON … [RANGE … STEP …]"
-            message = f"the window <{pattern.window.value}> is used but not declared"
-            found.append(Diagnostic("undeclared-window", message, pattern.window.span, hint))
-    for clause in clauses:
-        if clause.window.value not in used:
-            message = f"the window <{clause.window.value}> is declared but never used"
-            found.append(Diagnostic("unused-window", message, clause.window.span))
+class _RemoteFinder:
+    """Finds the SERVICE patterns and, for each, a pattern that binds every key that can matter.
+
+    Such a pattern must be joined with whatever the SERVICE pattern is joined with: it stands in the
+    same group, or in one around it with nothing but joins and unions between. An OPTIONAL or MINUS
+    counts only what stands before it in its own group, as only that decides what it adds or removes.
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[RemotePart] = []
+
+    def visit(self, group: ast.Group, around: Sequence[ast.Pattern]) -> None:
+        joined = [*around, *(each for each in group.elements if _is_source(each))]
+        before: list[ast.Pattern] = []
+        for element in group.elements:
+            self._element(element, joined, before)
+            if _is_source(element):
+                before.append(element)
+
+    def _element(self, element: ast.Pattern, joined: Sequence[ast.Pattern], before: Sequence[ast.Pattern]) -> None:
+        match element:
+            case ast.ServicePattern():
+                self._add(element, joined)
+            case ast.OptionalPattern(group) | ast.MinusPattern(group):
+                self.visit(group, before)
+            case ast.UnionPattern(groups):
+                for group in groups:
+                    self.visit(group, joined)
+            case ast.Group():
+                self.visit(element, joined)
+            case ast.GraphPattern(_, group) | ast.WindowPattern(_, group):
+                self.visit(group, ())
+            case ast.SubSelect(query) if query.where is not None:
+                self.visit(query.where, ())
+
+    def _add(self, pattern: ast.ServicePattern, sources: Sequence[ast.Pattern]) -> None:
+        if any(part.pattern == pattern for part in self.parts) or not isinstance(pattern.service, ast.Iri):
+            return
+        key, source = _key_of(pattern, sources)
+        self.parts.append(RemotePart(pattern, pattern.service, tuple(visible(pattern.group)), key, source))
+
+
+def _is_source(element: ast.Pattern) -> bool:
+    """Say whether an element can be evaluated for the keys that it binds: without asking a remote."""
+    if not isinstance(element, ast.WindowPattern | ast.SubSelect | ast.Group | ast.Values | ast.GraphPattern):
+        return False
+    return not any(isinstance(node, ast.ServicePattern) for node in ast.walk(element))
+
+
+def _key_of(pattern: ast.ServicePattern, sources: Iterable[ast.Pattern]) -> tuple[str | None, ast.Group | None]:
+    """Return the first variable that the remote's part and a source both always bind, and the source."""
+    wanted = certain(pattern.group)
+    for source in sources:
+        for name in certain_in(source):
+            if name in wanted:
+                return name, as_graphs(ast.Group((source,)))
+    return None, None
+
+
+def without_windows(query: ast.Query) -> ast.Query:
+    """Return a query in which every WINDOW pattern has become a GRAPH pattern on the window's name."""
+    return replace(ast.rewritten(query, window_to_graph), windows=(), registration=None, output=None)

@@ -1,19 +1,36 @@
-"""Scoring expressions: what they need, how they are computed on arrays, and how far they can reach."""
+"""Scoring expressions: what they need, how they are computed on arrays, how far they reach and which way they go."""
 
-from rspql.scoring.check import check_expression, variables_in
-from rspql.scoring.functions import FUNCTIONS, FloatArray, ScoringFunction
-from rspql.scoring.intervals import EVERYTHING, Interval, bounds
-from rspql.scoring.vectorise import ScoreFunction, vectorise
+from rspql.scoring.bounds import bounds
+from rspql.scoring.check import check_condition, check_expression, variables_in
+from rspql.scoring.expand import to_sparql
+from rspql.scoring.functions import FloatArray, FunctionRegistry, ScoringFunction, scoring_function
+from rspql.scoring.intervals import EVERYTHING, Interval
+from rspql.scoring.library import DEFAULT_FUNCTIONS, FUNCTIONS, MATH
+from rspql.scoring.monotonicity import Direction, directions, explain_direction
+from rspql.scoring.types import result_type
+from rspql.scoring.vectorise import ConditionFunction, ScoreFunction, vectorise, vectorise_condition
 
 __all__ = [
+    "DEFAULT_FUNCTIONS",
     "EVERYTHING",
     "FUNCTIONS",
+    "MATH",
+    "ConditionFunction",
+    "Direction",
     "FloatArray",
+    "FunctionRegistry",
     "Interval",
     "ScoreFunction",
     "ScoringFunction",
     "bounds",
+    "check_condition",
     "check_expression",
+    "directions",
+    "explain_direction",
+    "result_type",
+    "scoring_function",
+    "to_sparql",
     "variables_in",
     "vectorise",
+    "vectorise_condition",
 ]

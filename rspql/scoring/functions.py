@@ -1,63 +1,185 @@
-"""The functions that a score may call, each in two forms: over arrays and over intervals."""
+"""What a function in a score is, functions of one's own, and the registry in which they are found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
+from rspql import ast
+from rspql.scoring.intervals import EVERYTHING, Interval, clip, widen
+
 FloatArray = npt.NDArray[np.float64]
+Expand = Callable[..., ast.Expression]
+
+SPARQL_NAMES = frozenset(
+    """
+    abs avg bnode bound ceil coalesce concat contains count datatype day encode_for_uri exists floor group_concat
+    hours if in iri isblank isiri isliteral isnumeric isuri lang langmatches lcase max md5 min minutes month not now
+    rand regex replace round sameterm sample seconds sha1 sha256 sha384 sha512 str strafter strbefore strdt strends
+    strlang strlen strstarts struuid substr sum timezone tz ucase uri uuid year
+    """.split()
+)
+"""What SPARQL 1.1 itself calls, in lower case."""
 
 
-@dataclass(frozen=True)
-class Interval:
-    """All values from ``low`` to ``high``; infinite where nothing bounds them."""
+class ResultType(Enum):
+    """How the datatype of a function's value follows from those of its arguments."""
 
-    low: float
-    high: float
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-
-EVERYTHING = Interval(-np.inf, np.inf)
+    DOUBLE = "double"
+    ARGUMENT = "that of its arguments"
+    QUOTIENT = "that of a quotient of its arguments"
 
 
 @dataclass(frozen=True)
 class ScoringFunction:
-    """A function of a fixed number of numbers.
+    """A function of numbers, ``arity`` of them, or at least as many where it is ``variadic``.
 
-    ``apply`` works on whole arrays, with NaN for an error; ``bounds`` returns an interval that
-    holds every value ``apply`` can give for arguments from the given intervals.
+    - ``apply`` works on whole arrays, with NaN for an error: NaN in any argument gives NaN.
+    - ``bounds`` returns an interval that holds every number ``apply`` can give for arguments from
+      the given intervals.
+    - ``directions`` returns for given intervals 1 for each argument in which the function never
+      falls, -1 for each in which it never rises, and 0 where neither is known.
+    - ``total`` says whether there is no error for any numbers from the given intervals.
+    - ``sparql`` is how SPARQL engines call it: a name of SPARQL's own or an IRI that can be bound
+      to a custom function; ``expand`` writes a call in plain SPARQL where no engine knows it.
     """
 
     arity: int
     apply: Callable[..., FloatArray]
     bounds: Callable[..., Interval]
     signature: str
+    directions: Callable[..., tuple[int, ...]]
+    variadic: bool = False
+    total: Callable[..., bool] = lambda *_intervals: False
+    result: ResultType = ResultType.DOUBLE
+    sparql: str | None = None
+    expand: Expand | None = None
+
+    def takes(self, count: int) -> bool:
+        """Return whether the function can be called with so many arguments."""
+        return count >= self.arity if self.variadic else count == self.arity
 
 
-def _norm(value: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.clip((value - low) / (high - low), 0.0, 1.0)
-    return np.where(high > low, scaled, np.nan)
+def scoring_function(
+    function: Callable[..., npt.ArrayLike],
+    directions: Sequence[int],
+    range: tuple[float, float] | None = None,
+    signature: str | None = None,
+) -> ScoringFunction:
+    """Return a function of one's own for use in scores.
+
+    ``function`` takes one array of doubles per argument, all of one length, and returns as many
+    values, NaN for errors; where an argument is NaN so is the result, whatever it returns.
+    ``directions`` says for each argument whether the result never falls (1) or never rises (-1)
+    as the argument grows, or neither (0), everywhere. Results are clipped to ``range``. What is
+    declared is relied on, not checked: with wrong directions answers are called better than they are.
+    What the function raises is not caught.
+
+    >>> decay = scoring_function(lambda age: np.exp2(-age / 7), directions=(-1,), range=(0, 1))
+    >>> decay.apply(np.array([0.0, 7.0, -7.0, np.nan]))
+    array([1. , 0.5, 1. , nan])
+    >>> decay.bounds(Interval(7.0, np.inf)).low
+    0.0
+    """
+    signs = tuple(directions)
+    if not signs or any(sign not in (-1, 0, 1) for sign in signs):
+        raise ValueError(f"directions are 1, -1 or 0, one for each argument, not {directions!r}")
+    limits = EVERYTHING if range is None else Interval(float(range[0]), float(range[1]))
+    if not limits.low <= limits.high:
+        raise ValueError(f"the range from {limits.low:g} to {limits.high:g} is empty")
+    apply = _strict(function, limits)
+    return ScoringFunction(
+        arity=len(signs),
+        apply=apply,
+        bounds=lambda *intervals: corner_bounds(apply, signs, intervals, limits),
+        signature=signature or _signature(function, len(signs)),
+        directions=lambda *_intervals: signs,
+    )
 
 
-def _norm_bounds(value: Interval, low: Interval, high: Interval) -> Interval:
-    if low.low != low.high or high.low != high.high or not high.low > low.low:
-        return Interval(0.0, 1.0)
-    ends = _norm(np.array([value.low, value.high]), np.array(low.low), np.array(high.low))
-    return Interval(float(ends[0]), float(ends[1]))
+def corner_bounds(
+    apply: Callable[..., FloatArray], signs: Sequence[int], intervals: Sequence[Interval], limits: Interval
+) -> Interval:
+    """Return the bounds of a function that is monotone in each argument, from two of its values.
+
+    Where the sign is 0 the argument must be a single number, or nothing but the limits is known.
+    """
+    if any(sign == 0 and not each.is_point for sign, each in zip(signs, intervals, strict=True)):
+        return limits
+    least = [each.low if sign >= 0 else each.high for sign, each in zip(signs, intervals, strict=True)]
+    most = [each.high if sign >= 0 else each.low for sign, each in zip(signs, intervals, strict=True)]
+    with np.errstate(all="ignore"):
+        low, high = (float(apply(*(np.array([each]) for each in corner))[0]) for corner in (least, most))
+    # An error in a corner says nothing about what lies beside it.
+    reach = Interval(-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
+    return clip(widen(reach), limits)
 
 
-def _abs_bounds(value: Interval) -> Interval:
-    ends = sorted((abs(value.low), abs(value.high)))
-    return Interval(0.0 if 0.0 in value else ends[0], ends[1])
+class FunctionRegistry:
+    """The functions that a score may call, by name or IRI; never changed, only extended into another.
+
+    Names are found in any case, IRIs only as they are.
+
+    >>> registry = FunctionRegistry({}).with_function("twice", scoring_function(lambda x: 2 * x, (1,)))
+    >>> registry.find("TWICE") is registry.find("twice")
+    True
+    """
+
+    def __init__(self, functions: Mapping[str, ScoringFunction]) -> None:
+        self._functions = MappingProxyType({_key(name): function for name, function in functions.items()})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __getitem__(self, name: str) -> ScoringFunction:
+        return self._functions[_key(name)]
+
+    def find(self, function: ast.Iri | str) -> ScoringFunction | None:
+        """Return what a call's function stands for, if that is known; an IRI is never taken for a name."""
+        if isinstance(function, ast.Iri):
+            return self._functions.get(function.value) if _is_iri(function.value) else None
+        return None if _is_iri(function) else self._functions.get(function.lower())
+
+    def with_function(self, name_or_iri: str, function: ScoringFunction) -> FunctionRegistry:
+        """Return a registry with one more function; what had its name before is replaced.
+
+        A name consists of letters, digits and ``_``, and must not be one of SPARQL's own;
+        everything with a colon is an IRI. A name becomes the one in the function's signature.
+        """
+        if not _is_iri(name_or_iri):
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name_or_iri):
+                raise ValueError(f"{name_or_iri!r} is neither a name nor an absolute IRI")
+            if name_or_iri.lower() in SPARQL_NAMES:
+                raise ValueError(f"{name_or_iri} has a meaning of its own in SPARQL; choose another name")
+            function = replace(function, signature=name_or_iri + function.signature[function.signature.find("(") :])
+        return FunctionRegistry({**self._functions, name_or_iri: function})
 
 
-FUNCTIONS: Mapping[str, ScoringFunction] = {
-    "norm": ScoringFunction(3, _norm, _norm_bounds, "norm(value, low, high)"),
-    "abs": ScoringFunction(1, np.abs, _abs_bounds, "ABS(value)"),
-}
+def _is_iri(name: str) -> bool:
+    return ":" in name
+
+
+def _key(name: str) -> str:
+    return name if _is_iri(name) else name.lower()
+
+
+def _signature(function: Callable[..., object], count: int) -> str:
+    name = getattr(function, "__name__", "f")
+    arguments = ", ".join(f"value{at}" for at in range(1, count + 1)) if count > 1 else "value"
+    return f"{name if name.isidentifier() else 'f'}({arguments})"
+
+
+def _strict(function: Callable[..., npt.ArrayLike], limits: Interval) -> Callable[..., FloatArray]:
+    def apply(*arguments: FloatArray) -> FloatArray:
+        columns = np.broadcast_arrays(*arguments)
+        result = np.broadcast_to(np.asarray(function(*columns), dtype=np.float64), columns[0].shape)
+        missing = np.isnan(columns).any(axis=0)
+        return np.where(missing, np.nan, np.clip(result, limits.low, limits.high))
+
+    return apply

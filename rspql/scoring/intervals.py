@@ -1,74 +1,169 @@
-"""How far a score can reach: interval arithmetic over a scoring expression.
+"""Intervals of numbers, and arithmetic over them.
 
-This is what lets an answer be called exact without having seen every value: whatever the
-values within the given intervals, the score lies within the returned one.
+Every operation returns an interval that holds each number the operation can give for arguments
+from the given intervals. Errors (NaN) are no numbers, so they never widen an interval.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import sys
+from dataclasses import dataclass
 
-from rspql import ast
-from rspql.scoring.functions import EVERYTHING, FUNCTIONS, Interval
-
-__all__ = ["EVERYTHING", "Interval", "bounds"]
+SLACK = 2.0**-48
+"""How far, relatively, a library function's last digits may be off or differ between two calls."""
 
 
-def bounds(expression: ast.Expression, variables: Mapping[str, Interval]) -> Interval:
-    """Return an interval that holds every score possible; variables not named may be anything.
+@dataclass(frozen=True)
+class Interval:
+    """All values from ``low`` to ``high``; infinite where nothing bounds them."""
 
-    The interval is sound, not always tight: a variable that occurs twice is taken as two.
+    low: float
+    high: float
 
-    >>> score = ast.Binary("-", ast.Literal("10", ast.XSD + "integer"), ast.Variable("x"))
-    >>> bounds(score, {"x": Interval(1.0, 4.0)})
-    Interval(low=6.0, high=9.0)
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it holds a single number."""
+        return self.low == self.high
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether both ends are finite."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def sign(self) -> int:
+        """1 where nothing in it is negative, -1 where nothing is positive, 0 where both occur."""
+        return 1 if self.low >= 0 else -1 if self.high <= 0 else 0
+
+
+EVERYTHING = Interval(-math.inf, math.inf)
+FALSE = Interval(0.0, 0.0)
+TRUE = Interval(1.0, 1.0)
+EITHER = Interval(0.0, 1.0)
+
+
+def add(left: Interval, right: Interval) -> Interval:
+    """Return where sums lie.
+
+    >>> add(Interval(1.0, 2.0), Interval(10.0, math.inf))
+    Interval(low=11.0, high=inf)
     """
-    match expression:
-        case ast.Variable(name):
-            return variables.get(name, EVERYTHING)
-        case ast.Literal(lexical):
-            return Interval(float(lexical), float(lexical))
-        case ast.Unary(operator, operand):
-            inner = bounds(operand, variables)
-            return inner if operator == "+" else Interval(-inner.high, -inner.low)
-        case ast.Binary(operator, left, right):
-            return _OPERATORS[operator](bounds(left, variables), bounds(right, variables))
-        case ast.Call(function, arguments):
-            assert isinstance(function, str), "check_expression lets only named functions pass"
-            return FUNCTIONS[function.lower()].bounds(*(bounds(argument, variables) for argument in arguments))
-        case _:
-            raise TypeError(f"not a scoring expression: {expression!r}")
-
-
-def _add(left: Interval, right: Interval) -> Interval:
     return _closed(left.low + right.low, left.high + right.high)
 
 
-def _subtract(left: Interval, right: Interval) -> Interval:
+def subtract(left: Interval, right: Interval) -> Interval:
+    """Return where differences lie."""
     return _closed(left.low - right.high, left.high - right.low)
 
 
-def _multiply(left: Interval, right: Interval) -> Interval:
+def multiply(left: Interval, right: Interval) -> Interval:
+    """Return where products lie."""
     # An infinite end means "unbounded", so that zero times it is zero.
     products = [0.0 if a == 0 or b == 0 else a * b for a in (left.low, left.high) for b in (right.low, right.high)]
     return _closed(min(products), max(products))
 
 
-def _divide(left: Interval, right: Interval) -> Interval:
-    if 0.0 in right or math.isinf(right.low) or math.isinf(right.high):
+def divide(left: Interval, right: Interval) -> Interval:
+    """Return where quotients lie: anywhere, if the divisor can be zero.
+
+    >>> divide(Interval(1.0, 2.0), Interval(4.0, math.inf))
+    Interval(low=0.0, high=0.5)
+    """
+    if 0.0 in right:
         return EVERYTHING
     quotients = [a / b for a in (left.low, left.high) for b in (right.low, right.high)]
-    return _closed(min(quotients), max(quotients))
+    numbers = [each for each in quotients if not math.isnan(each)]
+    return Interval(min(numbers), max(numbers)) if numbers else EVERYTHING
+
+
+def negate(value: Interval) -> Interval:
+    """Return where the negated values lie."""
+    return Interval(-value.high, -value.low)
+
+
+def union(*parts: Interval) -> Interval:
+    """Return the smallest interval that holds all the given ones."""
+    return Interval(min(each.low for each in parts), max(each.high for each in parts))
+
+
+def clip(value: Interval, limits: Interval) -> Interval:
+    """Return where values lie once they are clipped to limits.
+
+    >>> clip(Interval(-5.0, 0.5), Interval(0.0, 1.0))
+    Interval(low=0.0, high=0.5)
+    """
+    return Interval(
+        min(max(value.low, limits.low), limits.high),
+        max(min(value.high, limits.high), limits.low),
+    )
+
+
+def widen(value: Interval) -> Interval:
+    """Return the interval made wider by what rounding can have taken away; an overflow may have been none.
+
+    >>> wider = widen(Interval(1.0, math.inf))
+    >>> wider.low < 1.0, wider.high
+    (True, inf)
+    """
+    low, high = min(value.low, sys.float_info.max), max(value.high, -sys.float_info.max)
+    return Interval(
+        low - abs(low) * SLACK if math.isfinite(low) else low,
+        high + abs(high) * SLACK if math.isfinite(high) else high,
+    )
+
+
+# Conditions: 1 is true, 0 is false --------------------------------------------------------------
+
+
+def truth(value: Interval) -> Interval:
+    """Return which truth values numbers can have: all but zero are true."""
+    if 0.0 not in value:
+        return TRUE
+    return FALSE if value.is_point else EITHER
+
+
+def invert(value: Interval) -> Interval:
+    """Return which truth values the negation can have."""
+    return subtract(TRUE, truth(value))
+
+
+def conjunction(left: Interval, right: Interval) -> Interval:
+    """Return which truth values ``&&`` can have."""
+    left, right = truth(left), truth(right)
+    return Interval(min(left.low, right.low), min(left.high, right.high))
+
+
+def disjunction(left: Interval, right: Interval) -> Interval:
+    """Return which truth values ``||`` can have."""
+    return invert(conjunction(invert(left), invert(right)))
+
+
+def less(left: Interval, right: Interval) -> Interval:
+    """Return which truth values ``<`` can have.
+
+    >>> less(Interval(1.0, 2.0), Interval(3.0, 4.0)) == TRUE
+    True
+    """
+    if left.high < right.low:
+        return TRUE
+    return FALSE if left.low >= right.high else EITHER
+
+
+def at_most(left: Interval, right: Interval) -> Interval:
+    """Return which truth values ``<=`` can have."""
+    return invert(less(right, left))
+
+
+def equal(left: Interval, right: Interval) -> Interval:
+    """Return which truth values ``=`` can have."""
+    if left.high < right.low or right.high < left.low:
+        return FALSE
+    return TRUE if left.is_point and right.is_point else EITHER
 
 
 def _closed(low: float, high: float) -> Interval:
     return Interval(-math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high)
-
-
-_OPERATORS: Mapping[str, Callable[[Interval, Interval], Interval]] = {
-    "+": _add,
-    "-": _subtract,
-    "*": _multiply,
-    "/": _divide,
-}

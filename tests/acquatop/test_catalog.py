@@ -31,6 +31,13 @@ def test_a_catalog_says_all_that_an_engine_needs() -> None:
     assert stream.options == {"path": str(Path("plant/events").absolute())}
     assert service.refresh.budget == Budget(items=3, requests=3, seconds=5.0)
     assert (service.load, service.block_size, service.timeout_seconds) == (True, 100, 30.0)
+    assert (service.solutions, catalog.graphs) == ("one", {})
+
+
+def test_a_static_graph_is_a_file_beside_the_catalog_that_is_not_read_yet() -> None:
+    graphs = '[prefixes]\n"" = "http://example.org/"\n[graphs.":g"]\npath = "people.TTL"\n'
+    (graph,) = load(graphs + catalog_text()).graphs.values()
+    assert (graph.iri, graph.path) == ("http://example.org/g", str(Path("plant/people.TTL").absolute()))
 
 
 def test_prefixes_and_variables_are_expanded() -> None:
@@ -74,6 +81,11 @@ def test_prefixes_and_variables_are_expanded() -> None:
         ('endpoint = "http', 'timeout = "0s"\nendpoint = "http', "not longer than nothing"),
         ("[services", "[servces", 'unknown key "servces"'),
         ('[services."http://example.org/people"]', "[services.people]", '"people" is not an IRI'),
+        ('endpoint = "http', 'solutions = "several"\nendpoint = "http', "known are one, many"),
+        ('[services."http://example.org/people"]', '[graphs."http://example.org/g"]\n{}', '"path" is missing'),
+        ('[services."http://example.org/people"]', '[graphs."http://x/g"]\npath = "a.csv"\n{}', "known are .ttl, .nt"),
+        ('[services."http://example.org/people"]', '[graphs."http://x/g"]\npath = "a.trig"\n{}', "with one graph"),
+        ('[services."http://example.org/people"]', '[graphs."http://x/g"]\nfile = "a.ttl"\n{}', 'unknown key "file"'),
         ("[streams", "[streams", ""),
     ],
 )
@@ -81,7 +93,7 @@ def test_mistakes_are_named_with_place_and_remedy(written: str, instead: str, sa
     text = catalog_text()
     assert written in text
     if said:
-        message = problems(text.replace(written, instead))
+        message = problems(text.replace(written, instead.replace("{}", written), 1))
         assert said in message
         assert message.startswith(str(FILE))
     else:

@@ -13,6 +13,7 @@ from acquatop.answer import Answer, Status
 from acquatop.binding import BoundQuery
 from acquatop.query import ContinuousQuery
 from tests.worlds import (
+    STREAM,
     Event,
     TableRemote,
     bound,
@@ -134,9 +135,9 @@ class Replay:
             due = [each for each in waiting if each.t <= watermark or self.random.random() < 0.05]
             waiting = [each for each in waiting if each not in due]
             self.random.shuffle(due)
-            self.query.add(records(self.bound, due))
+            self.query.add(STREAM, records(self.bound, due))
             self.change_remote()
-            yield from self.query.advance(watermark)
+            yield from self.query.advance(STREAM, watermark)
 
     def right(self, answer: Answer, followers: dict[str, int]) -> list[tuple[str, int, int]]:
         shape = self.shape
@@ -189,10 +190,10 @@ def test_enough_budget_and_candidates_are_always_exact(shape: Shape) -> None:
 def test_what_comes_too_late_makes_the_windows_that_are_still_open_uncertain() -> None:
     query_bound = bound(query_text(width=9, slide=3, k=1), catalog_text(start="start_ms = 0", items=9, n=9))
     query = continuous(query_bound, TableRemote({"a": 1, "b": 1}))
-    query.add(records(query_bound, [Event(5, "a", 1), Event(10, "a", 1)]))
-    (first,) = query.advance(9)
-    query.add(records(query_bound, [Event(8, "b", 100)]))
-    later = list(query.advance(30))
+    query.add(STREAM, records(query_bound, [Event(5, "a", 1), Event(10, "a", 1)]))
+    (first,) = query.advance(STREAM, 9)
+    query.add(STREAM, records(query_bound, [Event(8, "b", 100)]))
+    later = list(query.advance(STREAM, 30))
     assert (first.status, first.counts.late) == (Status.EXACT, 0)
     assert later[0].counts.late == 1
     assert [answer.status for answer in later[:2]] == [Status.APPROXIMATE] * 2  # (3, 12] and (6, 15] should hold b
@@ -204,9 +205,9 @@ def test_a_query_that_joins_later_answers_only_for_windows_it_has_seen_from_thei
     for start in ("", "start_ms = 0"):
         query_bound = bound(query_text(width=9, slide=3), catalog_text(start=start, items=9, n=9))
         query = continuous(query_bound, TableRemote({"a": 1}))
-        query.start_after(10)
-        query.add(records(query_bound, [Event(11, "a", 1), Event(14, "a", 2)]))
-        answers = list(query.advance(30))
+        query.start_after(STREAM, 10)
+        query.add(STREAM, records(query_bound, [Event(11, "a", 1), Event(14, "a", 2)]))
+        answers = list(query.advance(STREAM, 30))
         assert answers[0].opens_ms == 12
         assert shown(answers[0]) == [("a", 2, 5)]
 
@@ -214,8 +215,8 @@ def test_a_query_that_joins_later_answers_only_for_windows_it_has_seen_from_thei
 def test_a_jump_in_time_skips_the_empty_windows_and_says_how_many() -> None:
     query_bound = bound(query_text(width=1, slide=1), catalog_text(start="start_ms = 0", items=9))
     query = continuous(query_bound, TableRemote({"a": 1}))
-    query.add(records(query_bound, [Event(1, "a", 1), Event(10**12, "a", 2)]))
-    answers = list(query.advance(10**12))
+    query.add(STREAM, records(query_bound, [Event(1, "a", 1), Event(10**12, "a", 2)]))
+    answers = list(query.advance(STREAM, 10**12))
     assert len(answers) == 2
     assert [answer.counts.skipped for answer in answers] == [0, 10**12 - 2]
     assert shown(answers[1]) == [("a", 2, 5)]

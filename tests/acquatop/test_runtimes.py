@@ -17,6 +17,8 @@ from acquatop.runtime import RUNTIMES
 from acquatop.runtime import spark as spark_runtime
 from acquatop.runtime.spark import SparkRuntime
 from examples.oxigraph import OxigraphServer
+from tests.windowed import Record
+from tests.windowed import catalog as two_streams
 from tests.worlds import Event, brute_force, catalog_text, query_text, user_term
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
@@ -147,6 +149,22 @@ def test_several_queries_share_a_stream(open_engine: Open, runtime: str, tmp_pat
     write(tmp_path, [event.line() for event in some_events()])
     assert [answer.query for answer in first.answers(limit=2)] == ["first", "first"]
     assert len(next(iter(second)).rows) == 2
+
+
+def test_a_query_over_two_streams_has_the_time_of_both(spark: SparkSession, runtime: str, tmp_path: Path) -> None:
+    for stream, records in {
+        "a": [Record(1_000, "k", 1), Record(8_000, "l", 2), Record(12_000, "m", 2)],
+        "b": [Record(2_000, "x", 1), Record(9_000, "y", 2), Record(11_000, "z", 2)],
+    }.items():
+        (tmp_path / stream).write_bytes(b"".join(record.line() + b"\n" for record in records))
+    text = """PREFIX : <http://example.org/> SELECT ?s ?t
+    FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 5s]
+    WHERE { WINDOW :v { ?s :p ?p } WINDOW :w { ?t :p ?p } }"""
+    with Engine(two_streams(folder=tmp_path), runtime=runtime, until_end=True, spark=spark) as engine:
+        answers = list(engine.register(text))
+    rows = [[tuple(str(term)[-1] for term in row.bindings.values()) for row in answer.rows] for answer in answers]
+    assert [answer.closes_ms for answer in answers] == [5_000, 10_000, 15_000, 20_000]
+    assert rows == [[], [("l", "y")], [("l", "z")], []]
 
 
 def test_stopping_ends_the_iterators(open_engine: Open, runtime: str, tmp_path: Path) -> None:

@@ -40,6 +40,32 @@ def test_load_brings_everything_page_by_page(server: OxigraphServer, monkeypatch
     assert {row["user"] for page in pages for row in page} == {f"<urn:{number}>" for number in range(25)}
 
 
+def test_a_pattern_of_any_kind_is_asked_for_in_a_group_of_its_own(server: OxigraphServer) -> None:
+    server.update('INSERT DATA { <urn:a> <urn:f> 7 , 8 ; <urn:n> "A" . <urn:b> <urn:f> 9 . <urn:c> <urn:g> 1 }')
+    pattern = "{ ?k <urn:f> ?v FILTER(?v > 7) } UNION { ?k <urn:g> ?v } OPTIONAL { ?k <urn:n> ?n } # a comment"
+    found = SparqlRemote(server.query_url, pattern=pattern, variables=["k", "v", "n"], key="k", nested=True)
+    assert sorted(found.fetch(["<urn:a>", "<urn:c>", "<urn:z>"], timeout=10), key=str) == [
+        {"k": "<urn:a>", "v": integer(8), "n": '"A"'},
+        {"k": "<urn:c>", "v": integer(1)},
+    ]
+    # The key is bound in the OPTIONAL alone: what joins with it must come after.
+    optional = "?x <urn:g> ?v OPTIONAL { ?k <urn:n> ?n }"
+    found = SparqlRemote(server.query_url, pattern=optional, variables=["k", "v"], key="k", nested=True)
+    assert found.fetch(["<urn:b>"], timeout=10) == []
+
+
+def test_a_pattern_without_a_key_is_fetched_whole_page_by_page(
+    server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sparql, "PAGE_SIZE", 4)
+    server.update(f"INSERT DATA {{ {' '.join(f'<urn:{at}> <urn:followers> {at} .' for at in range(9))} }}")
+    whole = SparqlRemote(server.query_url, pattern=PATTERN, variables=["user", "followers"], key=None)
+    assert len(whole.fetch([""], timeout=10)) == 9
+    assert [len(page) for page in whole.load(timeout=10)] == [9]
+    truth = SparqlRemote(server.query_url, pattern="<urn:1> <urn:followers> 1 .", variables=[], key=None)
+    assert truth.fetch([""], timeout=10) == [{}]
+
+
 def test_blank_nodes_are_left_out_as_nothing_can_refer_to_them(server: OxigraphServer) -> None:
     server.update("INSERT DATA { [] <urn:followers> 7 . <urn:a> <urn:followers> [] }")
     assert not any(remote(server.query_url).load(timeout=10))

@@ -6,14 +6,15 @@ then read them.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from acquatop.binding import bind_query
 from acquatop.catalog import Catalog
-from rspql.diagnostics import QueryError
+from acquatop.checking import check_query
+from rspql.diagnostics import Diagnostic
 from tests.worlds import catalog_text
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "diagnostics"
@@ -23,14 +24,53 @@ CATALOG = Catalog.parse(catalog_text(arrivals="all"), file=Path("catalog.toml"),
 
 @pytest.mark.parametrize("file", QUERIES, ids=lambda file: file.stem)
 def test_mistakes_are_named_where_they_stand(file: Path) -> None:
-    with pytest.raises(QueryError) as caught:
-        bind_query(file.read_text("utf-8"), CATALOG, file=file.name)
+    text = file.read_text("utf-8")
+    analysis = check_query(text, catalog=CATALOG, file=file.name)
+    said = "\n".join(found.render(text, file.name) for found in analysis.diagnostics) + "\n"
     expected = file.with_suffix(".expected")
     if os.environ.get("UPDATE_FIXTURES"):
-        expected.write_text(str(caught.value) + "\n", "utf-8")
-    assert str(caught.value) + "\n" == expected.read_text("utf-8")
-    assert all(found.code and found.message for found in caught.value.diagnostics)
+        expected.write_text(said, "utf-8")
+    assert said == expected.read_text("utf-8")
+    assert analysis.diagnostics
+    assert all(found.code and found.message and found.span for found in analysis.diagnostics)
+    assert analysis.ok == ("warning:" in said and analysis.plan is not None)
 
 
 def test_there_are_fixtures() -> None:
-    assert len(QUERIES) > 15
+    assert len(QUERIES) > 40
+    assert {file.with_suffix("") for file in QUERIES} == {file.with_suffix("") for file in FOLDER.glob("*.expected")}
+
+
+def test_a_finding_as_json() -> None:
+    (found, *_) = check_query("SELECT ?x {\n ?x <p }", file="q.rspql").diagnostics
+    assert json.loads(json.dumps(found.to_json("q.rspql"))) == {
+        "code": "syntax",
+        "severity": "error",
+        "file": "q.rspql",
+        "line": 2,
+        "column": 5,
+        "span": {"start": 16, "end": 17},
+        "message": 'unexpected "<"',
+        "hint": None,
+    }
+
+
+def test_findings_count_characters_as_they_were_written() -> None:
+    text = "SELECT ?\\u0061 {\r\n ?\\U00000061 <urn:p> 'x\\u00e9' . \U0001f600 }"
+    (found, *_) = check_query(text).diagnostics
+    assert found.span is not None
+    assert (found.line, text[found.span.start]) == (2, "\U0001f600")
+
+
+def test_a_long_line_is_cut_around_the_finding() -> None:
+    text = "SELECT * { " + "?s ?p ?o . " * 100 + "% " + "?s ?p ?o . " * 100 + "}"
+    (found, *_) = check_query(text).diagnostics
+    _, excerpt, caret, *_ = found.render(text, "q").split("\n")
+    assert len(excerpt) < 170
+    assert excerpt[caret.index("^")] == "%"
+
+
+def test_what_cannot_be_printed_does_not_reach_the_terminal() -> None:
+    text = "SELECT * { \x1b[31m }"
+    (found, *_) = check_query(text).diagnostics
+    assert "\x1b" not in Diagnostic("x", "y", found.span).render(text, "q")

@@ -21,13 +21,19 @@ LIMIT 1
 
 def expression(text: str) -> ast.Expression:
     query = parse(f"SELECT ?x ({text} AS ?e) {{ }}")
-    item = query.projection[1]
+    assert isinstance(query.form, ast.Select)
+    item = query.form.projection[1]
     assert isinstance(item, ast.Assignment)
     return item.expression
 
 
 def integer(text: str) -> ast.Literal:
     return ast.Literal(text, ast.XSD + "integer")
+
+
+def elements(query: ast.Query) -> tuple[ast.Pattern, ...]:
+    assert query.where is not None
+    return query.where.elements
 
 
 X, Y = ast.Variable("x"), ast.Variable("y")
@@ -72,8 +78,8 @@ def test_keywords_do_not_break_names_and_names_do_not_break_keywords() -> None:
         select ?range from named window a:Step on stream step:STEP [ range PT9M slide 3 min ]
         where { window a:Step { ?range a a:select ; a:b ?x , ?y . } } order by ?range limit 2"""
     )
-    assert query.windows[0].slide_ms == 180_000
-    window = query.where.elements[0]
+    assert query.windows[0].slide == 180_000
+    window = elements(query)[0]
     assert isinstance(window, ast.WindowPattern)
     assert [triple.predicate for triple in window.group.elements if isinstance(triple, ast.TriplePattern)] == [
         ast.Iri(ast.RDF + "type"),
@@ -84,19 +90,20 @@ def test_keywords_do_not_break_names_and_names_do_not_break_keywords() -> None:
 
 def test_dataset_clauses_may_stand_after_the_pattern() -> None:
     query = parse("SELECT * WHERE { } FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE 5s] LIMIT 1")
-    assert query.windows[0].width_ms == query.windows[0].slide_ms == 5_000
+    assert query.windows[0].width == query.windows[0].slide == 5_000
 
 
 def test_comments_and_base() -> None:
     query = parse("BASE <http://example.org/x/> # here\nSELECT ?x { SERVICE <../y> { ?x <p#q> 1 } }")
-    service = query.where.elements[0]
+    service = elements(query)[0]
     assert isinstance(service, ast.ServicePattern)
+    assert isinstance(service.service, ast.Iri)
     assert service.service.value == "http://example.org/y"
 
 
 def test_spans_say_where_a_node_stands() -> None:
     query = parse(LISTING_1, prefixes={"": "urn:"})
-    window = query.where.elements[0]
+    window = elements(query)[0]
     assert window.span is not None
     assert LISTING_1[window.span.start : window.span.end] == "WINDOW :W {?user :hasMentions ?mentionCount}"
     assert (window.span.line, window.span.column) == (6, 1)

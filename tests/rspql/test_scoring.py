@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -8,89 +9,427 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rspql import ast
-from rspql.parser import parse
-from rspql.scoring import Interval, bounds, variables_in, vectorise
-
-NUMBERS = st.integers(-5, 5).map(lambda value: ast.Literal(str(value), ast.XSD + "integer"))
-LEAVES = NUMBERS | st.sampled_from([ast.Variable("x"), ast.Variable("y")])
-EXPRESSIONS = st.recursive(
-    LEAVES,
-    lambda inner: st.one_of(
-        st.builds(ast.Unary, st.sampled_from("+-"), inner),
-        st.builds(ast.Binary, st.sampled_from("+-*/"), inner, inner),
-        st.builds(lambda argument: ast.Call("abs", (argument,)), inner),
-        st.builds(lambda value, low, high: ast.Call("norm", (value, low, high)), inner, NUMBERS, NUMBERS),
-    ),
-    max_leaves=8,
+from rspql.scoring import (
+    DEFAULT_FUNCTIONS,
+    FUNCTIONS,
+    MATH,
+    FunctionRegistry,
+    Interval,
+    bounds,
+    scoring_function,
+    variables_in,
+    vectorise,
+    vectorise_condition,
 )
 
+X, Y = ast.Variable("x"), ast.Variable("y")
+DEEP = 250
 
-def by_hand(expression: ast.Expression, values: dict[str, float]) -> float:
-    """Evaluate one row the slow and obvious way; NaN stands for an error."""
+
+def number(value: float | str) -> ast.Literal:
+    """Return a literal: an integer, a decimal or, if it has an exponent, a double."""
+    text = str(value)
+    kind = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
+    return ast.Literal(text, ast.XSD + kind)
+
+
+def call(name: str, *arguments: ast.Expression) -> ast.Call:
+    return ast.Call(name, arguments)
+
+
+def binary(operator: str, left: ast.Expression, right: ast.Expression) -> ast.Binary:
+    return ast.Binary(operator, left, right)
+
+
+CONSTANTS = st.integers(-5, 5).map(number)
+LEAVES = CONSTANTS | st.sampled_from([X, Y])
+EXACT_FUNCTIONS = ("abs", "ceil", "floor", "round", "norm", "least", "greatest")
+ALL_FUNCTIONS = (*EXACT_FUNCTIONS, "sqrt", "log", "exp", "pow")
+
+
+@st.composite
+def scores(draw: st.DrawFn, functions: tuple[str, ...] = ALL_FUNCTIONS, depth: int = 3) -> ast.Expression:
+    """Return a score that is at most so deep."""
+    inner = scores(functions, depth - 1)
+    kind = draw(st.sampled_from(["leaf", "unary", "binary", "call", "if", "coalesce"])) if depth else "leaf"
+    match kind:
+        case "unary":
+            return ast.Unary(draw(st.sampled_from("+-")), draw(inner))
+        case "binary":
+            return ast.Binary(draw(st.sampled_from("+-*/")), draw(inner), draw(inner))
+        case "call":
+            name = draw(st.sampled_from(functions))
+            return ast.Call(name, draw(arguments_of(name, inner)))
+        case "if":
+            return call("if", draw(conditions(functions, depth - 1)), draw(inner), draw(inner))
+        case "coalesce":
+            return ast.Call("coalesce", tuple(draw(st.lists(inner, min_size=1, max_size=3))))
+        case _:
+            return draw(LEAVES)
+
+
+def arguments_of(name: str, inner: st.SearchStrategy[ast.Expression]) -> st.SearchStrategy[tuple[ast.Expression, ...]]:
+    match name:
+        case "norm":
+            return st.tuples(inner, CONSTANTS, CONSTANTS | inner)
+        case "pow":
+            return st.tuples(inner, CONSTANTS | inner)
+        case "least" | "greatest":
+            return st.lists(inner, min_size=1, max_size=3).map(tuple)
+        case _:
+            return st.tuples(inner)
+
+
+@st.composite
+def conditions(draw: st.DrawFn, functions: tuple[str, ...] = ALL_FUNCTIONS, depth: int = 2) -> ast.Expression:
+    """Return a condition about scores; scores themselves are conditions, too."""
+    score = scores(functions, depth - 1) if depth else LEAVES
+    inner = conditions(functions, depth - 1)
+    simple, compound = ["=", "!=", "<", "<=", ">", ">=", "in", "bound", "constant", "score"], ["&&", "||", "!", "if"]
+    kind = draw(st.sampled_from(simple + compound if depth else simple))
+    match kind:
+        case "in":
+            return ast.In(draw(score), tuple(draw(st.lists(score, max_size=3))), draw(st.booleans()))
+        case "bound":
+            return call("bound", draw(st.sampled_from([X, Y])))
+        case "constant":
+            return ast.Literal(draw(st.sampled_from(["true", "false", "1", "0"])), ast.XSD + "boolean")
+        case "score":
+            return draw(score)
+        case "!":
+            return ast.Unary("!", draw(inner))
+        case "if":
+            return call("if", draw(inner), draw(inner), draw(inner))
+        case "&&" | "||":
+            return ast.Binary(kind, draw(inner), draw(inner))
+        case _:
+            return ast.Binary(kind, draw(score), draw(score))
+
+
+VALUES = st.floats(-10, 10) | st.integers(-5, 5).map(float) | st.just(math.nan)
+
+
+# One row at a time, the slow and obvious way; None stands for an error -------------------------
+
+Row = Mapping[str, float]
+
+
+def by_hand(expression: ast.Expression, row: Row) -> float | None:
     match expression:
         case ast.Variable(name):
-            return values[name]
+            return None if math.isnan(row[name]) else row[name]
+        case ast.Literal("true" | "false" as lexical):
+            return float(lexical == "true")
         case ast.Literal(lexical):
             return float(lexical)
-        case ast.Unary(operator, operand):
-            inner = by_hand(operand, values)
-            return -inner if operator == "-" else inner
-        case ast.Binary("/", left, right):
-            divisor = by_hand(right, values)
-            return math.nan if divisor == 0 else by_hand(left, values) / divisor
-        case ast.Binary(operator, left, right):
-            first, second = by_hand(left, values), by_hand(right, values)
-            return {"+": first + second, "-": first - second, "*": first * second}[operator]
-        case ast.Call("abs", (argument,)):
-            return abs(by_hand(argument, values))
-        case ast.Call("norm", arguments):
-            value, low, high = (by_hand(argument, values) for argument in arguments)
-            return math.nan if not high > low or math.isnan(value) else min(1.0, max(0.0, (value - low) / (high - low)))
+        case ast.Call(str(name), arguments) if name in ("if", "coalesce", "bound"):
+            return form_by_hand(name, arguments, row)
+        case ast.Binary("&&" | "||" as operator, left, right):
+            return logic_by_hand(operator, truth_by_hand(left, row), truth_by_hand(right, row))
+        case ast.In(operand, choices, negated):
+            return membership_by_hand(by_hand(operand, row), [by_hand(each, row) for each in choices], negated)
+    return plain_by_hand(expression, row)
+
+
+def plain_by_hand(expression: ast.Expression, row: Row) -> float | None:
+    match expression:
+        case ast.Unary(name, operand):
+            return strict_by_hand("unary " + name, [by_hand(operand, row)])
+        case ast.Binary(name, left, right):
+            return strict_by_hand(name, [by_hand(left, row), by_hand(right, row)])
+        case ast.Call(str(name), arguments):
+            return strict_by_hand(name, [by_hand(each, row) for each in arguments])
     raise AssertionError(expression)
 
 
-@given(EXPRESSIONS, st.lists(st.tuples(*[st.floats(-10, 10)] * 2), min_size=1, max_size=5))
+def form_by_hand(name: str, arguments: tuple[ast.Expression, ...], row: Row) -> float | None:
+    if name == "coalesce":
+        return next((value for each in arguments if (value := by_hand(each, row)) is not None), None)
+    if name == "bound":
+        return float(by_hand(arguments[0], row) is not None)
+    holds = truth_by_hand(arguments[0], row)
+    return None if holds is None else by_hand(arguments[1 if holds else 2], row)
+
+
+def truth_by_hand(expression: ast.Expression, row: Row) -> bool | None:
+    value = by_hand(expression, row)
+    return None if value is None else value != 0
+
+
+def logic_by_hand(operator: str, left: bool | None, right: bool | None) -> float | None:
+    decisive = operator == "||"
+    if decisive in (left, right):
+        return float(decisive)
+    return None if None in (left, right) else float(not decisive)
+
+
+def membership_by_hand(value: float | None, choices: list[float | None], negated: bool) -> float | None:
+    if value is None:
+        return None
+    if value in choices:
+        return float(not negated)
+    return None if None in choices else float(negated)
+
+
+def strict_by_hand(name: str, values: list[float | None]) -> float | None:
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
+        return None
+    try:
+        result = float(STRICT[name](*numbers))
+    except (ValueError, ZeroDivisionError):
+        return None
+    except OverflowError:
+        return math.inf
+    return None if math.isnan(result) else result
+
+
+def norm_by_hand(value: float, low: float, high: float) -> float:
+    return min(1.0, max(0.0, (value - low) / (high - low))) if high > low else math.nan
+
+
+def round_by_hand(value: float) -> float:
+    if math.isinf(value):
+        return value
+    whole, rest = divmod(value, 1)
+    return whole + (rest >= 0.5)
+
+
+def whole_by_hand(function: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda value: value if math.isinf(value) else function(value)
+
+
+def log_by_hand(value: float) -> float:
+    return -math.inf if value == 0 else math.log(value)
+
+
+def pow_by_hand(base: float, exponent: float) -> float:
+    if base == 0 and exponent < 0:
+        return math.inf
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, base if exponent % 2 == 1 else 1.0)
+
+
+STRICT: Mapping[str, Callable[..., float]] = {
+    "unary +": lambda value: value,
+    "unary -": lambda value: -value,
+    "unary !": lambda value: value == 0,
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "/": lambda left, right: left / right,
+    "=": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+    "abs": abs,
+    "ceil": whole_by_hand(math.ceil),
+    "floor": whole_by_hand(math.floor),
+    "round": round_by_hand,
+    "least": lambda *values: min(values),
+    "greatest": lambda *values: max(values),
+    "sqrt": math.sqrt,
+    "log": log_by_hand,
+    "exp": math.exp,
+    "pow": pow_by_hand,
+    "norm": norm_by_hand,
+}
+
+
+# Arrays ----------------------------------------------------------------------------------------
+
+
+# Only functions for which Python and numpy agree to the last digit, as comparisons may hang on it.
+@settings(max_examples=500)
+@given(
+    scores(EXACT_FUNCTIONS) | conditions(EXACT_FUNCTIONS), st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=5)
+)
 def test_arrays_give_what_rows_give_one_by_one(expression: ast.Expression, rows: list[tuple[float, float]]) -> None:
     columns = {"x": np.array([x for x, _ in rows]), "y": np.array([y for _, y in rows])}
     scores = np.broadcast_to(vectorise(expression)(columns), len(rows))
     expected = [by_hand(expression, {"x": x, "y": y}) for x, y in rows]
-    np.testing.assert_array_equal(scores, np.array(expected))
+    np.testing.assert_array_equal(scores, np.array(expected, dtype=float))
+    held = vectorise_condition(expression)(columns)
+    assert held.tolist() == [value is not None and value != 0 for value in expected]
 
 
-@settings(max_examples=500)
-@given(EXPRESSIONS, st.tuples(*[st.floats(-10, 10)] * 4), st.tuples(*[st.floats(0, 1)] * 2))
+@given(st.sampled_from(["sqrt", "log", "exp"]), VALUES | st.sampled_from([0.0, -0.0, 1000.0, math.inf, -math.inf]))
+def test_functions_of_one_number_are_those_of_mathematics(name: str, value: float) -> None:
+    expected = by_hand(call(name, X), {"x": value})
+    score = vectorise(call(name, X))({"x": np.array([value])})
+    np.testing.assert_allclose(score, np.array([expected], dtype=float), rtol=1e-13)
+
+
+@given(VALUES, VALUES)
+def test_powers_are_those_of_mathematics(base: float, exponent: float) -> None:
+    expected = by_hand(call("pow", X, Y), {"x": base, "y": exponent})
+    score = vectorise(call("pow", X, Y))({"x": np.array([base]), "y": np.array([exponent])})
+    np.testing.assert_allclose(score, np.array([expected], dtype=float), rtol=1e-13)
+
+
+def test_halves_are_rounded_up() -> None:
+    values = np.array([-2.5, -0.5, 0.49999999999999994, 0.5, 2.5, 4503599627370497.0, math.inf])
+    rounded = vectorise(call("round", X))({"x": values})
+    assert rounded.tolist() == [-2.0, 0.0, 0.0, 1.0, 3.0, 4503599627370497.0, math.inf]
+
+
+def test_a_condition_that_needs_no_column_is_as_long_as_the_columns() -> None:
+    condition = vectorise_condition(ast.Literal("true", ast.XSD + "boolean"))
+    assert condition({"x": np.zeros(3)}).tolist() == [True] * 3
+
+
+def test_an_error_does_not_spread_where_the_other_operand_decides() -> None:
+    fails, false = binary(">", X, number(0)), binary(">", number(0), number(1))
+    columns = {"x": np.array([math.nan])}
+    assert vectorise(binary("&&", fails, false))(columns).tolist() == [0.0]
+    assert vectorise(binary("||", fails, ast.Unary("!", false)))(columns).tolist() == [1.0]
+    assert math.isnan(vectorise(binary("||", fails, false))(columns)[0])
+
+
+def nested(depth: int) -> ast.Expression:
+    """Return an expression so deep that a recursive walk over it would be at risk."""
+    expression: ast.Expression = X
+    for _ in range(depth):
+        expression = call("abs", binary("+", ast.Unary("-", expression), number(1)))
+    return expression
+
+
+def test_depth_is_no_limit() -> None:
+    expression = nested(4 * DEEP)
+    assert vectorise(expression)({"x": np.array([1.0])}).shape == (1,)
+    assert bounds(expression, {"x": Interval(0.0, 1.0)}).low >= 0
+    assert list(variables_in(expression)) == ["x"]
+
+
+# Bounds ------------------------------------------------------------------------------------------
+
+RANGE = st.tuples(st.floats(-10, 10), st.floats(-10, 10)).map(sorted).map(lambda ends: Interval(*ends))
+SHARE = st.floats(0, 1)
+
+
+def within(interval: Interval, share: float) -> float:
+    return min(interval.high, max(interval.low, interval.low + share * (interval.high - interval.low)))
+
+
+@settings(max_examples=1000)
+@given(scores() | conditions(), RANGE, RANGE, SHARE, SHARE, st.sampled_from(["", "x", "y"]))
 def test_no_score_lies_outside_its_bounds(
-    expression: ast.Expression, ends: tuple[float, ...], at: tuple[float, float]
+    expression: ast.Expression, of_x: Interval, of_y: Interval, at_x: float, at_y: float, unbound: str
 ) -> None:
-    ranges = {"x": Interval(*sorted(ends[:2])), "y": Interval(*sorted(ends[2:]))}
-    values = {
-        name: min(each.high, max(each.low, each.low + share * (each.high - each.low)))
-        for (name, each), share in zip(ranges.items(), at, strict=True)
-    }
-    score = by_hand(expression, values)
-    assert math.isnan(score) or score in bounds(expression, ranges)
+    values = {"x": within(of_x, at_x), "y": within(of_y, at_y)}
+    columns = {name: np.array([math.nan if name == unbound else value]) for name, value in values.items()}
+    score = float(np.broadcast_to(vectorise(expression)(columns), 1)[0])
+    assert math.isnan(score) or score in bounds(expression, {"x": of_x, "y": of_y})
     assert math.isnan(score) or score in bounds(expression, {})
 
 
-def score_of(text: str) -> ast.Expression:
-    item = parse(f"SELECT ({text} AS ?score) {{ }}").projection[0]
-    assert isinstance(item, ast.Assignment)
-    return item.expression
+@given(scores(), st.sampled_from([math.inf, -math.inf, 0.0, 1e308]), VALUES)
+def test_no_score_of_an_extreme_value_lies_outside_its_bounds(expression: ast.Expression, x: float, y: float) -> None:
+    score = float(np.broadcast_to(vectorise(expression)({"x": np.array([x]), "y": np.array([y])}), 1)[0])
+    assert math.isnan(score) or score in bounds(expression, {"x": Interval(x, x)})
+
+
+def weighted(first: ast.Expression, second: ast.Expression) -> ast.Expression:
+    return binary("+", binary("*", number("0.7"), first), binary("*", number("0.3"), second))
+
+
+NORM_X, NORM_Y = (call("norm", each, number(0), number(10)) for each in (X, Y))
 
 
 @pytest.mark.parametrize(
-    ("text", "low", "high"),
+    ("expression", "low", "high"),
     [
-        ("0.7 * norm(?x, 0, 10) + 0.3 * norm(?y, 0, 10)", 0.0, 1.0),
-        ("?x + ?y", -math.inf, math.inf),
-        ("norm(?x, 0, 10) - norm(?y, 0, 10)", -1.0, 1.0),
-        ("5 * abs(?x)", 0.0, math.inf),
-        ("1 / ?x", -math.inf, math.inf),
+        (weighted(NORM_X, NORM_Y), 0.0, 1.0),
+        (binary("+", X, Y), -math.inf, math.inf),
+        (binary("-", NORM_X, NORM_Y), -1.0, 1.0),
+        (binary("*", number(5), call("abs", X)), 0.0, math.inf),
+        (binary("/", number(1), X), -math.inf, math.inf),
+        (call("sqrt", NORM_X), 0.0, 1.0),
+        (call("least", X, number(3)), -math.inf, 3.0),
+        (call("pow", X, number(2)), 0.0, math.inf),
+        (call("if", binary(">", X, number(0)), number(1), number(2)), 1.0, 2.0),
+        (call("if", binary(">=", NORM_X, number(0)), number(1), number(2)), 1.0, 1.0),
+        (call("coalesce", NORM_X, number(-1)), -1.0, 1.0),
     ],
 )
-def test_how_far_a_score_reaches_when_nothing_is_known(text: str, low: float, high: float) -> None:
-    assert bounds(score_of(text), {}) == Interval(low, high)
+def test_how_far_a_score_reaches_when_nothing_is_known(expression: ast.Expression, low: float, high: float) -> None:
+    assert bounds(expression, {}) == Interval(low, high)
 
 
 def test_variables_come_in_the_order_of_their_first_use() -> None:
-    assert list(variables_in(score_of("?b + ?a * ?b"))) == ["b", "a"]
+    a, b = ast.Variable("a"), ast.Variable("b")
+    assert list(variables_in(binary("+", b, binary("*", a, b)))) == ["b", "a"]
+
+
+def test_variables_are_found_in_every_kind_of_expression() -> None:
+    pattern = ast.Group((ast.TriplePattern(ast.Variable("s"), ast.Iri("http://example.org/p"), Y),))
+    inside = ast.In(ast.Aggregate("sum", X), (ast.Variable("z"),))
+    assert list(variables_in(binary("&&", inside, ast.Exists(pattern)))) == ["x", "z", "s", "y"]
+
+
+# Functions -----------------------------------------------------------------------------------------
+
+
+def test_a_name_is_found_in_any_case_and_an_iri_only_as_it_is() -> None:
+    assert DEFAULT_FUNCTIONS.find("NORM") is FUNCTIONS["norm"]
+    assert DEFAULT_FUNCTIONS.find(ast.Iri(MATH + "sqrt")) is FUNCTIONS["sqrt"]
+    assert DEFAULT_FUNCTIONS.find(ast.Iri(MATH + "SQRT")) is None
+    assert DEFAULT_FUNCTIONS.find(ast.Iri("norm")) is None
+
+
+def decay(age: np.ndarray, pace: np.ndarray) -> np.ndarray:
+    return np.exp(-age / pace)
+
+
+def test_a_function_of_ones_own_is_used_by_name_and_by_iri() -> None:
+    iri = "http://example.org/decay"
+    function = scoring_function(decay, directions=(-1, 1), range=(0, 1))
+    registry = DEFAULT_FUNCTIONS.with_function("decay", function).with_function(iri, function)
+    columns = {"x": np.array([0.0, 7.0, math.nan]), "y": np.array([7.0, 7.0, 7.0])}
+    for name in ("decay", ast.Iri(iri)):
+        scores = vectorise(ast.Call(name, (X, Y)), functions=registry)(columns)
+        np.testing.assert_allclose(scores, [1.0, math.exp(-1), math.nan])
+    assert DEFAULT_FUNCTIONS.find("decay") is None
+    assert function.signature == "decay(value1, value2)"
+    assert registry.with_function("other", function)["other"].signature == "other(value1, value2)"
+
+
+def test_the_bounds_of_a_function_of_ones_own_follow_from_its_directions() -> None:
+    registry = DEFAULT_FUNCTIONS.with_function("decay", scoring_function(decay, directions=(-1, 1)))
+    expression = call("decay", X, Y)
+    reach = bounds(expression, {"x": Interval(1, 2), "y": Interval(1, 2)}, functions=registry)
+    assert reach.low == pytest.approx(math.exp(-2))
+    assert reach.high == pytest.approx(math.exp(-0.5))
+    limited = DEFAULT_FUNCTIONS.with_function("decay", scoring_function(decay, directions=(0, 1), range=(0, 1)))
+    assert bounds(expression, {"y": Interval(1, 2)}, functions=limited) == Interval(0, 1)
+    at_one = bounds(expression, {"x": Interval(1, 1), "y": Interval(1, 1)}, functions=limited)
+    assert at_one.low == pytest.approx(at_one.high) == pytest.approx(math.exp(-1))
+
+
+def test_a_corner_without_a_value_bounds_nothing() -> None:
+    registry = FunctionRegistry({"f": scoring_function(np.sqrt, directions=(1,))})
+    assert bounds(call("f", X), {"x": Interval(-4, 4)}, functions=registry) == Interval(-math.inf, pytest.approx(2.0))
+
+
+def test_constants_are_spread_over_the_rows_for_a_function_of_ones_own() -> None:
+    registry = FunctionRegistry({"f": scoring_function(lambda a, b: a[:] + b[:], directions=(1, 1))})
+    assert vectorise(call("f", X, number(1)), functions=registry)({"x": np.array([1.0, 2.0])}).tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize("name", ["if", "COUNT", "abs", "two words", ""])
+def test_a_name_must_be_free(name: str) -> None:
+    with pytest.raises(ValueError, match="name"):
+        DEFAULT_FUNCTIONS.with_function(name, FUNCTIONS["exp"])
+
+
+def test_declarations_without_meaning_are_refused() -> None:
+    with pytest.raises(ValueError, match="directions"):
+        scoring_function(np.exp, directions=(2,))
+    with pytest.raises(ValueError, match="directions"):
+        scoring_function(np.exp, directions=())
+    with pytest.raises(ValueError, match="range"):
+        scoring_function(np.exp, directions=(1,), range=(1, 0))

@@ -1,0 +1,48 @@
+"""Check a query as far as that goes without running it: its text, its plan, what it names in a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rspql.compiler import Analysis, analyse
+from rspql.diagnostics import QueryError
+from rspql.parser import parse
+from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
+
+if TYPE_CHECKING:
+    from acquatop.catalog import Catalog
+
+
+def check_query(
+    text: str,
+    *,
+    catalog: Catalog | None = None,
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+    bare_unit: str | None = None,
+    file: str = "<query>",
+) -> Analysis:
+    """Return everything that can be said about a query; with a catalog, about the names that it looks up there too."""
+    prefixes: Mapping[str, str] = catalog.prefixes if catalog else {}
+    analysis = analyse(text, prefixes=prefixes, functions=functions, bare_unit=bare_unit, file=file)
+    if catalog is None or analysis.plan is None:
+        return analysis
+    from acquatop.binding import BoundWindowed, bind_plan
+
+    try:
+        bound = bind_plan(analysis.plan, catalog, text=text, file=file)
+    except QueryError as error:
+        return replace(analysis, plan=None, diagnostics=analysis.diagnostics + error.diagnostics)
+    if isinstance(bound, BoundWindowed) and bound.reason is not None:
+        return replace(analysis, plan=bound.plan, reason=bound.reason)
+    return analysis
+
+
+def check_syntax(text: str, *, bare_unit: str | None = None, file: str = "<query>") -> Analysis:
+    """Return what is wrong with a text as RSP-QL, whatever it means: relative IRIs and unknown names are fine."""
+    try:
+        query = parse(text, bare_unit=bare_unit, file=file)
+    except QueryError as error:
+        return Analysis(text, file, error.diagnostics)
+    return Analysis(text, file, (), query)

@@ -1,0 +1,100 @@
+"""Ask the remotes of a query before it is evaluated: for the keys that matter now, within their budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from acquatop.operators.evaluate import Answers, Evaluator
+from acquatop.operators.replica_join import ReplicaJoin, depths
+from replica.budget import Budget, Spending
+from replica.maintainer import Refreshed
+from replica.solutions import WHOLE
+from rspql.ast import ServicePattern, Values
+
+
+@dataclass
+class Consulted:
+    """What the replicas know for one evaluation, and what it took.
+
+    ``missing`` counts by service the keys that nothing is known of yet; ``is_stale`` says whether
+    something that is needed was not fetched now.
+    """
+
+    answers: dict[ServicePattern, Values] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    is_stale: bool = False
+    fetched: dict[ReplicaJoin, frozenset[str]] = field(default_factory=dict)
+    spent: dict[str, Spending] = field(default_factory=dict)
+    failure: str | None = None
+
+    @property
+    def spending(self) -> Spending:
+        """What all remotes together were asked."""
+        return sum(self.spent.values(), Spending())
+
+    @property
+    def refreshed(self) -> list[str]:
+        """The keys that were fetched now, sorted."""
+        return sorted({key for keys in self.fetched.values() for key in keys if key != WHOLE})
+
+    def note(self, join: ReplicaJoin, keys: Sequence[str], refreshed: Refreshed) -> None:
+        """Note what a part's replica knows of its keys now that it has been refreshed."""
+        service = join.part.iri.value
+        self.answers[join.part.pattern] = join.values(keys)
+        self.missing[service] = self.missing.get(service, 0) + join.unknown(keys)
+        self.is_stale |= not refreshed.fetched.issuperset(keys)
+        self.fetched[join] = refreshed.fetched
+        self.spent[service] = self.spent.get(service, Spending()) + refreshed.spending
+        self.failure = self.failure or refreshed.failure
+
+
+class Remotes:
+    """The parts of a query that remotes answer.
+
+    Parts whose keys come from others' answers are asked after these. Parts that ask the same service
+    share its budget and take turns in who asks first.
+    """
+
+    def __init__(self, joins: Sequence[ReplicaJoin], evaluator: Evaluator) -> None:
+        self.joins = tuple(joins)
+        self._evaluator = evaluator
+        self._depths = depths([join.part for join in joins])
+        self._turn = 0
+
+    @property
+    def budget(self) -> Budget:
+        """What one evaluation may spend on all remotes together."""
+        services = {join.part.iri.value: join.maintainer.budget for join in self.joins}
+        return sum(services.values(), Budget(0, 0, 0.0))
+
+    def consult(self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float) -> Consulted:
+        """Ask for the keys that the windows' content needs now.
+
+        ``results`` are those in the answer before, by variable, best first. All waiting together
+        takes at most ``longest_wait`` seconds.
+        """
+        consulted = Consulted()
+        hanging = {join: join.maintainer.under_way for join in self.joins}
+        for join in self._in_turn():
+            keys = self._keys(join, consulted.answers, at_ms)
+            others = (each for each in self.joins if each is not join and each.part.iri == join.part.iri)
+            spent = consulted.spent.get(join.part.iri.value, Spending())
+            refreshed = join.maintainer.refresh(
+                join.in_asking_order(keys, results.get(join.part.key or "", ())),
+                longest_wait=max(0.0, longest_wait - consulted.spending.seconds),
+                budget=join.maintainer.budget.less(spent, sum(hanging[each] for each in others)),
+            )
+            join.forget_rows(refreshed.changed)
+            consulted.note(join, keys, refreshed)
+        return consulted
+
+    def _in_turn(self) -> list[ReplicaJoin]:
+        first = self._turn % max(1, len(self.joins))
+        self._turn += 1
+        return sorted(self.joins[first:] + self.joins[:first], key=lambda join: self._depths[join.part.pattern])
+
+    def _keys(self, join: ReplicaJoin, answers: Answers, at_ms: int) -> list[str]:
+        if join.part.key is None or join.part.key_source is None:
+            return [WHOLE]
+        return self._evaluator.keys(join.part.key, join.part.key_source, answers, at_ms)

@@ -1,0 +1,107 @@
+"""A SERVICE pattern answered from a replica: which keys to ask for, in which order, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from acquatop.terms import to_ast
+from replica.maintainer import Maintainer
+from replica.rankers import Candidates, Ranker
+from replica.solutions import SolutionStore
+from replica.store import Solution
+from rspql.ast import Group, Iri, Literal, ServicePattern, TriplePattern, Values, Variable, walk
+from rspql.plan import RemotePart
+
+Row = tuple[Iri | Literal | None, ...]
+
+
+class ReplicaJoin:
+    """One part of a query that a remote answers, and the replica in the remote's place."""
+
+    def __init__(self, part: RemotePart, maintainer: Maintainer[SolutionStore], rank: Ranker) -> None:
+        self.part = part
+        self.maintainer = maintainer
+        self._store = maintainer.store
+        self._rank = rank
+        self._rows: dict[str, tuple[Row, ...]] = {}
+
+    def in_asking_order(self, keys: Sequence[str], results: Sequence[str]) -> list[str]:
+        """Return keys in the order in which to ask for them: those without any value come first.
+
+        The others come as the ranker says, which is given those of the ``results`` before in their
+        order and then what was fetched longest ago; last come keys that the remote did not have.
+        """
+        unknown = [key for key in keys if key not in self._store]
+        present = {key for key in keys if self._store.solutions(key)}
+        absent = [key for key in keys if key in self._store and key not in present]
+        shown = [key for key in dict.fromkeys(results) if key in present]
+        others = sorted(present.difference(shown), key=lambda key: (self._store.fetched_at(key), key))
+        listed = (*shown, *others)
+        fetched_at = np.array([self._store.fetched_at(key) for key in listed])
+        order = self._rank(Candidates(listed, fetched_at, len(shown)))
+        return [*unknown, *(listed[at] for at in order.tolist()), *absent]
+
+    def unknown(self, keys: Iterable[str]) -> int:
+        """Return of how many keys nothing is known."""
+        return sum(key not in self._store for key in keys)
+
+    def fetched_at(self, key: str) -> float:
+        """Return when a key was last fetched."""
+        return self._store.fetched_at(key)
+
+    def forget_rows(self, changed: Iterable[str]) -> None:
+        """Note that the replica has other solutions now for some keys."""
+        for key in changed:
+            self._rows.pop(key, None)
+
+    def values(self, keys: Iterable[str]) -> Values:
+        """Return all solutions that the replica has for some keys, as a block to join with."""
+        rows = (row for key in keys for row in self._rows_of(key))
+        return Values(tuple(map(Variable, self.part.variables)), tuple(rows))
+
+    def _rows_of(self, key: str) -> tuple[Row, ...]:
+        if key not in self._rows:
+            self._rows[key] = tuple(map(self._row, self._store.solutions(key)))
+        return self._rows[key]
+
+    def _row(self, solution: Solution) -> Row:
+        return tuple(to_ast(solution[name]) if name in solution else None for name in self.part.variables)
+
+
+def is_bound_from_the_start(key: str, group: Group) -> bool:
+    """Say whether the triple patterns that a group begins with bind a variable.
+
+    If so, restricting the variable before them comes to the same as restricting it after the group:
+    whatever follows keeps it as it is.
+
+    >>> key, p = Variable("k"), Iri("urn:p")
+    >>> is_bound_from_the_start("k", Group((TriplePattern(key, p, Variable("v")),)))
+    True
+    """
+    for element in group.elements:
+        if not isinstance(element, TriplePattern):
+            return False
+        if Variable(key) in (element.subject, element.predicate, element.object):
+            return True
+    return False
+
+
+def depths(parts: Sequence[RemotePart]) -> Mapping[ServicePattern, int]:
+    """Return after how many other parts each can be asked: those whose answers its keys come from.
+
+    Raises ValueError when a part's keys come from a pattern that is not one of the parts, or from its own.
+    """
+    sources = {part.pattern: _services_in(part.key_source) for part in parts}
+    known: dict[ServicePattern, int] = {}
+    while len(known) < len(sources):
+        ready = [each for each, needed in sources.items() if each not in known and needed <= known.keys()]
+        if not ready:
+            raise ValueError("the keys of a SERVICE must not depend on its own answers, nor on unknown ones")
+        known.update({each: max((known[needed] + 1 for needed in sources[each]), default=0) for each in ready})
+    return known
+
+
+def _services_in(source: Group | None) -> set[ServicePattern]:
+    return {node for node in walk(source) if isinstance(node, ServicePattern)} if source else set()

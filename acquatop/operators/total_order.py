@@ -1,0 +1,45 @@
+"""Give a query's results one order only, so that the same content gives the same answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from rspql.ast import Assignment, Call, Node, OrderCondition, Query, Select, SubSelect, Variable, rewritten
+
+Visible = Callable[[Query], Sequence[str]]
+"""Returns the names that ``SELECT *`` stands for in a query."""
+
+
+def totally_ordered(query: Query, visible: Visible, *, always: bool = True) -> Query:
+    """Return a query ordered at last by all that it selects: as term, as text, as datatype and as language.
+
+    So is every sub-select that has a LIMIT or an OFFSET. Without ``always`` a query that has
+    neither is left in the order that it has; so is what is no SELECT.
+
+    >>> select = Query(Select((Variable("x"),)), None, limit=3)
+    >>> [condition.expression for condition in totally_ordered(select, lambda query: ()).order][:2]
+    [Variable(name='x'), Call(function='str', arguments=(Variable(name='x'),), distinct=False)]
+    """
+
+    def change(node: Node) -> Node:
+        return SubSelect(_ordered(node.query, visible, always=False)) if isinstance(node, SubSelect) else node
+
+    return _ordered(rewritten(query, change), visible, always)
+
+
+def _ordered(query: Query, visible: Visible, always: bool) -> Query:
+    is_cut = query.limit is not None or query.offset is not None
+    if not isinstance(query.form, Select) or not (always or is_cut):
+        return query
+    names = [item.variable.name if isinstance(item, Assignment) else item.name for item in query.form.projection]
+    keys = (OrderCondition(key) for name in names or visible(query) for key in _keys(Variable(name)))
+    return replace(query, order=(*query.order, *keys))
+
+
+def _keys(variable: Variable) -> Iterator[Variable | Call]:
+    # Terms may be equal and not the same: 1 and 1.0, "a"@en and "a"@fr.
+    yield variable
+    yield Call("str", (variable,))
+    yield Call("str", (Call("datatype", (variable,)),))
+    yield Call("lang", (variable,))

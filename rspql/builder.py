@@ -1,0 +1,609 @@
+"""From the parse tree to the abstract syntax tree: one method per rule of the grammar, named as the rule."""
+
+# ruff: noqa: D102 (what a method builds is said by its rule in grammar.lark)
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lark import Token, v_args
+from lark.tree import Meta
+from lark.visitors import Transformer_NonRecursive
+
+from rspql import ast
+from rspql.built_ins import arity_problem
+from rspql.diagnostics import Diagnostic
+from rspql.durations import milliseconds
+from rspql.iris import resolve
+from rspql.names import is_name
+from rspql.source import Source
+
+DEFAULT_NAMESPACE = "urn:rspql:"
+"""What the empty prefix stands for in an RSP-QL query that does not declare it, and whose catalog does not."""
+
+USUAL_PREFIXES: Mapping[str, str] = {
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "rdf": ast.RDF,
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "xsd": ast.XSD,
+}
+"""What an RSP-QL query need not declare."""
+
+_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
+_NIL, _FIRST, _REST = (ast.RDF + name for name in ("nil", "first", "rest"))
+_MISSING_UNIT = "write a unit, such as 9m, 30s, 500ms or PT9M"
+_DURATION_TYPES = (ast.XSD + "string", ast.XSD + "duration", ast.XSD + "dayTimeDuration")
+
+
+@dataclass(frozen=True)
+class _Described:
+    """A node of a triple, with the triples that describe it (a collection's, or those in brackets)."""
+
+    term: ast.Term
+    triples: list[ast.TriplePattern]
+
+
+@dataclass(frozen=True)
+class _WindowSpec:
+    width: int
+    slide: int
+    counts: bool = False
+    start_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class _Output:
+    operator: str
+    span: ast.Span
+
+
+@dataclass(frozen=True)
+class _NamedGraph:
+    iri: ast.Iri
+
+
+@dataclass(frozen=True)
+class _DefaultGraph:
+    iri: ast.Iri
+
+
+def _nodes(children: list[Any]) -> list[Any]:
+    """Return the children that carry meaning: not keywords, nor clauses that have been dealt with."""
+    return [child for child in children if child is not None and not isinstance(child, Token)]
+
+
+def _keywords(children: list[Any]) -> set[str]:
+    return {child.type for child in children if isinstance(child, Token)}
+
+
+@v_args(meta=True)
+class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
+    """Builds the tree bottom-up, without recursion; what is wrong goes to ``diagnostics``.
+
+    ``bare_unit`` is the unit of durations that have none; without it they are an error.
+    """
+
+    def __init__(self, source: Source, prefixes: Mapping[str, str], base: str, bare_unit: str | None) -> None:
+        super().__init__(visit_tokens=False)
+        self.diagnostics: list[Diagnostic] = []
+        self._source = source
+        self._prefixes = dict(prefixes)
+        self._undeclared: dict[str, list[Diagnostic]] = {}
+        self._base = base
+        self._bare_unit = bare_unit
+        self._outputs: list[_Output] = []
+        self._blanks = 0
+        self._blank_stem = "anon"
+        while f"_:{self._blank_stem}" in source.parsed:
+            self._blank_stem += "_"
+
+    def _span(self, meta: Meta) -> ast.Span | None:
+        return None if meta.empty else self._source.span(meta.start_pos, meta.end_pos)
+
+    def _report(self, code: str, message: str, meta: Meta, hint: str | None = None) -> None:
+        self.diagnostics.append(Diagnostic(code, message, self._span(meta), hint))
+
+    def _new_blank(self, meta: Meta) -> ast.BlankNode:
+        self._blanks += 1
+        return ast.BlankNode(f"{self._blank_stem}{self._blanks}", span=self._span(meta))
+
+    # Prologue and names
+
+    def base_decl(self, meta: Meta, children: list[Token]) -> None:
+        self._base = resolve(self._base, children[1][1:-1])
+
+    def _check_name(self, token: str, meta: Meta) -> None:
+        if not is_name(token):
+            self._report("syntax", f'"{token}" has a character that cannot stand in a name', meta)
+
+    def prefix_decl(self, meta: Meta, children: list[Token]) -> None:
+        self._check_name(children[1], meta)
+        self._prefixes[children[1][:-1]] = resolve(self._base, children[2][1:-1])
+
+    def prologue(self, meta: Meta, children: list[Any]) -> None:
+        return None
+
+    def iri_ref(self, meta: Meta, children: list[Token]) -> ast.Iri:
+        return ast.Iri(resolve(self._base, children[0][1:-1]), span=self._span(meta))
+
+    def prefixed_name(self, meta: Meta, children: list[Token]) -> ast.Iri:
+        self._check_name(children[0], meta)
+        prefix, _, local = children[0].partition(":")
+        if prefix not in self._prefixes:
+            message = f'the prefix "{prefix}:" is not declared'
+            hint = f'add a line "PREFIX {prefix}: <…>", or a default to the catalog\'s [prefixes]'
+            self._undeclared.setdefault(prefix, []).append(
+                Diagnostic("undeclared-prefix", message, self._span(meta), hint)
+            )
+            namespace = USUAL_PREFIXES.get(prefix, DEFAULT_NAMESPACE)
+        else:
+            namespace = self._prefixes[prefix]
+        if "\\" in local:
+            local = re.sub(r"\\(.)", r"\1", local)
+        return ast.Iri(namespace + local, span=self._span(meta))
+
+    def rdf_type(self, meta: Meta, children: list[Any]) -> ast.Iri:
+        return ast.Iri(ast.RDF + "type", span=self._span(meta))
+
+    def bare_name(self, meta: Meta, children: list[Token]) -> str:
+        return str(children[0])
+
+    def var(self, meta: Meta, children: list[Token]) -> ast.Variable:
+        self._check_name(children[0], meta)
+        return ast.Variable(children[0][1:], span=self._span(meta))
+
+    # Literals and other terms
+
+    def string(self, meta: Meta, children: list[Token]) -> str:
+        quotes = 3 if children[0].type.startswith("STRING_LITERAL_LONG") else 1
+        text = children[0][quotes:-quotes]
+        return re.sub(r"\\(.)", lambda match: _ESCAPES[match[1]], text) if "\\" in text else str(text)
+
+    def rdf_literal(self, meta: Meta, children: list[str]) -> ast.Literal:
+        return ast.Literal(children[0], span=self._span(meta))
+
+    def tagged_literal(self, meta: Meta, children: list[str]) -> ast.Literal:
+        return ast.Literal(children[0], ast.RDF + "langString", children[1][1:].lower(), span=self._span(meta))
+
+    def typed_literal(self, meta: Meta, children: list[Any]) -> ast.Literal:
+        return ast.Literal(children[0], children[1].value, span=self._span(meta))
+
+    def number(self, meta: Meta, children: list[Token]) -> ast.Literal:
+        datatype = children[0].type.removesuffix("_SIGNED").lower()
+        return ast.Literal(str(children[0]), ast.XSD + datatype, span=self._span(meta))
+
+    signed_number = number
+
+    def boolean_literal(self, meta: Meta, children: list[Token]) -> ast.Literal:
+        return ast.Literal(children[0].lower(), ast.XSD + "boolean", span=self._span(meta))
+
+    def blank_node(self, meta: Meta, children: list[Token]) -> ast.BlankNode:
+        if children[0].type == "ANON":
+            return self._new_blank(meta)
+        self._check_name(children[0], meta)
+        return ast.BlankNode(children[0][2:], span=self._span(meta))
+
+    def nil(self, meta: Meta, children: list[Token]) -> ast.Iri:
+        return ast.Iri(_NIL, span=self._span(meta))
+
+    # Expressions
+
+    def expression_list(self, meta: Meta, children: list[Any]) -> tuple[ast.Expression, ...]:
+        return tuple(_nodes(children))
+
+    def built_in_function(self, meta: Meta, children: list[Any]) -> ast.Call:
+        name, arguments = children[0].lower(), children[1]
+        problem = arity_problem(name, len(arguments))
+        if problem:
+            self._report("arity", problem, meta)
+        elif name == "bound" and not isinstance(arguments[0], ast.Variable):
+            self._report("syntax", "BOUND takes a variable", meta)
+        return ast.Call(name, arguments, span=self._span(meta))
+
+    def function_call(self, meta: Meta, children: list[Any]) -> ast.Call:
+        name, *arguments = _nodes(children)
+        return ast.Call(name, tuple(arguments), "DISTINCT" in _keywords(children), span=self._span(meta))
+
+    def relation(self, meta: Meta, children: list[Any]) -> ast.Binary:
+        return ast.Binary(str(children[1]), children[0], children[2], span=self._span(meta))
+
+    def in_(self, meta: Meta, children: list[Any]) -> ast.In:
+        operand, choices = _nodes(children)
+        return ast.In(operand, choices, "NOT" in _keywords(children), span=self._span(meta))
+
+    not_in = in_
+
+    def exists(self, meta: Meta, children: list[Any]) -> ast.Exists:
+        return ast.Exists(_nodes(children)[0], "NOT" in _keywords(children), span=self._span(meta))
+
+    not_exists = exists
+
+    def count(self, meta: Meta, children: list[Any]) -> ast.Aggregate:
+        arguments = _nodes(children)
+        argument = arguments[0] if arguments else None
+        return ast.Aggregate("count", argument, "DISTINCT" in _keywords(children), span=self._span(meta))
+
+    def aggregate(self, meta: Meta, children: list[Any]) -> ast.Aggregate:
+        distinct = "DISTINCT" in _keywords(children)
+        return ast.Aggregate(children[0].lower(), _nodes(children)[0], distinct, span=self._span(meta))
+
+    def group_concat(self, meta: Meta, children: list[Any]) -> ast.Aggregate:
+        argument, *separator = _nodes(children)
+        distinct = "DISTINCT" in _keywords(children)
+        return ast.Aggregate("group_concat", argument, distinct, next(iter(separator), None), span=self._span(meta))
+
+    # Triples
+
+    def _describe(self, subject: Any, properties: Any, meta: Meta) -> _Described:
+        """Return a subject with the triples of its properties, after those that describe itself."""
+        described = subject if isinstance(subject, _Described) else _Described(subject, [])
+        triples = list(described.triples)
+        for verb, objects in properties or ():
+            for each in objects:
+                node = each if isinstance(each, _Described) else _Described(each, [])
+                triples.append(ast.TriplePattern(described.term, verb, node.term, span=self._span(meta)))
+                triples += node.triples
+        return _Described(described.term, triples)
+
+    def triples_same_subject(self, meta: Meta, children: list[Any]) -> list[ast.TriplePattern]:
+        subject, *properties = children
+        return self._describe(subject, properties[0] if properties else None, meta).triples
+
+    triples_same_subject_path = triples_same_subject
+
+    def property_list(self, meta: Meta, children: list[Any]) -> list[tuple[Any, Any]]:
+        return list(zip(children[::2], children[1::2], strict=True))
+
+    property_list_path = property_list
+
+    def verb(self, meta: Meta, children: list[Any]) -> Any:
+        return self.rdf_type(meta, []) if isinstance(children[0], Token) else children[0]
+
+    verb_path = verb_simple = verb
+
+    def object_list(self, meta: Meta, children: list[Any]) -> list[Any]:
+        return children
+
+    object_list_path = object_list
+
+    def blank_node_property_list(self, meta: Meta, children: list[Any]) -> _Described:
+        return self._describe(self._new_blank(meta), children[0], meta)
+
+    blank_node_property_list_path = blank_node_property_list
+
+    def collection(self, meta: Meta, children: list[Any]) -> _Described:
+        cells = [self._new_blank(meta) for _ in children]
+        triples = []
+        for cell, child, rest in zip(cells, children, [*cells[1:], ast.Iri(_NIL, span=self._span(meta))], strict=True):
+            first = ast.Iri(_FIRST, span=self._span(meta)), [child]
+            triples += self._describe(cell, [first, (ast.Iri(_REST, span=self._span(meta)), [rest])], meta).triples
+        return _Described(cells[0], triples)
+
+    collection_path = collection
+
+    def triples_block(self, meta: Meta, children: list[list[ast.TriplePattern]]) -> list[ast.TriplePattern]:
+        return [triple for block in children for triple in block]
+
+    triples_template = triples_block
+
+    # Paths
+
+    def path_alternative(self, meta: Meta, children: list[Any]) -> ast.AlternativePath:
+        return ast.AlternativePath(tuple(children), span=self._span(meta))
+
+    def path_sequence(self, meta: Meta, children: list[Any]) -> ast.SequencePath:
+        return ast.SequencePath(tuple(children), span=self._span(meta))
+
+    def path_inverse(self, meta: Meta, children: list[Any]) -> ast.InversePath:
+        return ast.InversePath(children[0], span=self._span(meta))
+
+    def path_mod(self, meta: Meta, children: list[Token]) -> str:
+        return str(children[0])
+
+    def path_repeated(self, meta: Meta, children: list[Any]) -> ast.RepeatedPath:
+        return ast.RepeatedPath(children[0], children[1], span=self._span(meta))
+
+    def path_one_in_property_set(self, meta: Meta, children: list[Any]) -> ast.Iri:
+        iri: ast.Iri = self.verb(meta, children)
+        return iri
+
+    def path_one_inverse(self, meta: Meta, children: list[Any]) -> ast.InversePath:
+        return ast.InversePath(self.verb(meta, children), span=self._span(meta))
+
+    def path_negated_property_set(self, meta: Meta, children: list[Any]) -> tuple[Any, ...]:
+        return tuple(_nodes(children))
+
+    def path_negated(self, meta: Meta, children: list[Any]) -> ast.NegatedPath:
+        return ast.NegatedPath(children[0], span=self._span(meta))
+
+    # Patterns
+
+    def window_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.WindowPattern:
+        return ast.WindowPattern(*_nodes(children), span=self._span(meta))
+
+    def graph_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.GraphPattern:
+        return ast.GraphPattern(*_nodes(children), span=self._span(meta))
+
+    def service_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.ServicePattern:
+        service, group = _nodes(children)
+        return ast.ServicePattern(service, group, "SILENT" in _keywords(children), span=self._span(meta))
+
+    def optional_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.OptionalPattern:
+        return ast.OptionalPattern(*_nodes(children), span=self._span(meta))
+
+    def minus_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.MinusPattern:
+        return ast.MinusPattern(*_nodes(children), span=self._span(meta))
+
+    def group_or_union_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.Group | ast.UnionPattern:
+        groups = _nodes(children)
+        return groups[0] if len(groups) == 1 else ast.UnionPattern(tuple(groups), span=self._span(meta))
+
+    def filter(self, meta: Meta, children: list[Any]) -> ast.Filter:
+        return ast.Filter(*_nodes(children), span=self._span(meta))
+
+    def assignment_item(self, meta: Meta, children: list[Any]) -> ast.Assignment:
+        return ast.Assignment(*_nodes(children), span=self._span(meta))
+
+    bind = group_assignment = assignment_item
+
+    def undef(self, meta: Meta, children: list[Any]) -> tuple[()]:
+        return ()
+
+    def data_row(self, meta: Meta, children: list[Any]) -> tuple[Any, ...]:
+        return tuple(child or None for child in _nodes(children))
+
+    def inline_data_one_var(self, meta: Meta, children: list[Any]) -> ast.Values:
+        variable, *values = _nodes(children)
+        return ast.Values((variable,), tuple((value or None,) for value in values), span=self._span(meta))
+
+    def inline_data_full(self, meta: Meta, children: list[Any]) -> ast.Values:
+        variables = tuple(child for child in children if isinstance(child, ast.Variable))
+        rows = tuple(child for child in children if isinstance(child, tuple))
+        if any(len(row) != len(variables) for row in rows):
+            self._report("values", f"a row of VALUES must have {len(variables)} values, one per variable", meta)
+        if len({variable.name for variable in variables}) < len(variables):
+            self._report("values", "a variable stands twice in this VALUES", meta)
+        return ast.Values(variables, rows, span=self._span(meta))
+
+    def inline_data(self, meta: Meta, children: list[Any]) -> ast.Values:
+        values: ast.Values = _nodes(children)[0]
+        return values
+
+    values_clause = inline_data
+
+    def group_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.Group:
+        elements: list[ast.Pattern] = []
+        for child in children:
+            elements.extend(child if isinstance(child, list) else [child])
+        return ast.Group(tuple(elements), span=self._span(meta))
+
+    def where_clause(self, meta: Meta, children: list[Any]) -> ast.Group:
+        group: ast.Group = _nodes(children)[0]
+        return group
+
+    # RSP-QL: registration and windows
+
+    def output_kind(self, meta: Meta, children: list[Token]) -> str:
+        kind = children[0].type
+        return kind if kind in ("ISTREAM", "DSTREAM") else "RSTREAM"
+
+    def computed_every(self, meta: Meta, children: list[Any]) -> int:
+        every: int = _nodes(children)[0]
+        return every
+
+    def _named(self, name: ast.Iri | str, meta: Meta) -> ast.Iri:
+        """Return what a name without a prefix stands for: one in the namespace of the empty prefix."""
+        if isinstance(name, ast.Iri):
+            return name
+        return ast.Iri(self._prefixes.get("", DEFAULT_NAMESPACE) + name, span=self._span(meta))
+
+    def register(self, meta: Meta, children: list[Any]) -> ast.Registration:
+        output, name, *every = _nodes(children)
+        return ast.Registration(self._named(name, meta), output, next(iter(every), None), span=self._span(meta))
+
+    def length(self, meta: Meta, children: list[Any]) -> int:
+        (written,) = children
+        text = written.lexical if isinstance(written, ast.Literal) else str(written)
+        if isinstance(written, ast.Literal) and written.datatype not in _DURATION_TYPES:
+            self._report("duration", f'"{text}" is not a duration', meta, _MISSING_UNIT)
+            return 1
+        if isinstance(written, Token) and written.type != "DURATION":
+            if self._bare_unit is None:
+                self._report("duration", f'"{text}" has no unit', meta, _MISSING_UNIT)
+                return 1
+            text += self._bare_unit
+        try:
+            return milliseconds(text)
+        except ValueError as error:
+            self._report("duration", str(error), meta)
+            return 1
+
+    def step(self, meta: Meta, children: list[Any]) -> int:
+        length: int = _nodes(children)[0]
+        return length
+
+    def start(self, meta: Meta, children: list[Any]) -> ast.Literal:
+        literal: ast.Literal = _nodes(children)[0]
+        return literal
+
+    def range_spec(self, meta: Meta, children: list[Any]) -> _WindowSpec:
+        lengths = [child for child in children if isinstance(child, int)]
+        start = next((child for child in children if isinstance(child, ast.Literal)), None)
+        return _WindowSpec(lengths[0], lengths[-1], start_ms=None if start is None else self._instant(start, meta))
+
+    def _instant(self, literal: ast.Literal, meta: Meta) -> int | None:
+        try:
+            if literal.datatype not in (ast.XSD + "dateTime", ast.XSD + "string"):
+                raise ValueError(literal.datatype)
+            instant = datetime.fromisoformat(literal.lexical)
+        except ValueError:
+            hint = 'write it as "2026-01-31T12:00:00Z"^^xsd:dateTime'
+            self.diagnostics.append(
+                Diagnostic("start", f'"{literal.lexical}" is not a date and time', literal.span, hint)
+            )
+            return None
+        instant = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+        return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+    def elements_spec(self, meta: Meta, children: list[Any]) -> _WindowSpec:
+        counts = [int(child) for child in children if child.type == "INTEGER"]
+        if 0 in counts:
+            self._report("window-size", "a window must hold at least one element, and move by one", meta)
+        return _WindowSpec(counts[0], counts[-1], counts=True)
+
+    def named_window_clause(self, meta: Meta, children: list[Any]) -> ast.WindowClause:
+        window, *rest = _nodes(children)
+        stream = next(each for each in rest if not isinstance(each, _WindowSpec))
+        spec = next(each for each in rest if isinstance(each, _WindowSpec))
+        return ast.WindowClause(
+            window, stream, spec.width, spec.slide, spec.counts, spec.start_ms, span=self._span(meta)
+        )
+
+    def window_clause_as(self, meta: Meta, children: list[Any]) -> ast.WindowClause:
+        stream, spec, window = _nodes(children)
+        clause: ast.WindowClause = self.named_window_clause(meta, [window, stream, spec])
+        return clause
+
+    def stream_name(self, meta: Meta, children: list[Any]) -> ast.Iri:
+        return self._named(children[0], meta)
+
+    def default_graph_clause(self, meta: Meta, children: list[Any]) -> _DefaultGraph:
+        return _DefaultGraph(_nodes(children)[0])
+
+    def named_graph_clause(self, meta: Meta, children: list[Any]) -> _NamedGraph:
+        return _NamedGraph(_nodes(children)[0])
+
+    # Modifiers
+
+    def group_clause(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        return {"group_by": tuple(_nodes(children))}
+
+    def having_clause(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        return {"having": tuple(_nodes(children))}
+
+    def order_condition(self, meta: Meta, children: list[Any]) -> ast.OrderCondition:
+        descending = "DESC" in _keywords(children)
+        return ast.OrderCondition(_nodes(children)[0], descending, span=self._span(meta))
+
+    def order_clause(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        return {"order": tuple(_nodes(children))}
+
+    def limit_clause(self, meta: Meta, children: list[Token]) -> dict[str, Any]:
+        return {"limit": int(children[1])}
+
+    def offset_clause(self, meta: Meta, children: list[Token]) -> dict[str, Any]:
+        return {"offset": int(children[1])}
+
+    def solution_modifier(self, meta: Meta, children: list[dict[str, Any]]) -> dict[str, Any]:
+        return {name: value for child in children for name, value in child.items()}
+
+    # Query forms: each returns the clauses of the query, by name
+
+    def _clauses(self, form: ast.Node, parts: list[Any]) -> dict[str, Any]:
+        clauses: dict[str, Any] = {"form": form, "where": None}
+        for part in parts:
+            if isinstance(part, dict):
+                clauses |= part
+            elif isinstance(part, ast.Group):
+                clauses["where"] = part
+            elif isinstance(part, ast.Values):
+                clauses["values"] = part
+        clauses["windows"] = tuple(part for part in parts if isinstance(part, ast.WindowClause))
+        clauses["default_graphs"] = tuple(part.iri for part in parts if isinstance(part, _DefaultGraph))
+        clauses["named_graphs"] = tuple(part.iri for part in parts if isinstance(part, _NamedGraph))
+        return clauses
+
+    def select_clause(self, meta: Meta, children: list[Any]) -> ast.Select:
+        duplicates = next((each for each in ("DISTINCT", "REDUCED") if each in _keywords(children)), None)
+        items = tuple(child for child in _nodes(children) if not isinstance(child, _Output))
+        self._note_output(children)
+        return ast.Select(items, duplicates, span=self._span(meta))
+
+    def output_operator(self, meta: Meta, children: list[Token]) -> _Output:
+        return _Output(children[0].type, self._source.span(meta.start_pos, meta.end_pos))
+
+    def _note_output(self, children: list[Any]) -> None:
+        self._outputs += [child for child in children if isinstance(child, _Output)]
+
+    def select_query(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        form, *parts = children
+        return self._clauses(form, parts)
+
+    def sub_select(self, meta: Meta, children: list[Any]) -> ast.SubSelect:
+        # The last operator seen is this query's own if it stands within it: those further in have gone.
+        start = self._source.span(meta.start_pos, meta.end_pos).start
+        while self._outputs and self._outputs[-1].span.start >= start:
+            message = "only the query itself makes a stream, not a query within it"
+            self.diagnostics.append(Diagnostic("syntax", message, self._outputs.pop().span))
+        query = ast.Query(**self.select_query(meta, children), span=self._span(meta))
+        return ast.SubSelect(query, span=self._span(meta))
+
+    def construct_template(self, meta: Meta, children: list[Any]) -> ast.Construct:
+        return ast.Construct(tuple(children[0]) if children else (), span=self._span(meta))
+
+    def construct_query(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        self._note_output(children)
+        form, *parts = (child for child in _nodes(children) if not isinstance(child, _Output))
+        return self._clauses(form, parts)
+
+    def construct_short(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        triples = tuple(next((child for child in children if isinstance(child, list)), ()))
+        form = ast.Construct(triples, span=self._span(meta))
+        return self._clauses(form, [ast.Group(triples, span=self._span(meta)), *_nodes(children)])
+
+    def describe_query(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        targets = tuple(child for child in children if isinstance(child, ast.Variable | ast.Iri))
+        return self._clauses(ast.Describe(targets, span=self._span(meta)), _nodes(children))
+
+    def ask_query(self, meta: Meta, children: list[Any]) -> dict[str, Any]:
+        return self._clauses(ast.Ask(span=self._span(meta)), _nodes(children))
+
+    def query(self, meta: Meta, children: list[Any]) -> ast.Query:
+        parts = _nodes(children)
+        clauses = next(part for part in parts if isinstance(part, dict))
+        dataset = self._clauses(clauses["form"], parts[: parts.index(clauses)])
+        for name in ("windows", "default_graphs", "named_graphs"):
+            clauses[name] = dataset[name] + clauses[name]
+        clauses["output"] = self._outputs[0].operator if self._outputs else None
+        clauses["registration"] = next((part for part in parts if isinstance(part, ast.Registration)), None)
+        clauses["values"] = next((part for part in parts if isinstance(part, ast.Values)), None)
+        query = ast.Query(**clauses, span=self._span(meta))
+        self._judge_undeclared(query)
+        return query
+
+    def _judge_undeclared(self, query: ast.Query) -> None:
+        """Report names without a declared prefix; in RSP-QL the empty prefix and the usual ones need none."""
+        if query.registration or query.windows:
+            for prefix in ("", *USUAL_PREFIXES):
+                self._undeclared.pop(prefix, None)
+        found = [each for each_prefix in self._undeclared.values() for each in each_prefix]
+        self.diagnostics += sorted(found, key=lambda each: each.span.start if each.span else 0)
+
+
+def _operator(symbol: str, arity: int) -> Callable[..., ast.Unary | ast.Binary]:
+    def build(self: AstBuilder, meta: Meta, children: list[Any]) -> ast.Unary | ast.Binary:
+        operands = _nodes(children)
+        if arity == 1:
+            return ast.Unary(symbol, operands[0], span=self._span(meta))
+        return ast.Binary(symbol, operands[0], operands[1], span=self._span(meta))
+
+    return build
+
+
+for _rule, _symbol, _arity in (
+    ("not_", "!", 1),
+    ("plus", "+", 1),
+    ("minus", "-", 1),
+    ("or_", "||", 2),
+    ("and_", "&&", 2),
+    ("add", "+", 2),
+    ("add_signed", "+", 2),
+    ("subtract", "-", 2),
+    ("multiply", "*", 2),
+    ("divide", "/", 2),
+):
+    setattr(AstBuilder, _rule, v_args(meta=True)(_operator(_symbol, _arity)))

@@ -1,0 +1,271 @@
+"""How a query will be answered, told to people: the plan as a tree, and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rspql.compiler import Analysis
+from rspql.plan import RemotePart, Score, TopKPlan, Window, WindowedPlan
+from rspql.printer import duration_text, expression_text, inside_text, pattern_text, query_text
+from rspql.scoring import DEFAULT_FUNCTIONS, bounds
+
+Document = dict[str, Any]
+"""What JSON can hold: the explanation of a query, or a part of it."""
+
+
+def explain(analysis: Analysis, remotes: Mapping[str, Document] | None = None) -> Document:
+    """Return the explanation of a query that has a plan.
+
+    ``remotes`` is what is known of services by IRI besides the query: how their replica is kept
+    (``policy``, ``n``, ``items``, …). Where it is not given, the explanation leaves it out.
+    """
+    plan = analysis.plan
+    assert plan is not None, "a query with errors has no plan to explain"
+    known = remotes or {}
+    body = _topk(plan, analysis, known) if isinstance(plan, TopKPlan) else _windowed(plan, analysis, known)
+    return {
+        "query": plan.name,
+        "class": "top-k" if analysis.is_topk else "general",
+        "strategy": "incremental" if isinstance(plan, TopKPlan) else "window by window",
+        "reason": _reason(analysis),
+        "output": plan.output,
+        **body,
+        "warnings": [each.message for each in analysis.diagnostics if not each.is_error],
+    }
+
+
+def _reason(analysis: Analysis) -> Document | None:
+    found = analysis.reason
+    return None if found is None else {"message": found.message, "line": found.line, "column": found.column}
+
+
+# The top-k class, answered incrementally --------------------------------------------------------
+
+
+def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> Document:
+    replica = known.get(plan.service.iri.value)
+    window = _window(plan.window)
+    return {
+        "windows": [
+            {
+                **window,
+                "pattern": pattern_text(plan.stream_pattern),
+                "filters": [expression_text(each) for each in plan.stream_filters],
+            }
+        ],
+        "remotes": [
+            {
+                "service": plan.service.iri.value,
+                "pattern": inside_text(plan.service.group),
+                "join": list(plan.join_variables),
+                "solutions_per_key": "one",
+                "replica": replica,
+            }
+        ],
+        "score": _score(analysis),
+        "result": {"k": plan.k, "offset": plan.offset, "variables": list(plan.projection)},
+        "memory": _memory(plan, window["open_at_once"], replica),
+    }
+
+
+def _score(analysis: Analysis) -> Document | None:
+    """Return what is known of a top-k query's score; None where it is not arithmetic."""
+    ranking, plan = analysis.ranking, analysis.plan
+    if ranking is None or ranking.expression is None or not analysis.directions:
+        return None
+    score = plan.score if isinstance(plan, TopKPlan) else None
+    functions = score.functions if score else plan.functions if isinstance(plan, WindowedPlan) else DEFAULT_FUNCTIONS
+    reach = bounds(ranking.expression, {}, functions=functions)
+    return {
+        "variable": ranking.variable,
+        "expression": expression_text(ranking.expression),
+        "order": "highest first" if ranking.descending else "lowest first",
+        "condition": expression_text(score.condition) if score and score.condition else None,
+        "low": reach.low if math.isfinite(reach.low) else None,
+        "high": reach.high if math.isfinite(reach.high) else None,
+        "variables": [
+            {"name": name, "from": _side(name, score), "direction": str(direction.value)}
+            for name, direction in analysis.directions.items()
+        ],
+    }
+
+
+def _side(name: str, score: Score | None) -> str | None:
+    if score is None:
+        return None
+    return "stream" if name in score.stream_variables else "remote"
+
+
+def _memory(plan: TopKPlan, windows: int, replica: Document | None) -> Document | None:
+    if replica is None:
+        return None
+    kept = plan.k + plan.offset + replica["n"]
+    harmonic = sum(1 / at for at in range(1, windows + 1)) if windows < 1_000 else math.log(windows) + 0.5772
+    return {"per_window": kept, "expected": math.ceil(kept * harmonic), "at_most": kept * windows}
+
+
+# All else, window by window -----------------------------------------------------------------------
+
+
+def _windowed(plan: WindowedPlan, analysis: Analysis, known: Mapping[str, Document]) -> Document:
+    return {
+        "windows": [_window(window) for window in plan.windows],
+        "remotes": [_remote(part, known) for part in plan.remotes],
+        "score": _score(analysis),
+        "evaluates": query_text(plan.query),
+    }
+
+
+def _remote(part: RemotePart, known: Mapping[str, Document]) -> Document:
+    return {
+        "service": part.iri.value,
+        "pattern": inside_text(part.pattern.group),
+        "join": [] if part.key is None else [part.key],
+        "solutions_per_key": "many",
+        "replica": known.get(part.iri.value),
+    }
+
+
+def _window(window: Window) -> Document:
+    return {
+        "window": window.name.value,
+        "stream": window.stream.value,
+        "width_ms": window.width_ms,
+        "slide_ms": window.slide_ms,
+        "start_ms": window.start_ms,
+        "pane_ms": math.gcd(window.width_ms, window.slide_ms),
+        "open_at_once": -(-window.width_ms // window.slide_ms),
+    }
+
+
+# As text --------------------------------------------------------------------------------------
+
+
+def render(document: Document) -> str:
+    """Return an explanation as a tree for people to read."""
+    return "\n".join(_tree(_title(document), list(_sections(document)))) + "\n"
+
+
+_Branch = tuple[str, list[Any]]
+
+
+def _tree(label: str, branches: list[_Branch]) -> Iterator[str]:
+    yield label
+    for at, (inner, more) in enumerate(branches):
+        last = at == len(branches) - 1
+        first, *rest = [line for each in _tree(inner, more) for line in each.split("\n")]
+        yield ("└─ " if last else "├─ ") + first
+        yield from (("   " if last else "│  ") + line for line in rest)
+
+
+def _title(document: Document) -> str:
+    name = f"<{document['query']}>" if document["query"] else "the query"
+    kind = "a top-k query" if document["class"] == "top-k" else "a general query"
+    return f"{name}: {kind}, {document['strategy']}, {document['output']}"
+
+
+def _sections(document: Document) -> Iterator[_Branch]:
+    yield _strategy(document)
+    for window in document["windows"]:
+        yield f"window <{window['window']}> over the stream <{window['stream']}>", list(_window_lines(window))
+    for remote in document["remotes"]:
+        yield f"remote <{remote['service']}>", list(_remote_lines(remote))
+    if document["score"]:
+        yield _score_title(document["score"]), list(_score_lines(document["score"]))
+    if "result" in document:
+        yield from _result_lines(document)
+    if "evaluates" in document:
+        yield "evaluated by a SPARQL engine at every close", [(document["evaluates"], [])]
+    yield _certainty(document)
+    for warning in document["warnings"]:
+        yield f"warning: {warning}", []
+
+
+def _strategy(document: Document) -> _Branch:
+    reason = document["reason"]
+    place = "" if reason is None or reason["line"] is None else f" (line {reason['line']}, column {reason['column']})"
+    if document["strategy"] == "incremental":
+        return "class: WINDOW joined with SERVICE, scored, ordered, limited", [
+            ("strategy: Topk+N, a Super-MTK+N list keeps what can still reach an answer", [])
+        ]
+    if document["class"] == "top-k":
+        return "class: top-k over windows and a service", [
+            (f"strategy: evaluated anew at every close, because {reason['message']}{place}", [])
+        ]
+    return "class: none that is answered incrementally", [
+        (f"because {reason['message']}{place}" if reason else "", []),
+        ("strategy: evaluated anew at every close", []),
+    ]
+
+
+def _window_lines(window: Document) -> Iterator[_Branch]:
+    width, slide, pane = (duration_text(window[name]) for name in ("width_ms", "slide_ms", "pane_ms"))
+    yield f"{width} wide, one every {slide}; panes of {pane}; up to {window['open_at_once']} open at once", []
+    if "pattern" in window:
+        yield f"matches {window['pattern']}", []
+    for each in window.get("filters", ()):
+        yield f"keeps what has {each}, on arrival", []
+
+
+def _remote_lines(remote: Document) -> Iterator[_Branch]:
+    yield "asked for", [(remote["pattern"], [])]
+    if remote["join"]:
+        many = "at most one solution" if remote["solutions_per_key"] == "one" else "any number of solutions"
+        yield f"joined on {_variables(remote['join'])}, {many} per key", []
+    else:
+        yield "no window binds a variable of it: fetched whole", []
+    replica = remote["replica"]
+    if replica is not None:
+        yield (
+            f"candidates proposed by {replica['proposer']}, ranked by {replica['ranker']}; N = {replica['n']}",
+            [],
+        )
+        items = f"{replica['items']} item{'' if replica['items'] == 1 else 's'}"
+        requests = f"{replica['requests']} request{'' if replica['requests'] == 1 else 's'}"
+        yield f"budget per evaluation: {items} in {requests} within {duration_text(replica['deadline_ms'])}", []
+
+
+def _score_title(score: Document) -> str:
+    name = f"?{score['variable']}" if score["variable"] else "its expression"
+    return f"score: {name}, {score['order']}"
+
+
+def _score_lines(score: Document) -> Iterator[_Branch]:
+    yield score["expression"], []
+    if score["condition"]:
+        yield f"only where {score['condition']}", []
+    for variable in score["variables"]:
+        side = f" from the {variable['from']}" if variable["from"] else ""
+        yield f"?{variable['name']}{side}: {variable['direction']}", []
+    low, high = ("unbounded" if score[end] is None else f"{score[end]:g}" for end in ("low", "high"))
+    yield f"range: {low} to {high}", []
+
+
+def _result_lines(document: Document) -> Iterator[_Branch]:
+    result = document["result"]
+    first = f"the first {result['k']}" + (f" after {result['offset']}" if result["offset"] else "")
+    order = "equal scores: the newer first, then by the terms' text"
+    yield f"result: {first}, of {_variables(result['variables'])}", [(order, [])]
+    memory = document["memory"]
+    if memory:
+        yield (
+            f"memory: {memory['per_window']} candidates per window; about {memory['expected']} in all, "
+            f"never more than {memory['at_most']}",
+            [],
+        )
+
+
+def _certainty(document: Document) -> _Branch:
+    if not document["remotes"]:
+        return "certainty: exact, but for what comes too late", []
+    return "certainty, said with each answer", [
+        ("exact: all that could matter was fetched in that evaluation", []),
+        ("certified: right for the replica's values, some of which are older", []),
+        ("approximate: a value not fetched yet, or an event that came too late, could change it", []),
+    ]
+
+
+def _variables(names: list[str]) -> str:
+    return ", ".join(f"?{name}" for name in names)

@@ -1,0 +1,29 @@
+"""Analyse a score: which way it goes in each of its variables."""
+
+from __future__ import annotations
+
+from rspql import ast
+from rspql.diagnostics import Diagnostic
+from rspql.scoring import Direction, FunctionRegistry, check_expression, directions, explain_direction
+
+
+def analyse_score(
+    expression: ast.Expression, functions: FunctionRegistry, found: list[Diagnostic]
+) -> dict[str, Direction]:
+    """Return the score's direction by variable; a variable in which it has none is a warning in ``found``.
+
+    Of a score that is not made of numbers nothing is said.
+    """
+    problems: list[Diagnostic] = []
+    check_expression(expression, problems, functions=functions)
+    if problems:
+        return {}
+    by_variable = directions(expression, {}, functions=functions)
+    for name, direction in by_variable.items():
+        if direction is Direction.UNKNOWN:
+            culprit = explain_direction(expression, name, {}, functions=functions)
+            message = f"the score is not known to be monotone in ?{name}"
+            hint = "answers stay right, but fewer can be called exact; norm(?x, low, high) declares a range"
+            span = (culprit or expression).span
+            found.append(Diagnostic("not-monotone", message, span, hint, severity="warning"))
+    return dict(by_variable)

@@ -1,0 +1,80 @@
+"""Check names: IRIs that are whole, variables that something binds, functions that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rspql import ast
+from rspql.built_ins import ARITIES
+from rspql.diagnostics import Diagnostic, nearest
+from rspql.iris import is_absolute
+from rspql.scope import visible
+from rspql.scoring import FunctionRegistry
+
+CASTS = frozenset(ast.XSD + name for name in "boolean double float decimal integer dateTime string".split())
+"""The constructor functions of SPARQL 1.1 [17.1]."""
+
+
+def check_names(query: ast.Query, functions: FunctionRegistry, found: list[Diagnostic]) -> None:
+    """Append to ``found`` the names in a query that stand for nothing."""
+    for node in ast.walk(query):
+        if isinstance(node, ast.Iri) and not is_absolute(node.value):
+            hint = "declare a BASE or write the whole IRI"
+            found.append(Diagnostic("relative-iri", f"<{node.value}> is relative", node.span, hint))
+        elif isinstance(node, ast.Call):
+            found.extend(_function_problems(node, functions))
+        elif isinstance(node, ast.Query):
+            found.extend(_unbound(node))
+
+
+def _function_problems(call: ast.Call, functions: FunctionRegistry) -> Iterator[Diagnostic]:
+    if isinstance(call.function, ast.Iri):
+        known = call.function.value in CASTS or functions.find(call.function) is not None
+        shown = f"<{call.function.value}>"
+    else:
+        known = call.function in ARITIES or functions.find(call.function) is not None
+        shown = call.function
+    if not known:
+        name = call.function.value if isinstance(call.function, ast.Iri) else call.function
+        near = nearest(name if isinstance(call.function, ast.Iri) else name.lower(), functions)
+        hint = (
+            f"did you mean {near}?" if near else "docs/language.md lists the functions; others are registered in Python"
+        )
+        yield Diagnostic("unknown-function", f"there is no function {shown}", call.span, hint)
+
+
+def _unbound(query: ast.Query) -> Iterator[Diagnostic]:
+    bound = visible(query.where) if query.where else {}
+    if query.values:
+        bound |= {variable.name: None for variable in query.values.variables}
+    if isinstance(query.form, ast.Select):
+        for item in query.form.projection:
+            if isinstance(item, ast.Variable) and item.name not in bound and not _is_key(item, query):
+                message = f"?{item.name} is selected but nothing binds it"
+                yield Diagnostic("unbound", message, item.span, _near_variable(item, bound), severity="warning")
+        bound = bound | {item.variable.name: None for item in _assignments(query.form.projection)}
+    bound = bound | {item.variable.name: None for item in _assignments(query.group_by)}
+    for condition in query.order:
+        for variable in ast.walk(condition.expression):
+            if isinstance(variable, ast.Variable) and variable.name not in bound | _inner(condition):
+                message = f"ORDER BY needs ?{variable.name}, but nothing binds it"
+                yield Diagnostic("unbound", message, variable.span, _near_variable(variable, bound))
+
+
+def _is_key(variable: ast.Variable, query: ast.Query) -> bool:
+    return any(item.variable == variable for item in _assignments(query.group_by))
+
+
+def _assignments(items: Iterable[ast.Node]) -> list[ast.Assignment]:
+    return [item for item in items if isinstance(item, ast.Assignment)]
+
+
+def _inner(condition: ast.OrderCondition) -> dict[str, None]:
+    """Return the variables that stand within EXISTS, which binds them itself."""
+    groups = (node.group for node in ast.walk(condition) if isinstance(node, ast.Exists))
+    return {name: None for group in groups for name in visible(group)}
+
+
+def _near_variable(variable: ast.Variable, bound: Iterable[str]) -> str | None:
+    near = nearest(variable.name, bound)
+    return f"did you mean ?{near}?" if near else None

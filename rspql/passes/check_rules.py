@@ -1,0 +1,182 @@
+"""The rules of SPARQL 1.1 that its grammar cannot say: scopes of names, grouping, aggregates.
+
+Everything found here makes a text no query at all, so the parser runs this pass itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rspql import ast
+from rspql.diagnostics import Diagnostic, in_source_order
+
+
+def check_rules(query: ast.Query) -> list[Diagnostic]:
+    """Return every breach of the rules, in source order. Takes time in proportion to the query's size."""
+    checker = _Checker()
+    checker.query(query)
+    return in_source_order(checker.found)
+
+
+class _Checker:
+    """Walks a query once; each method returns the variables in scope after what it has walked [18.2.1]."""
+
+    def __init__(self) -> None:
+        self.found: list[Diagnostic] = []
+        self._label_home: dict[str, int] = {}
+        self._basic_patterns = 0
+
+    def _report(self, code: str, message: str, node: ast.Node, hint: str | None = None) -> None:
+        self.found.append(Diagnostic(code, message, node.span, hint))
+
+    # Queries ------------------------------------------------------------------------------------
+
+    def query(self, query: ast.Query) -> dict[str, None]:
+        scope = {} if query.where is None else self.group(query.where)
+        keys = self._group_keys(query, scope)
+        expressions = [*query.having, *(each.expression for each in query.order)]
+        for expression in expressions:
+            self._expression(expression, aggregates=True)
+        if not isinstance(query.form, ast.Select):
+            return {}
+        for item in query.form.projection:
+            if isinstance(item, ast.Assignment):
+                self._expression(item.expression, aggregates=True)
+        if query.group_by or any(_aggregates(each) for each in (*expressions, *_selected(query.form))):
+            self._check_grouped(query.form, keys)
+        after = _names(query.values.variables) if query.values else {}
+        names = self._check_projection(query.form, scope | after)
+        return (names if query.form.projection else scope) | after
+
+    def _group_keys(self, query: ast.Query, scope: dict[str, None]) -> set[str]:
+        keys = set()
+        for condition in query.group_by:
+            expression = condition.expression if isinstance(condition, ast.Assignment) else condition
+            self._expression(expression, aggregates=False)
+            if isinstance(condition, ast.Assignment):
+                self._bind(condition, scope)
+                keys.add(condition.variable.name)
+            elif isinstance(condition, ast.Variable):
+                keys.add(condition.name)
+        return keys
+
+    def _check_grouped(self, form: ast.Select, keys: set[str]) -> None:
+        if not form.projection:
+            self._report("grouping", "SELECT * cannot stand with GROUP BY or aggregates", form, "name what to select")
+        known = set(keys)
+        for item in form.projection:
+            for variable in _outside_aggregates(item.expression if isinstance(item, ast.Assignment) else item):
+                if variable.name not in known:
+                    message = f"?{variable.name} is neither grouped by nor aggregated"
+                    hint = f"add it to GROUP BY, or wrap it: SAMPLE(?{variable.name})"
+                    self._report("grouping", message, variable, hint)
+            if isinstance(item, ast.Assignment):
+                known.add(item.variable.name)
+
+    def _check_projection(self, form: ast.Select, scope: dict[str, None]) -> dict[str, None]:
+        names: dict[str, None] = {}
+        for item in form.projection:
+            if isinstance(item, ast.Assignment):
+                self._bind(item, scope | names)
+                names[item.variable.name] = None
+            else:
+                names[item.name] = None
+        return names
+
+    def _bind(self, item: ast.Assignment, scope: Iterable[str]) -> None:
+        name = item.variable.name
+        if name in scope:
+            self._report("bound-twice", f"?{name} is bound already", item.variable, "choose another name")
+
+    # Patterns -----------------------------------------------------------------------------------
+
+    def group(self, group: ast.Group) -> dict[str, None]:
+        scope: dict[str, None] = {}
+        basic_pattern: int | None = None
+        for element in group.elements:
+            if isinstance(element, ast.TriplePattern):
+                if basic_pattern is None:
+                    self._basic_patterns += 1
+                    basic_pattern = self._basic_patterns
+                scope |= self._triple(element, basic_pattern)
+            elif isinstance(element, ast.Filter):
+                # A filter holds for its whole group, wherever it stands: it does not end a basic graph pattern.
+                self._expression(element.expression, aggregates=False)
+            else:
+                basic_pattern = None
+                scope |= self._element(element, scope)
+        return scope
+
+    def _triple(self, triple: ast.TriplePattern, basic_pattern: int) -> dict[str, None]:
+        names: dict[str, None] = {}
+        for term in (triple.subject, triple.predicate, triple.object):
+            if isinstance(term, ast.Variable):
+                names[term.name] = None
+            elif isinstance(term, ast.BlankNode):
+                home = self._label_home.setdefault(term.label, basic_pattern)
+                if home != basic_pattern:
+                    message = f"the blank node _:{term.label} stands in two graph patterns"
+                    self._report("blank-node-scope", message, term, "use a variable")
+        return names
+
+    def _element(self, element: ast.Pattern, scope: dict[str, None]) -> dict[str, None]:
+        """Return the names that an element other than a triple or a filter adds to its group's scope."""
+        match element:
+            case ast.Assignment():
+                self._expression(element.expression, aggregates=False)
+                self._bind(element, scope)
+                return {element.variable.name: None}
+            case ast.Values():
+                return _names(element.variables)
+            case ast.SubSelect():
+                return self.query(element.query)
+            case ast.Group():
+                return self.group(element)
+            case ast.UnionPattern():
+                branches = [self.group(group) for group in element.groups]
+                return {name: None for branch in branches for name in branch}
+            case ast.MinusPattern():
+                self.group(element.group)
+                return {}
+            case ast.OptionalPattern():
+                return self.group(element.group)
+            case ast.WindowPattern(place, group) | ast.GraphPattern(place, group) | ast.ServicePattern(place, group):
+                return _names([place]) | self.group(group)
+            case _:
+                raise AssertionError(f"no pattern: {element!r}")
+
+    # Expressions --------------------------------------------------------------------------------
+
+    def _expression(self, expression: ast.Expression, *, aggregates: bool) -> None:
+        """Check where aggregates stand, and the patterns within EXISTS."""
+        if isinstance(expression, ast.Exists):
+            self.group(expression.group)
+            return
+        if isinstance(expression, ast.Aggregate):
+            if not aggregates:
+                message = f"{expression.function.upper()} cannot stand here"
+                hint = "aggregates belong in SELECT, HAVING and ORDER BY, and not into each other"
+                self._report("aggregate", message, expression, hint)
+            aggregates = False
+        for child in ast.children(expression):
+            self._expression(child, aggregates=aggregates)  # type: ignore[arg-type]
+
+
+def _selected(form: ast.Select) -> list[ast.Expression]:
+    return [item.expression for item in form.projection if isinstance(item, ast.Assignment)]
+
+
+def _aggregates(expression: ast.Expression) -> bool:
+    return any(isinstance(node, ast.Aggregate) for node in ast.walk(expression))
+
+
+def _outside_aggregates(expression: ast.Node) -> Iterator[ast.Variable]:
+    if isinstance(expression, ast.Variable):
+        yield expression
+    elif not isinstance(expression, ast.Aggregate | ast.Exists):
+        for child in ast.children(expression):
+            yield from _outside_aggregates(child)
+
+
+def _names(nodes: Iterable[ast.Node]) -> dict[str, None]:
+    return {node.name: None for node in nodes if isinstance(node, ast.Variable)}

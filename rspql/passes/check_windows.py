@@ -1,0 +1,60 @@
+"""Check windows: declared and used, each once, with sizes that make sense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rspql import ast
+from rspql.diagnostics import Diagnostic, nearest
+
+
+def check_windows(query: ast.Query, found: list[Diagnostic]) -> None:
+    """Append to ``found`` what is wrong with a normalised query's windows."""
+    clauses: dict[str, ast.WindowClause] = {}
+    for clause in query.windows:
+        found.extend(_clause_problems(clause, query))
+        if isinstance(clause.window, ast.Iri) and clauses.setdefault(clause.window.value, clause) is not clause:
+            message = f"the window <{clause.window.value}> is declared twice"
+            found.append(Diagnostic("duplicate-window", message, clause.window.span))
+    patterns = [node for node in ast.walk(query) if isinstance(node, ast.WindowPattern)]
+    for pattern in patterns:
+        found.extend(_use_problems(pattern, clauses))
+    used = {pattern.window.value for pattern in patterns if isinstance(pattern.window, ast.Iri)}
+    any_graph = any(
+        isinstance(node, ast.GraphPattern) and isinstance(node.graph, ast.Variable) for node in ast.walk(query)
+    )
+    for name, clause in clauses.items():
+        if name not in used and not any_graph:
+            message = f"the window <{name}> is declared but never used"
+            hint = "add WINDOW … { … } to the pattern, or take the declaration away"
+            found.append(Diagnostic("unused-window", message, clause.window.span, hint))
+
+
+def _clause_problems(clause: ast.WindowClause, query: ast.Query) -> Iterator[Diagnostic]:
+    if isinstance(clause.window, ast.Variable):
+        yield Diagnostic(
+            "unsupported", "a window's name must be an IRI: parameters are not supported", clause.window.span
+        )
+    if clause.counts:
+        hint = "use a window over time: [RANGE 9m STEP 3m]"
+        yield Diagnostic("unsupported", "windows that count elements cannot be run yet", clause.span, hint)
+    elif clause.slide > clause.width:
+        message = "STEP is larger than RANGE: what happens between two windows is in none of them"
+        yield Diagnostic("gap-between-windows", message, clause.span, severity="warning")
+    every = query.registration.every_ms if query.registration else None
+    if every is not None and not clause.counts and every != clause.slide:
+        message = "COMPUTED EVERY differs from the window's STEP, which is when answers are due"
+        hint = "leave COMPUTED EVERY out, or make STEP the same"
+        assert query.registration is not None
+        yield Diagnostic("unsupported", message, query.registration.span, hint)
+
+
+def _use_problems(pattern: ast.WindowPattern, clauses: dict[str, ast.WindowClause]) -> Iterator[Diagnostic]:
+    if isinstance(pattern.window, ast.Variable):
+        hint = "name the window"
+        yield Diagnostic("unsupported", "WINDOW with a variable is not supported", pattern.window.span, hint)
+    elif pattern.window.value not in clauses:
+        near = nearest(pattern.window.value, clauses)
+        hint = f"did you mean <{near}>?" if near else "add FROM NAMED WINDOW … ON … [RANGE … STEP …]"
+        message = f"the window <{pattern.window.value}> is used but not declared"
+        yield Diagnostic("undeclared-window", message, pattern.window.span, hint)

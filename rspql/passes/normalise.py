@@ -1,0 +1,37 @@
+"""Normalise: the same query in fewer shapes, so that the passes to come need to know fewer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rspql import ast
+
+
+def normalise(query: ast.Query) -> ast.Query:
+    """Return a query with the same meaning in which a window is always a WINDOW pattern, and joins are flat.
+
+    ``GRAPH w { … }`` with the name of a window becomes ``WINDOW w { … }``; braces that only join
+    (without FILTER, BIND, OPTIONAL or MINUS between them) go.
+    """
+    windows = {clause.window.value for clause in query.windows if isinstance(clause.window, ast.Iri)}
+
+    def rewrite(node: ast.Node) -> ast.Node:
+        if isinstance(node, ast.GraphPattern) and isinstance(node.graph, ast.Iri) and node.graph.value in windows:
+            return ast.WindowPattern(node.graph, node.group, span=node.span)
+        if isinstance(node, ast.Group) and any(isinstance(each, ast.Group) for each in node.elements):
+            return replace(node, elements=_joined(node.elements))
+        return node
+
+    return ast.rewritten(query, rewrite)
+
+
+def _joined(elements: tuple[ast.Pattern, ...]) -> tuple[ast.Pattern, ...]:
+    flat: list[ast.Pattern] = []
+    for element in elements:
+        is_join = isinstance(element, ast.Group) and all(_only_joins(each) for each in element.elements)
+        flat.extend(element.elements if is_join and isinstance(element, ast.Group) else [element])
+    return tuple(flat)
+
+
+def _only_joins(element: ast.Pattern) -> bool:
+    return isinstance(element, ast.WindowPattern | ast.GraphPattern | ast.ServicePattern | ast.Values | ast.SubSelect)

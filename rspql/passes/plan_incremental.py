@@ -1,0 +1,259 @@
+"""Choose the strategy: plan a top-k query for the incremental operators, or say why that cannot be."""
+
+from __future__ import annotations
+
+from rspql import ast
+from rspql.built_ins import ARITIES
+from rspql.diagnostics import Diagnostic
+from rspql.passes.push_filters import Pushed, push_filters
+from rspql.passes.recognise_topk import Ranking, written_out
+from rspql.passes.split_sources import Sources
+from rspql.plan import Score, Service, TopKPlan, WindowedPlan
+from rspql.scope import Names, certain, selected, used_in, variables_of, visible
+from rspql.scoring import FunctionRegistry, check_condition, check_expression, to_sparql, variables_in
+
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+class NotIncremental(Exception):  # noqa: N818 (a reason, not an error)
+    """Why a top-k query is evaluated window by window; ``reason`` says it to people."""
+
+    def __init__(self, message: str, node: ast.Node | None) -> None:
+        super().__init__(message)
+        self.reason = Diagnostic("by-window", message, node.span if node else None, severity="warning")
+
+
+def plan_incremental(
+    query: ast.Query,
+    sources: Sources,
+    ranking: Ranking,
+    windowed: WindowedPlan,
+    functions: FunctionRegistry,
+    found: list[Diagnostic],
+) -> TopKPlan:
+    """Return the plan of a normalised top-k query as WINDOW ⋈ SERVICE, EXTEND, ORDER, LIMIT.
+
+    Raises :class:`NotIncremental` with the first reason why the query does not have that form;
+    mistakes in the score are appended to ``found``.
+    """
+    _check_clauses(query, ranking)
+    window, service, filters = _parts(query)
+    pattern = _star(window)
+    stream, remote = variables_of(pattern), certain(service.group)
+    filters += _inner_filters(window, stream)
+    join = tuple(name for name in stream if name in visible(service.group))
+    _check_join(join, service, remote)
+    written = [_written(each, query) for each in filters]
+    pushed = push_filters(written, stream, remote)
+    score = _score(ranking, pushed, stream, visible(service.group), functions, found)
+    _check_computed(query, score)
+    _check_conditions(pushed.stream, functions)
+    inner = service.group.elements + tuple(ast.Filter(_plain(each, functions)) for each in pushed.remote)
+    return TopKPlan(
+        name=windowed.name,
+        output=windowed.output,
+        window=next(each for each in sources.windows if each.name == window.window),
+        stream_pattern=pattern,
+        stream_variables=tuple(stream),
+        stream_filters=pushed.stream,
+        service=Service(_iri(service.service), ast.Group(inner), tuple(visible(service.group))),
+        join_variables=join,
+        score=score,
+        k=ranking.k,
+        offset=ranking.offset,
+        projection=tuple(selected(query)),
+        windowed=windowed,
+    )
+
+
+def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
+    """Raise if the query has clauses for which the incremental operators have no counterpart."""
+    assert isinstance(query.form, ast.Select)
+    if len(query.windows) > 1:
+        raise NotIncremental("it reads several windows", query.windows[1])
+    if query.group_by or query.having:
+        raise NotIncremental("it groups the joined solutions", query)
+    if query.form.duplicates:
+        raise NotIncremental(f"it selects {query.form.duplicates}", query.form)
+    if ranking.more_keys:
+        raise NotIncremental("it orders by several keys", ranking.more_keys[0])
+    if query.values or query.default_graphs or query.named_graphs:
+        raise NotIncremental("it also needs static data", query)
+
+
+def _parts(query: ast.Query) -> tuple[ast.WindowPattern, ast.ServicePattern, list[ast.Expression]]:
+    """Return the one window and the one service of a query, and the filters beside them."""
+    assert query.where is not None
+    elements = query.where.elements
+    for element in elements:
+        # What is assigned is written out where it is used: the score's expression, or another's.
+        if not isinstance(element, ast.WindowPattern | ast.ServicePattern | ast.Filter | ast.Assignment):
+            raise NotIncremental(_why_not(element), element)
+    windows = [element for element in elements if isinstance(element, ast.WindowPattern)]
+    services = [element for element in elements if isinstance(element, ast.ServicePattern)]
+    if len(windows) != 1:
+        raise NotIncremental("it matches several patterns against windows", windows[1] if windows else query.where)
+    if len(services) != 1:
+        raise NotIncremental("it asks several services", services[1] if services else query.where)
+    return windows[0], services[0], [each.expression for each in elements if isinstance(each, ast.Filter)]
+
+
+def _why_not(element: ast.Pattern) -> str:
+    if isinstance(element, ast.OptionalPattern) and any(
+        isinstance(each, ast.ServicePattern) for each in ast.walk(element)
+    ):
+        return "the SERVICE is optional"
+    if isinstance(element, ast.SubSelect | ast.Group) and any(
+        isinstance(each, ast.SubSelect) for each in ast.walk(element)
+    ):
+        return "it aggregates or selects in a query of its own"
+    return "there is more beside the WINDOW and SERVICE patterns"
+
+
+def _star(window: ast.WindowPattern) -> tuple[ast.TriplePattern, ...]:
+    triples = []
+    for element in window.group.elements:
+        if isinstance(element, ast.TriplePattern):
+            if not isinstance(element.predicate, ast.Iri):
+                raise NotIncremental("a predicate in the WINDOW is not an IRI", element.predicate)
+            if isinstance(element.subject, ast.BlankNode) or isinstance(element.object, ast.BlankNode):
+                raise NotIncremental("there is a blank node in the WINDOW", element)
+            triples.append(element)
+        elif isinstance(element, ast.SubSelect):
+            raise NotIncremental("it aggregates or selects within the WINDOW", element)
+        elif not isinstance(element, ast.Filter):
+            raise NotIncremental("there is more than triples and filters in the WINDOW", element)
+    if not triples:
+        raise NotIncremental("there is no triple pattern in the WINDOW", window)
+    return tuple(triples)
+
+
+def _inner_filters(window: ast.WindowPattern, stream: Names) -> list[ast.Expression]:
+    """Return the filters within the WINDOW, where nothing from outside is bound."""
+    filters = [each.expression for each in window.group.elements if isinstance(each, ast.Filter)]
+    for each in filters:
+        if any(name not in stream for name in used_in(each)):
+            raise NotIncremental("a filter in the WINDOW needs what is bound outside it", each)
+    return filters
+
+
+def _check_join(join: tuple[str, ...], service: ast.ServicePattern, certainly: Names) -> None:
+    if len(join) > 1:
+        shown = ", ".join(f"?{name}" for name in join)
+        raise NotIncremental(f"it joins on more than one variable ({shown})", service)
+    if not join:
+        raise NotIncremental("the WINDOW and SERVICE patterns share no variable", service)
+    if join[0] not in certainly:
+        raise NotIncremental(f"the SERVICE does not always bind ?{join[0]}", service)
+
+
+def _written(expression: ast.Expression, query: ast.Query) -> ast.Expression:
+    written = written_out(expression, query)
+    if written is None:
+        raise NotIncremental("an expression is too large with all names written out", expression)
+    return written
+
+
+def _score(
+    ranking: Ranking,
+    pushed: Pushed,
+    stream: Names,
+    remote: Names,
+    functions: FunctionRegistry,
+    found: list[Diagnostic],
+) -> Score:
+    expression = ranking.expression
+    if expression is None:
+        raise NotIncremental("the score is too large with all names written out", None)
+    _check_arithmetic(expression, functions)
+    check_expression(expression, found, functions=functions)
+    _check_conditions(pushed.joined, functions)
+    for each in pushed.joined:
+        _check_comparisons(each, stream)
+    condition = _conjunction(pushed.joined)
+    needed = [*variables_in(expression), *(variables_in(condition) if condition else ())]
+    for name, span in variables_in(expression).items():
+        if name not in stream and name not in remote:
+            found.append(Diagnostic("unbound", f"nothing binds ?{name}, which the score needs", span))
+    used = tuple(dict.fromkeys(needed))
+    return Score(
+        expression=expression,
+        descending=ranking.descending,
+        variable=ranking.variable if ranking.variable not in (*stream, *remote) else None,
+        stream_variables=tuple(name for name in used if name in stream),
+        remote_variables=tuple(name for name in used if name in remote and name not in stream),
+        condition=condition,
+        functions=functions,
+    )
+
+
+def _conjunction(parts: tuple[ast.Expression, ...]) -> ast.Expression | None:
+    whole: ast.Expression | None = None
+    for part in parts:
+        whole = part if whole is None else ast.Binary("&&", whole, part, span=part.span)
+    return whole
+
+
+def _check_arithmetic(expression: ast.Expression, functions: FunctionRegistry) -> None:
+    """Raise if an expression has parts that are computed on terms, not on numbers."""
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Exists | ast.Aggregate):
+            raise NotIncremental("an expression needs the whole window", node)
+        if isinstance(node, ast.Call) and functions.find(node.function) is None and not _is_form(node):
+            name = node.function.value if isinstance(node.function, ast.Iri) else node.function.upper()
+            raise NotIncremental(f"{name} is not computed on numbers alone", node)
+
+
+def _is_form(call: ast.Call) -> bool:
+    """Say whether a call is one of SPARQL's own forms that scores know, or a name that means nothing at all."""
+    return isinstance(call.function, str) and (
+        call.function in ("if", "coalesce", "bound") or call.function not in ARITIES
+    )
+
+
+def _check_conditions(conditions: tuple[ast.Expression, ...], functions: FunctionRegistry) -> None:
+    for condition in conditions:
+        _check_arithmetic(condition, functions)
+        problems: list[Diagnostic] = []
+        check_condition(condition, problems, functions=functions)
+        if problems:
+            raise NotIncremental("a filter is not decided on numbers alone", condition)
+
+
+def _check_comparisons(condition: ast.Expression, stream: Names) -> None:
+    """Raise where two of the remote's values are compared: they need not be numbers."""
+    for node in ast.walk(condition):
+        is_comparison = isinstance(node, ast.In) or (isinstance(node, ast.Binary) and node.operator in _COMPARISONS)
+        if is_comparison and not any(isinstance(each, ast.Literal) or each in stream for each in _leaves(node)):
+            raise NotIncremental("a filter compares two of the remote's values", node)
+
+
+def _leaves(expression: ast.Node) -> list[ast.Literal | str]:
+    nodes = ast.walk(expression)
+    return [
+        node.name if isinstance(node, ast.Variable) else node
+        for node in nodes
+        if isinstance(node, ast.Variable | ast.Literal)
+    ]
+
+
+def _plain(expression: ast.Expression, functions: FunctionRegistry) -> ast.Expression:
+    plain = to_sparql(expression, functions)
+    if plain is None:
+        raise NotIncremental("the remote does not know a function that filters what it has", expression)
+    return plain
+
+
+def _check_computed(query: ast.Query, score: Score) -> None:
+    """Raise if anything is selected and computed besides the score."""
+    assert query.where is not None
+    assert isinstance(query.form, ast.Select)
+    wanted = selected(query)
+    for item in (*query.where.elements, *query.form.projection):
+        if isinstance(item, ast.Assignment) and item.variable.name in wanted and item.variable.name != score.variable:
+            raise NotIncremental(f"it also computes ?{item.variable.name}, which is not the score", item)
+
+
+def _iri(service: ast.Iri | ast.Variable) -> ast.Iri:
+    assert isinstance(service, ast.Iri), "split_sources lets only IRIs pass"
+    return service

@@ -1,0 +1,38 @@
+"""Push filters to where they can be decided: on the stream, at the remote, or once both are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rspql import ast
+from rspql.scope import Names, used_in
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """Filters by where they are decided, each list in source order."""
+
+    stream: tuple[ast.Expression, ...]
+    remote: tuple[ast.Expression, ...]
+    joined: tuple[ast.Expression, ...]
+
+
+def push_filters(filters: Iterable[ast.Expression], stream: Names, remote: Names) -> Pushed:
+    """Return the filters of a join of two sides, given the variables that each side always binds.
+
+    A conjunction is decided part by part. A filter that both sides could decide goes to the stream,
+    which is here; one that neither can decide alone stays with the join.
+    """
+    parts = [part for each in filters for part in _conjuncts(each)]
+    on_stream = [part for part in parts if all(name in stream for name in used_in(part))]
+    rest = [part for part in parts if part not in on_stream]
+    on_remote = [part for part in rest if all(name in remote for name in used_in(part))]
+    joined = [part for part in rest if part not in on_remote]
+    return Pushed(tuple(on_stream), tuple(on_remote), tuple(joined))
+
+
+def _conjuncts(expression: ast.Expression) -> list[ast.Expression]:
+    if isinstance(expression, ast.Binary) and expression.operator == "&&":
+        return [*_conjuncts(expression.left), *_conjuncts(expression.right)]
+    return [expression]

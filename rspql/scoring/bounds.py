@@ -1,0 +1,109 @@
+"""How far a score can reach: interval arithmetic over a scoring expression.
+
+This is what lets an answer be called exact without having seen every value: whatever the
+values within the given intervals, the score lies within the returned one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+
+from rspql import ast
+from rspql.scoring.datatypes import constant_value
+from rspql.scoring.fold import fold
+from rspql.scoring.functions import FunctionRegistry
+from rspql.scoring.intervals import (
+    EITHER,
+    EVERYTHING,
+    FALSE,
+    Interval,
+    add,
+    at_most,
+    conjunction,
+    disjunction,
+    divide,
+    equal,
+    invert,
+    less,
+    multiply,
+    negate,
+    subtract,
+    truth,
+    union,
+)
+from rspql.scoring.library import DEFAULT_FUNCTIONS
+
+
+def bounds(
+    expression: ast.Expression, variables: Mapping[str, Interval], functions: FunctionRegistry = DEFAULT_FUNCTIONS
+) -> Interval:
+    """Return an interval that holds every score possible; variables not named may be anything.
+
+    The interval is sound, not always tight: a variable that occurs twice is taken as two. Of a
+    condition it holds 1 where it can be true and 0 where it can be false.
+
+    >>> score = ast.Binary("-", ast.Literal("10", ast.XSD + "integer"), ast.Variable("x"))
+    >>> bounds(score, {"x": Interval(1.0, 4.0)})
+    Interval(low=6.0, high=9.0)
+    """
+    return fold(expression, lambda node, parts: interval_of(node, parts, variables, functions))
+
+
+def interval_of(
+    node: ast.Expression,
+    parts: tuple[Interval, ...],
+    variables: Mapping[str, Interval],
+    functions: FunctionRegistry,
+) -> Interval:
+    """Return where a node's value lies, given where its operands' values lie."""
+    match node:
+        case ast.Variable(name):
+            return variables.get(name, EVERYTHING)
+        case ast.Literal():
+            constant = constant_value(node)
+            return Interval(constant, constant)
+        case ast.Unary(operator):
+            return _UNARY[operator](*parts)
+        case ast.Binary(operator):
+            return _BINARY[operator](*parts)
+        case ast.In(negated=negated):
+            found = reduce(disjunction, (equal(parts[0], choice) for choice in parts[1:]), FALSE)
+            return invert(found) if negated else found
+        case ast.Call():
+            return _call(node, parts, functions)
+        case _:
+            raise TypeError(f"not a scoring expression: {node!r}")
+
+
+def _call(call: ast.Call, parts: tuple[Interval, ...], functions: FunctionRegistry) -> Interval:
+    match call.function:
+        case "if":
+            chosen = [part for part, value in zip(parts[1:], (1.0, 0.0), strict=True) if value in truth(parts[0])]
+            return union(*chosen)
+        case "coalesce":
+            return union(*parts)
+        case "bound":
+            return EITHER
+    function = functions.find(call.function)
+    if function is None:
+        raise TypeError(f"not a scoring function: {call.function!r}")
+    return function.bounds(*parts)
+
+
+_UNARY: Mapping[str, Callable[[Interval], Interval]] = {"+": lambda value: value, "-": negate, "!": invert}
+
+_BINARY: Mapping[str, Callable[[Interval, Interval], Interval]] = {
+    "+": add,
+    "-": subtract,
+    "*": multiply,
+    "/": divide,
+    "<": less,
+    "<=": at_most,
+    ">": lambda left, right: less(right, left),
+    ">=": lambda left, right: at_most(right, left),
+    "=": equal,
+    "!=": lambda left, right: invert(equal(left, right)),
+    "&&": conjunction,
+    "||": disjunction,
+}

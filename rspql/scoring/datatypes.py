@@ -1,0 +1,81 @@
+"""SPARQL's numeric datatypes: which literals are numbers, and what arithmetic makes of their types."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import reduce
+
+from rspql import ast
+
+BOOLEAN = ast.XSD + "boolean"
+INTEGER = ast.XSD + "integer"
+DECIMAL = ast.XSD + "decimal"
+FLOAT = ast.XSD + "float"
+DOUBLE = ast.XSD + "double"
+
+_DERIVED_FROM_INTEGER = frozenset(
+    ast.XSD + name
+    for name in """
+    nonPositiveInteger negativeInteger long int short byte nonNegativeInteger unsignedLong unsignedInt unsignedShort
+    unsignedByte positiveInteger
+    """.split()
+)
+_PROMOTION = (INTEGER, DECIMAL, FLOAT, DOUBLE)
+_WHOLE = r"[+-]?[0-9]+"
+_DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+_FLOATING = _DECIMAL + r"([eE][+-]?[0-9]+)?"
+_LEXICAL = {INTEGER: _WHOLE, DECIMAL: _DECIMAL, FLOAT: _FLOATING, DOUBLE: _FLOATING}
+_BOOLEANS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
+
+
+def primitive(datatype: str | None) -> str | None:
+    """Return which of the four numeric types arithmetic takes a datatype for; None if it is none of them.
+
+    >>> primitive(ast.XSD + "byte") == INTEGER, primitive(ast.XSD + "string")
+    (True, None)
+    """
+    if datatype in _DERIVED_FROM_INTEGER:
+        return INTEGER
+    return datatype if datatype in _PROMOTION else None
+
+
+def promote(*datatypes: str | None) -> str | None:
+    """Return the numeric type that values of several types are brought to before they are added.
+
+    >>> promote(INTEGER, FLOAT, DECIMAL) == FLOAT
+    True
+    """
+    return reduce(_wider, map(primitive, datatypes))
+
+
+def quotient(left: str | None, right: str | None) -> str | None:
+    """Return the type of a quotient; that of two integers is a decimal."""
+    datatype = promote(left, right)
+    return DECIMAL if datatype == INTEGER else datatype
+
+
+def literal_value(literal: ast.Literal) -> float:
+    """Return a numeric literal's value as a double, NaN where it is no number; also INF is taken for none.
+
+    >>> literal_value(ast.Literal("7.5", DECIMAL)), literal_value(ast.Literal("7.5", INTEGER))
+    (7.5, nan)
+    """
+    pattern = _LEXICAL.get(primitive(literal.datatype) or "")
+    return float(literal.lexical) if pattern and re.fullmatch(pattern, literal.lexical) else math.nan
+
+
+def boolean_value(literal: ast.Literal) -> float:
+    """Return 1 for true, 0 for false, NaN for what is no xsd:boolean."""
+    return _BOOLEANS.get(literal.lexical, math.nan) if literal.datatype == BOOLEAN else math.nan
+
+
+def constant_value(literal: ast.Literal) -> float:
+    """Return what a literal is worth in a score or a condition, NaN where it can be part of neither."""
+    return boolean_value(literal) if literal.datatype == BOOLEAN else literal_value(literal)
+
+
+def _wider(left: str | None, right: str | None) -> str | None:
+    if left is None or right is None:
+        return None
+    return max(left, right, key=_PROMOTION.index)

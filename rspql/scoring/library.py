@@ -1,0 +1,267 @@
+"""The functions that every score may call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import reduce
+from types import MappingProxyType
+
+import numpy as np
+
+from rspql import ast
+from rspql.scoring.datatypes import DECIMAL, INTEGER, literal_value
+from rspql.scoring.functions import FloatArray, FunctionRegistry, ResultType, ScoringFunction, corner_bounds
+from rspql.scoring.intervals import EVERYTHING, Interval, clip, widen
+
+MATH = "http://www.w3.org/2005/xpath-functions/math#"
+"""Where XPath's mathematical functions live, by which SPARQL engines may know them."""
+
+_NOT_NEGATIVE = Interval(0.0, np.inf)
+_UNIT = Interval(0.0, 1.0)
+
+
+def _rising(*intervals: Interval) -> tuple[int, ...]:
+    return (1,) * len(intervals)
+
+
+def _always(*_intervals: Interval) -> bool:
+    return True
+
+
+def _not_negative(first: Interval, *_others: Interval) -> bool:
+    return first.low >= 0
+
+
+# norm ----------------------------------------------------------------------------------------
+
+
+def _norm(value: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        scaled = np.clip((value - low) / (high - low), 0.0, 1.0)
+    return np.where(high > low, scaled, np.nan)
+
+
+def _norm_bounds(value: Interval, low: Interval, high: Interval) -> Interval:
+    if not (low.is_point and high.is_point and high.low > low.low):
+        return _UNIT
+    ends = _norm(np.array([value.low, value.high]), np.array(low.low), np.array(high.low))
+    return Interval(*(default if np.isnan(end) else float(end) for end, default in zip(ends, (0.0, 1.0), strict=True)))
+
+
+def _norm_directions(*_intervals: Interval) -> tuple[int, ...]:
+    # Between the ends a higher end of the range, whichever it is, makes the share smaller; elsewhere it is 0 or 1.
+    return (1, -1, -1)
+
+
+def _norm_total(_value: Interval, low: Interval, high: Interval) -> bool:
+    return low.is_finite and high.is_finite and high.low > low.high and bool(np.isfinite(high.high - low.low))
+
+
+def _norm_in_sparql(value: ast.Expression, low: ast.Expression, high: ast.Expression) -> ast.Expression:
+    share = ast.Binary("/", ast.Binary("-", value, low), ast.Binary("-", high, low))
+    below = ast.Call("if", (ast.Binary(">=", value, high), _decimal("1.0"), share))
+    clamped = ast.Call("if", (ast.Binary("<=", value, low), _decimal("0.0"), below))
+    if _constant(low) < _constant(high):
+        return clamped
+    return ast.Call("if", (ast.Binary(">", high, low), clamped, division_by_zero()))
+
+
+def _constant(expression: ast.Expression) -> float:
+    """Return a numeric literal's value, NaN for all else."""
+    return literal_value(expression) if isinstance(expression, ast.Literal) else math.nan
+
+
+def _decimal(lexical: str) -> ast.Literal:
+    return ast.Literal(lexical, DECIMAL)
+
+
+def division_by_zero() -> ast.Expression:
+    """Return an expression that has no value in any SPARQL engine, as its numbers are integers."""
+    return ast.Binary("/", ast.Literal("1", INTEGER), ast.Literal("0", INTEGER))
+
+
+# Rounding and absolute values ----------------------------------------------------------------
+
+
+def _abs_bounds(value: Interval) -> Interval:
+    ends = sorted((abs(value.low), abs(value.high)))
+    return Interval(0.0 if 0.0 in value else ends[0], ends[1])
+
+
+def _round(value: FloatArray) -> FloatArray:
+    # Half goes up, -0.5 to 0: numpy's own rounding takes halves to even numbers.
+    with np.errstate(all="ignore"):
+        below = np.floor(value)
+        return np.where(value - below >= 0.5, below + 1.0, below)
+
+
+def _exactly(apply: Callable[[FloatArray], FloatArray]) -> Callable[[Interval], Interval]:
+    """Return the bounds of a function that never falls and has no rounding errors."""
+    return lambda value: Interval(float(apply(np.array(value.low))), float(apply(np.array(value.high))))
+
+
+def _step(name: str, apply: Callable[[FloatArray], FloatArray]) -> ScoringFunction:
+    return ScoringFunction(
+        1, apply, _exactly(apply), f"{name}(value)", _rising, total=_always, result=ResultType.ARGUMENT, sparql=name
+    )
+
+
+# The least and the greatest ------------------------------------------------------------------
+
+
+def _least(*values: FloatArray) -> FloatArray:
+    return reduce(np.minimum, values)
+
+
+def _greatest(*values: FloatArray) -> FloatArray:
+    return reduce(np.maximum, values)
+
+
+def _least_bounds(*values: Interval) -> Interval:
+    return Interval(min(each.low for each in values), min(each.high for each in values))
+
+
+def _greatest_bounds(*values: Interval) -> Interval:
+    return Interval(max(each.low for each in values), max(each.high for each in values))
+
+
+def _first_by(operator: str) -> Callable[..., ast.Expression]:
+    def expand(*values: ast.Expression) -> ast.Expression:
+        # Each value is compared with all after it, so that an error in any of them is one of the whole.
+        chosen = values[-1]
+        for at in range(len(values) - 2, -1, -1):
+            before = [ast.Binary(operator, values[at], other) for other in values[at + 1 :]]
+            chosen = ast.Call("if", (reduce(lambda a, b: ast.Binary("&&", a, b), before), values[at], chosen))
+        return chosen
+
+    return expand
+
+
+# Powers and logarithms -----------------------------------------------------------------------
+
+
+def _quietly(apply: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
+    def quiet(*values: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):
+            return apply(*values)
+
+    return quiet
+
+
+def _pow(base: FloatArray, exponent: FloatArray) -> FloatArray:
+    missing = np.isnan(base) | np.isnan(exponent)  # numpy calls anything to the power 0 one, and 1 to any power
+    with np.errstate(all="ignore"):
+        return np.where(missing, np.nan, np.power(base + 0.0, exponent))  # + 0.0 makes -0 a 0
+
+
+def _pow_directions(base: Interval, exponent: Interval) -> tuple[int, ...]:
+    in_exponent = 1 if base.low >= 1 else -1 if base.low >= 0 and base.high <= 1 else 0
+    return _pow_direction_in_base(base, exponent), in_exponent
+
+
+def _pow_direction_in_base(base: Interval, exponent: Interval) -> int:
+    if base.low >= 0:
+        return exponent.sign
+    if not _is_natural(exponent):
+        return 0
+    return 1 if exponent.low % 2 else base.sign
+
+
+def _is_natural(exponent: Interval) -> bool:
+    return exponent.is_point and exponent.is_finite and exponent.low > 0 and exponent.low == int(exponent.low)
+
+
+def _pow_bounds(base: Interval, exponent: Interval) -> Interval:
+    if base.low >= 0:
+        # Monotone in each argument whatever the other is, so the extremes are in the corners.
+        corners = [(x, y) for x in (base.low, base.high) for y in (exponent.low, exponent.high)]
+        powers = [float(_pow(np.array(x), np.array(y))) for x, y in corners]
+        return clip(widen(Interval(min(powers), max(powers))), _NOT_NEGATIVE)
+    if not _is_natural(exponent):
+        return EVERYTHING
+    odd = exponent.low % 2 == 1
+    return corner_bounds(_pow, (1, 0), (base if odd else _abs_bounds(base), exponent), EVERYTHING)
+
+
+def _sqrt_bounds(value: Interval) -> Interval:
+    return _exactly(np.sqrt)(clip(value, _NOT_NEGATIVE))
+
+
+def _log_bounds(value: Interval) -> Interval:
+    with np.errstate(all="ignore"):
+        return widen(_exactly(np.log)(clip(value, _NOT_NEGATIVE)))
+
+
+def _exp_bounds(value: Interval) -> Interval:
+    with np.errstate(all="ignore"):
+        return clip(widen(_exactly(np.exp)(value)), _NOT_NEGATIVE)
+
+
+FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
+    {
+        "norm": ScoringFunction(
+            3,
+            _norm,
+            _norm_bounds,
+            "norm(value, low, high)",
+            _norm_directions,
+            total=_norm_total,
+            result=ResultType.QUOTIENT,
+            expand=_norm_in_sparql,
+        ),
+        "abs": ScoringFunction(
+            1,
+            np.abs,
+            _abs_bounds,
+            "ABS(value)",
+            lambda value: (value.sign,),
+            total=_always,
+            result=ResultType.ARGUMENT,
+            sparql="ABS",
+        ),
+        "ceil": _step("CEIL", np.ceil),
+        "floor": _step("FLOOR", np.floor),
+        "round": _step("ROUND", _round),
+        "least": ScoringFunction(
+            1,
+            _least,
+            _least_bounds,
+            "least(value, …)",
+            _rising,
+            variadic=True,
+            total=_always,
+            result=ResultType.ARGUMENT,
+            expand=_first_by("<="),
+        ),
+        "greatest": ScoringFunction(
+            1,
+            _greatest,
+            _greatest_bounds,
+            "greatest(value, …)",
+            _rising,
+            variadic=True,
+            total=_always,
+            result=ResultType.ARGUMENT,
+            expand=_first_by(">="),
+        ),
+        "sqrt": ScoringFunction(
+            1, _quietly(np.sqrt), _sqrt_bounds, "sqrt(value)", _rising, total=_not_negative, sparql=MATH + "sqrt"
+        ),
+        "log": ScoringFunction(
+            1, _quietly(np.log), _log_bounds, "log(value)", _rising, total=_not_negative, sparql=MATH + "log"
+        ),
+        "exp": ScoringFunction(
+            1, _quietly(np.exp), _exp_bounds, "exp(value)", _rising, total=_always, sparql=MATH + "exp"
+        ),
+        "pow": ScoringFunction(
+            2, _pow, _pow_bounds, "pow(base, exponent)", _pow_directions, total=_not_negative, sparql=MATH + "pow"
+        ),
+    }
+)
+"""The built-in functions by name, in lower case."""
+
+DEFAULT_FUNCTIONS = FunctionRegistry(
+    {**FUNCTIONS, **{MATH + name: FUNCTIONS[name] for name in ("sqrt", "log", "exp", "pow")}}
+)
+"""The built-in functions by name, and by XPath's IRI those that have one."""

@@ -1,0 +1,215 @@
+"""What a query is recognised as, and the plan that it gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from rspql import ast
+from rspql.compiler import analyse, compile_query
+from rspql.plan import TopKPlan, WindowedPlan
+from rspql.printer import expression_text, inside_text
+from rspql.scoring import DEFAULT_FUNCTIONS, Direction, scoring_function
+
+WINDOW = "WINDOW :w { ?u :m ?m }"
+SERVICE = "SERVICE :p { ?u :f ?f }"
+
+
+def query(
+    where: str = f"{WINDOW} {SERVICE}",
+    *,
+    select: str = "?u (?m + ?f AS ?score)",
+    order: str = "ORDER BY DESC(?score)",
+    limit: str = "LIMIT 3",
+    windows: str = "FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]",
+) -> str:
+    return f"PREFIX : <urn:> SELECT {select} {windows} WHERE {{ {where} }} {order} {limit}"
+
+
+def topk(text: str) -> TopKPlan:
+    plan = compile_query(text)
+    assert isinstance(plan, TopKPlan), analyse(text).reason
+    return plan
+
+
+def test_the_plan_of_a_top_k_query_is_the_papers_algebra() -> None:
+    plan = topk(query())
+    assert plan.stream_pattern == (ast.TriplePattern(ast.Variable("u"), ast.Iri("urn:m"), ast.Variable("m")),)
+    assert inside_text(plan.service.group) == "?u <urn:f> ?f ."
+    assert (plan.join_variables, plan.k, plan.offset, plan.output) == (("u",), 3, 0, "RSTREAM")
+    assert expression_text(plan.score.expression) == "?m + ?f"
+    assert (plan.score.variable, plan.score.descending) == ("score", True)
+    assert (plan.score.stream_variables, plan.score.remote_variables) == (("m",), ("f",))
+    assert plan.projection == ("u", "score")
+
+
+@pytest.mark.parametrize(
+    ("text", "expression", "variable"),
+    [
+        (query(select="?u", order="ORDER BY DESC(?m + ?f)"), "?m + ?f", None),
+        (query(f"{WINDOW} {SERVICE} BIND(?m + ?f AS ?score)", select="?u ?score"), "?m + ?f", "score"),
+        (query(f"{WINDOW} {SERVICE} BIND(2 * ?m AS ?d)", select="?u (?d + ?f AS ?score)"), "2 * ?m + ?f", "score"),
+        (query(select="(norm(?m, 0, 9) AS ?n) (?n - ?f AS ?score)", order="ORDER BY ?score"), None, None),
+        (query(select="?u", order="ORDER BY ?m"), "?m", None),
+        (query(select="*", order="ORDER BY DESC(least(?m, ?f))"), "least(?m, ?f)", None),
+    ],
+)
+def test_where_a_score_may_stand(text: str, expression: str | None, variable: str | None) -> None:
+    analysis = analyse(text)
+    assert analysis.ok
+    assert analysis.is_topk
+    if expression is None:
+        assert isinstance(analysis.plan, WindowedPlan)  # it selects another computed value, too
+    else:
+        plan = topk(text)
+        assert (expression_text(plan.score.expression), plan.score.variable) == (expression, variable)
+
+
+def test_filters_go_to_where_they_can_be_decided() -> None:
+    plan = topk(query(f"{WINDOW} {SERVICE} FILTER(?m > 1 && ?f > 2 && ?m < ?f) FILTER(?m != 5)"))
+    assert [expression_text(each) for each in plan.stream_filters] == ["?m > 1", "?m != 5"]
+    assert inside_text(plan.service.group).split("\n") == ["?u <urn:f> ?f .", "FILTER (?f > 2)"]
+    assert plan.score.condition is not None
+    assert expression_text(plan.score.condition) == "?m < ?f"
+
+
+def test_filters_within_the_parts_stay_there() -> None:
+    plan = topk(query("WINDOW :w { ?u :m ?m FILTER(?m > 1) } SERVICE :p { ?u :f ?f FILTER(?f > 2) }"))
+    assert [expression_text(each) for each in plan.stream_filters] == ["?m > 1"]
+    assert "FILTER (?f > 2)" in inside_text(plan.service.group)
+
+
+def test_braces_and_graph_are_other_spellings() -> None:
+    assert topk(query(f"{{ GRAPH :w {{ ?u :m ?m }} }} {{ {SERVICE} }}")) == topk(query())
+
+
+def test_an_offset_is_planned() -> None:
+    assert topk(query(limit="LIMIT 3 OFFSET 2")).offset == 2
+
+
+NOT_INCREMENTAL = {
+    "the SERVICE is optional": query(f"{WINDOW} OPTIONAL {{ {SERVICE} }}"),
+    "it orders by several keys": query(order="ORDER BY DESC(?score) ?u"),
+    "it joins on more than one variable": query("WINDOW :w { ?u :m ?m } SERVICE :p { ?u :f ?f ; :m ?m }"),
+    "it aggregates or selects within the WINDOW": query(
+        "WINDOW :w { { SELECT ?u (COUNT(?t) AS ?m) { ?t :mentions ?u } GROUP BY ?u } } " + SERVICE
+    ),
+    "it aggregates or selects in a query of its own": query(
+        "{ SELECT ?u (SUM(?t) AS ?m) { WINDOW :w { ?u :x ?t } } GROUP BY ?u } " + SERVICE
+    ),
+    "it reads several windows": query(
+        f"{WINDOW} WINDOW :v {{ ?u :n ?n }} {SERVICE}",
+        windows="FROM NAMED WINDOW :w ON :s [RANGE 9m] FROM NAMED WINDOW :v ON :t [RANGE 1m]",
+    ),
+    "it asks several services": query(f"{WINDOW} {SERVICE} SERVICE :q {{ ?u :g ?g }}"),
+    "it selects DISTINCT": query(select="DISTINCT ?u (?m + ?f AS ?score)"),
+    "it groups the joined solutions": query(select="?u (SUM(?m) AS ?score)").replace("ORDER", "GROUP BY ?u ORDER"),
+    "there is more beside": query(f"{WINDOW} {SERVICE} MINUS {{ {WINDOW} }}"),
+    "a filter is not decided on numbers alone": query(f"{WINDOW} {SERVICE} FILTER(?u != :ann)"),
+    "STRLEN is not computed on numbers alone": query(select="?u (STRLEN(?m) + ?f AS ?score)"),
+    "a filter compares two of the remote's values": query(
+        f"{WINDOW} SERVICE :p {{ ?u :f ?f ; :g ?g }} FILTER(?m > 3 || ?f = ?g)"
+    ),
+    "it also computes ?twice": query(select="?u (2 * ?m AS ?twice) (?m + ?f AS ?score)"),
+    "there is a blank node in the WINDOW": query(f"WINDOW :w {{ [] :user ?u ; :m ?m }} {SERVICE}"),
+    "a predicate in the WINDOW is not an IRI": query(f"WINDOW :w {{ ?u :a/:m ?m }} {SERVICE}"),
+    "the WINDOW and SERVICE patterns share no variable": query(f"{WINDOW} SERVICE :p {{ ?v :f ?f }}"),
+    "the SERVICE does not always bind ?u": query(f"{WINDOW} SERVICE :p {{ ?x :f ?f OPTIONAL {{ ?u :g ?x }} }}"),
+    "it also needs static data": query(windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"),
+    "a filter in the WINDOW needs what is bound outside it": query(
+        f"WINDOW :w {{ ?u :m ?m FILTER(?f > 1) }} {SERVICE}"
+    ),
+}
+
+
+@pytest.mark.parametrize(("reason", "text"), NOT_INCREMENTAL.items())
+def test_top_k_queries_that_are_evaluated_window_by_window(reason: str, text: str) -> None:
+    analysis = analyse(text)
+    assert analysis.ok, [each.message for each in analysis.diagnostics]
+    assert analysis.is_topk
+    assert isinstance(analysis.plan, WindowedPlan)
+    assert analysis.reason is not None
+    assert reason in analysis.reason.message
+
+
+GENERAL = {
+    "it is not a SELECT query": f"PREFIX : <urn:> ASK FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ {WINDOW} {SERVICE} }}",
+    "it has no SERVICE pattern": query(WINDOW, order="ORDER BY ?m", select="?m"),
+    "it has no WINDOW pattern": query(SERVICE, order="ORDER BY ?f", select="?f", windows=""),
+    "it has no ORDER BY": query(order="", limit=""),
+    "it has no LIMIT": query(limit=""),
+    "its LIMIT is 0": query(limit="LIMIT 0"),
+}
+
+
+@pytest.mark.parametrize(("reason", "text"), GENERAL.items())
+def test_queries_that_are_not_top_k(reason: str, text: str) -> None:
+    analysis = analyse(text)
+    assert analysis.ok, [each.message for each in analysis.diagnostics]
+    assert not analysis.is_topk
+    assert analysis.reason is not None
+    assert analysis.reason.message == reason
+
+
+@pytest.mark.parametrize(
+    ("where", "key"),
+    [
+        (f"{WINDOW} {SERVICE}", "u"),
+        (f"{SERVICE} {WINDOW}", "u"),
+        (f"{WINDOW} OPTIONAL {{ {SERVICE} }}", "u"),
+        (f"OPTIONAL {{ {SERVICE} }} {WINDOW}", None),
+        (f"{WINDOW} OPTIONAL {{ ?u :x ?y OPTIONAL {{ {SERVICE} }} }}", None),
+        (f"{WINDOW} {{ {{ ?u :x ?y }} UNION {{ {SERVICE} }} }}", "u"),
+        (f"{WINDOW} MINUS {{ {SERVICE} }}", "u"),
+        (f"{{ {WINDOW} }} UNION {{ {SERVICE} }}", None),
+        (f"{WINDOW} {{ SELECT ?u ?f {{ {SERVICE} }} }}", None),
+        (f"{{ SELECT ?u (COUNT(*) AS ?n) {{ {WINDOW} }} GROUP BY ?u }} {SERVICE}", "u"),
+        (f"{{ SELECT ?n (COUNT(*) AS ?u) {{ WINDOW :w {{ ?v :m ?n }} }} GROUP BY ?n }} {SERVICE}", None),
+        (f"VALUES ?u {{ :ann }} {WINDOW} {SERVICE}", "u"),
+        (f"VALUES ?u {{ UNDEF }} WINDOW :w {{ ?x :m ?m }} {SERVICE}", None),
+        ("WINDOW :w { ?x :m ?m OPTIONAL { ?x :y ?u } } " + SERVICE, None),
+        ("WINDOW :w { ?u :m ?m } SERVICE :p { ?x :f ?f OPTIONAL { ?x :y ?u } }", None),
+    ],
+)
+def test_a_remote_is_asked_by_a_key_only_where_no_other_can_matter(where: str, key: str | None) -> None:
+    plan = compile_query(f"PREFIX : <urn:> ASK FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ {where} }}")
+    assert isinstance(plan, WindowedPlan)
+    (part,) = plan.remotes
+    assert part.key == key
+
+
+def test_a_score_goes_up_and_down_with_its_variables() -> None:
+    score = "norm(?m, 0, 10) - norm(?f, 0, 365)"
+    analysis = analyse(query(select=f"?u ({score} AS ?score)"))
+    assert analysis.directions == {"m": Direction.INCREASING, "f": Direction.DECREASING}
+    assert analysis.diagnostics == ()
+
+
+def test_functions_of_one_s_own() -> None:
+    halved = scoring_function(lambda value: value / 2, directions=(1,))
+    functions = DEFAULT_FUNCTIONS.with_function("halved", halved).with_function("urn:halved", halved)
+    for call in ("Halved(?m)", "<urn:halved>(?m)"):
+        text = query(select=f"?u ({call} + ?f AS ?score)")
+        assert isinstance(compile_query(text, functions=functions), TopKPlan)
+        assert [each.code for each in analyse(text).diagnostics] == ["unknown-function"]
+
+
+def test_own_functions_become_what_any_engine_knows() -> None:
+    text = query(f"{WINDOW} OPTIONAL {{ {SERVICE} }} FILTER(greatest(?m, 3) > 4)")
+    plan = compile_query(text)
+    assert isinstance(plan, WindowedPlan)
+    assert not [node for node in ast.walk(plan.query) if isinstance(node, ast.Call) and node.function == "greatest"]
+
+
+def test_several_mistakes_are_reported_together() -> None:
+    text = query(select="?u (nrom(?m) + ?g AS ?score)", windows="FROM NAMED WINDOW :v ON :s [RANGE 9m]")
+    codes = [each.code for each in analyse(text).diagnostics]
+    assert codes == ["unknown-function", "unused-window", "undeclared-window"]
+
+
+def test_names_that_double_a_score_are_written_out_only_so_far() -> None:
+    binds = " ".join(f"BIND(?x{at} + ?x{at} AS ?x{at + 1})" for at in range(60))
+    text = query(f"{WINDOW} {SERVICE} BIND(?m AS ?x0) {binds}", select="?u (?x60 + ?f AS ?score)")
+    analysis = analyse(text)
+    assert isinstance(analysis.plan, WindowedPlan)
+    assert analysis.reason is not None
+    assert "too large" in analysis.reason.message

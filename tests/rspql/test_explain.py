@@ -1,0 +1,40 @@
+"""Queries and what is explained of them: pairs of files in ``fixtures/explain``.
+
+Write the expected texts anew with ``UPDATE_FIXTURES=1 ./run test tests/rspql/test_explain.py``,
+then read them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from acquatop.catalog import Catalog
+from acquatop.checking import check_query
+from acquatop.cli.explain import replicas_of
+from rspql.explain import explain, render
+from tests.worlds import catalog_text
+
+FOLDER = Path(__file__).parent.parent / "fixtures" / "explain"
+QUERIES = sorted(FOLDER.glob("*.rspql"))
+CATALOG = Catalog.parse(catalog_text(n=7, items=5, requests=2), file=Path("catalog.toml"), variables={})
+
+
+@pytest.mark.parametrize("file", QUERIES, ids=lambda file: file.stem)
+def test_queries_are_explained(file: Path) -> None:
+    analysis = check_query(file.read_text("utf-8"), catalog=CATALOG, file=file.name)
+    assert analysis.plan is not None, analysis.diagnostics
+    document = explain(analysis, replicas_of(CATALOG))
+    expected = file.with_suffix(".expected")
+    if os.environ.get("UPDATE_FIXTURES"):
+        expected.write_text(render(document), "utf-8")
+    assert render(document) == expected.read_text("utf-8")
+    assert json.loads(json.dumps(document)) == document
+    assert document["strategy"] == ("incremental" if "incremental" in file.stem else "window by window")
+
+
+def test_there_are_fixtures() -> None:
+    assert len(QUERIES) > 8
