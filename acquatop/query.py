@@ -15,9 +15,9 @@ from acquatop.operators.certify import certify
 from acquatop.operators.panes import PaneBuffer
 from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.topkn import TopKN
+from acquatop.tally import Tally
 from acquatop.terms import score_literal, to_rdflib
 from acquatop.topk.candidate import Candidate
-from connectors.mapping import count_faults
 from replica.maintainer import Clock, Maintainer, Refreshed
 from replica.rankers import RANKERS, Candidates
 from replica.store import ReplicaStore
@@ -55,18 +55,13 @@ class ContinuousQuery:
         self._next: int | None = 0 if bound.windows.t0_ms is not None else None
         # A live evaluation that waited longer than its slide would fall behind for good.
         self._longest_wait = bound.windows.slide_ms / 2000 if live else float("inf")
-        self._events = 0
-        self._late = 0
-        self._skipped = 0
-        self._bad: dict[str, int] = {}
+        self._tally = Tally()
 
     def add(self, stream: str, records: pa.RecordBatch) -> None:
         """Take in a batch of decoded records."""
-        self._events += len(records)
-        for reason, count in count_faults([records]).items():
-            self._bad[reason] = self._bad.get(reason, 0) + count
+        self._tally.count(records)
         late = self._panes.add(self._bound.matcher.match(records))
-        self._late += len(late)
+        self._tally.late += len(late)
         self._topkn.note_late(late)
 
     def start_after(self, stream: str, time_ms: int) -> None:
@@ -104,7 +99,7 @@ class ContinuousQuery:
         run = self._bound.windows.first(until) - self._next
         if run <= EMPTY_RUN:
             return False
-        self._skipped += run
+        self._tally.skipped += run
         self._next += run
         self._topkn.close_before(self._next)
         return True
@@ -187,6 +182,4 @@ class ContinuousQuery:
 
     def _take_counts(self, window: int, refreshed: Refreshed) -> Counts:
         unscored = sum(each.covers(window) for each in self._topkn.waiting.values())
-        counts = Counts(self._events, self._late, self._bad, unscored, refreshed.ambiguous, self._skipped)
-        self._events, self._late, self._bad, self._skipped = 0, 0, {}, 0
-        return counts
+        return self._tally.take(unscored, refreshed.ambiguous)

@@ -12,7 +12,7 @@ from rdflib import BNode, URIRef
 from rdflib import Literal as RdflibLiteral
 from rdflib.term import Identifier
 
-from acquatop.answer import Answer, Counts, Row, Shown, Status
+from acquatop.answer import Answer, Row, Shown, Status
 from acquatop.binding import BoundWindowed
 from acquatop.operators.consult import Consulted, Remotes
 from acquatop.operators.evaluate import Evaluator, Result
@@ -23,8 +23,8 @@ from acquatop.operators.template import Solution, Term
 from acquatop.operators.window_graph import WindowGraph
 from acquatop.query import EMPTY_RUN
 from acquatop.static_graphs import load_graphs
+from acquatop.tally import Tally
 from acquatop.terms import to_rdflib
-from connectors.mapping import count_faults
 from replica.maintainer import Clock, Maintainer
 from replica.rankers import RANKERS
 from replica.solutions import WHOLE, SolutionStore
@@ -71,20 +71,15 @@ class WindowedQuery:
         slides = [window.windows.slide_ms for window in bound.windows]
         self._longest_wait = min(slides, default=0) / 2000 if live else math.inf
         self._results: dict[str, list[str]] = {}
-        self._events = 0
-        self._late = 0
-        self._skipped = 0
-        self._bad: dict[str, int] = {}
+        self._tally = Tally()
 
     # Events in ------------------------------------------------------------------------------------
 
     def add(self, stream: str, records: pa.RecordBatch) -> None:
         """Take in a batch of a stream's decoded records."""
-        self._events += len(records)
-        for reason, count in count_faults([records]).items():
-            self._bad[reason] = self._bad.get(reason, 0) + count
+        self._tally.count(records)
         # What is late for one window is late for those, too, that have closed since.
-        self._late += max((graph.add(records) for graph in self._graphs_on(stream)), default=0)
+        self._tally.late += max((graph.add(records) for graph in self._graphs_on(stream)), default=0)
 
     def start_after(self, stream: str, time_ms: int) -> None:
         """Show only windows on a stream that open at a time or after it: earlier ones began without this query."""
@@ -146,7 +141,7 @@ class WindowedQuery:
             return False
         for graph, target, next_ in targets:
             graph.skip_to(max(target, next_))
-        self._skipped += run
+        self._tally.skipped += run
         return True
 
     # Answers out ----------------------------------------------------------------------------------
@@ -174,7 +169,7 @@ class WindowedQuery:
             refreshed=tuple(map(to_rdflib, consulted.refreshed)),
             failure=consulted.failure,
             score_variable=self._bound.plan.score_variable,
-            counts=Counts(self._events, self._late, self._bad, skipped=self._skipped),
+            counts=self._tally.take(),
             latency_seconds=answered_at - due_at,
             emitted_ms=round(1000 * self._wall_clock()),
             form=self._evaluator.form,
@@ -182,7 +177,6 @@ class WindowedQuery:
             triples=result.triples,
             windows=tuple(shown[len(closing) :]) if len(self._graphs) > 1 else (),
         )
-        self._events, self._late, self._bad, self._skipped = 0, 0, {}, 0
         return self._output(answer)
 
     def _status(self, consulted: Consulted) -> tuple[Status, str | None]:

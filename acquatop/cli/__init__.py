@@ -6,8 +6,11 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from acquatop import __version__
-from acquatop.cli import check, explain, fmt, run
+from acquatop.cli.check import add_parser as add_check
+from acquatop.cli.explain import add_parser as add_explain
+from acquatop.cli.fmt import add_parser as add_fmt
 from acquatop.cli.guard import guarded
+from acquatop.cli.run import add_parser as add_run
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -18,8 +21,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in (run, check, explain, fmt):
-        verb.add_parser(verbs)
+    for add_verb in (add_run, add_check, add_explain, add_fmt):
+        add_verb(verbs)
     return parser
 
 

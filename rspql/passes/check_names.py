@@ -9,7 +9,7 @@ from rspql.built_ins import ARITIES
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.iris import is_absolute
 from rspql.scope import visible
-from rspql.scoring import FunctionRegistry
+from rspql.scoring import FunctionRegistry, to_sparql
 
 CASTS = frozenset(ast.XSD + name for name in "boolean double float decimal integer dateTime string".split())
 """The constructor functions of SPARQL 1.1 [17.1]."""
@@ -25,6 +25,8 @@ def check_names(query: ast.Query, functions: FunctionRegistry, found: list[Diagn
             found.extend(_function_problems(node, functions))
         elif isinstance(node, ast.Query):
             found.extend(_unbound(node))
+        elif isinstance(node, ast.ServicePattern):
+            found.extend(_unknown_there(node, functions))
 
 
 def _function_problems(call: ast.Call, functions: FunctionRegistry) -> Iterator[Diagnostic]:
@@ -41,6 +43,21 @@ def _function_problems(call: ast.Call, functions: FunctionRegistry) -> Iterator[
             f"did you mean {near}?" if near else "docs/language.md lists the functions; others are registered in Python"
         )
         yield Diagnostic("unknown-function", f"there is no function {shown}", call.span, hint)
+
+
+def _unknown_there(service: ast.ServicePattern, functions: FunctionRegistry) -> Iterator[Diagnostic]:
+    """Yield the calls of functions that are known here, but cannot be written in plain SPARQL for a remote."""
+    for node in ast.walk(service.group):
+        if isinstance(node, ast.Call) and functions.find(node.function) is not None:
+            plain = to_sparql(node, functions)
+            if plain is None or any(isinstance(each, ast.Call) and _is_own(each) for each in ast.walk(plain)):
+                shown = f"<{node.function.value}>" if isinstance(node.function, ast.Iri) else node.function
+                hint = "use it outside the SERVICE"
+                yield Diagnostic("unsupported", f"the remote does not know the function {shown}", node.span, hint)
+
+
+def _is_own(call: ast.Call) -> bool:
+    return isinstance(call.function, ast.Iri) and call.function.value not in CASTS
 
 
 def _unbound(query: ast.Query) -> Iterator[Diagnostic]:

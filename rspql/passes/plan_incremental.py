@@ -5,6 +5,7 @@ from __future__ import annotations
 from rspql import ast
 from rspql.built_ins import ARITIES
 from rspql.diagnostics import Diagnostic
+from rspql.passes.plan_windowed import expander
 from rspql.passes.push_filters import Pushed, push_filters
 from rspql.passes.recognise_topk import Ranking, written_out
 from rspql.passes.split_sources import Sources
@@ -48,7 +49,8 @@ def plan_incremental(
     score = _score(ranking, pushed, stream, visible(service.group), functions, found)
     _check_computed(query, score)
     _check_conditions(pushed.stream, functions)
-    inner = service.group.elements + tuple(ast.Filter(_plain(each, functions)) for each in pushed.remote)
+    own = ast.rewritten(service.group, expander(functions)).elements
+    inner = own + tuple(ast.Filter(_plain(each, functions)) for each in pushed.remote)
     return TopKPlan(
         name=windowed.name,
         output=windowed.output,

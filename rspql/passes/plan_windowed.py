@@ -24,7 +24,7 @@ def plan_windowed(
 
     Of a top-k query, solutions whose score is an error or not a number are no results.
     """
-    expand = _expander(functions)
+    expand = expander(functions)
     remotes = tuple(_expanded(part, expand) for part in sources.remotes)
     plain = ast.rewritten(without_windows(_scored_only(query, ranking, functions) if ranking else query), expand)
     return WindowedPlan(
@@ -43,7 +43,7 @@ def _expanded(part: RemotePart, expand: Callable[[ast.Node], ast.Node]) -> Remot
     return replace(part, pattern=ast.rewritten(part.pattern, expand), key_source=source)
 
 
-def _expander(functions: FunctionRegistry) -> Callable[[ast.Node], ast.Node]:
+def expander(functions: FunctionRegistry) -> Callable[[ast.Node], ast.Node]:
     """Return what writes calls of AcquaTop's own functions in plain SPARQL."""
 
     def expand(node: ast.Node) -> ast.Node:

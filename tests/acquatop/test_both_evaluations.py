@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,8 +21,11 @@ from acquatop.windowed_query import WindowedQuery
 from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.solutions import SolutionStore
+from replica.store import ReplicaStore, Solution
+from rspql import ast
+from rspql.printer import inside_text
 from tests.acquatop.test_continuous_query import Replay, Shape, shapes
-from tests.worlds import catalog_text
+from tests.worlds import NS, TableRemote, bound, catalog_text
 
 
 @dataclass
@@ -44,13 +49,100 @@ def windowed(replay: Replay) -> WindowedQuery:
     catalog = Catalog.parse(
         catalog_text(arrivals=replay.shape.arrivals, start=start), file=Path("c.toml"), variables={}
     )
-    bound = bind_windowed(replay.bound.plan.windowed, catalog, text="")
-    (part,) = bound.plan.remotes
+    found = bind_windowed(replay.bound.plan.windowed, catalog, text="")
+    (part,) = found.plan.remotes
     keeper = Maintainer(SolutionStore(part.key, part.variables), replay.remote, Budget(1000, 1000, 5.0))
-    return WindowedQuery(bound, [keeper])
+    return WindowedQuery(found, [keeper])
 
 
-@settings(max_examples=100)
+SCORES = (
+    "2 * ?mentions + ?followers",
+    "?followers - ?mentions / 3",
+    "norm(?mentions, 0, 20) * 3 - norm(?followers, 0, 10)",
+    "least(?mentions, ?followers) + 0.5",
+    "IF(?mentions > ?followers, ?mentions, 10 / (?followers - 2))",
+    "ABS(?mentions - ?followers)",
+    "COALESCE(1 / ?mentions, ?followers)",
+    "sqrt(?followers) + exp(?mentions / 10)",
+)
+CONDITIONS = (
+    "?mentions > 3",
+    "?followers > 2",
+    "?mentions + ?followers != 7",
+    "?mentions < ?followers || ?mentions = 4",
+    "!(?mentions IN (1, 2, ?followers))",
+    "10 / ?mentions > 2",
+    "BOUND(?followers) && ?mentions NOT IN (0, 3)",
+    "greatest(?mentions, 5) > 4 && ?followers <= 6",
+    "?followers",
+)
+TEXT = """PREFIX : <http://example.org/>
+SELECT ?user ?mentions ?followers ({score} AS ?score)
+FROM NAMED WINDOW :w ON :stream [RANGE {width}ms STEP {slide}ms]
+WHERE {{
+  WINDOW :w {{ ?user :mentions ?mentions {inner} }}
+  SERVICE :people {{ ?user :followers ?followers }}
+  {outer}
+}}
+ORDER BY {direction}(?score) LIMIT {k} OFFSET {offset}"""
+
+
+@settings(max_examples=60)
+@given(
+    shapes,
+    st.sampled_from(SCORES),
+    st.lists(st.sampled_from(CONDITIONS), max_size=2),
+    st.booleans(),
+    st.integers(0, 2),
+)
+def test_filters_offsets_and_functions_mean_the_same_to_both(
+    shape: Shape, score: str, conditions: list[str], inside: bool, offset: int
+) -> None:
+    shape = replace(shape, items=1000, n=1000, policy="AT-TSM", start=0, changes=0)
+    filters = [f"FILTER({each})" for each in conditions]
+    inner = [each for each in filters if "followers" not in each] if inside else []
+    text = TEXT.format(
+        score=score,
+        width=shape.width,
+        slide=shape.slide,
+        inner=" ".join(inner),
+        outer=" ".join(each for each in filters if each not in inner),
+        direction="DESC" if shape.descending else "ASC",
+        k=shape.k,
+        offset=offset,
+    )
+    replay = Replay(shape)
+    replay.bound = bound(text, catalog_text(arrivals=shape.arrivals, start="start_ms = 0", n=1000))
+    budget = Budget(1000, 1000, 5.0)
+    remote = FilteringRemote(replay.remote, replay.bound.plan.service.group)
+    incremental = ContinuousQuery(replay.bound, Maintainer(ReplicaStore("user", ["user", "followers"]), remote, budget))
+    replay.query = Both(incremental, windowed(replay))  # type: ignore[assignment]
+    for one, other in replay.answers():  # type: ignore[misc]
+        assert [row.score for row in other.rows] == pytest.approx([row.score for row in one.rows])
+        assert one.status is other.status is Status.EXACT
+
+
+class FilteringRemote:
+    """A remote in memory that keeps to the filters it is sent."""
+
+    block_size = 2
+
+    def __init__(self, table: TableRemote, group: ast.Group) -> None:
+        self._table = table
+        self._pattern = inside_text(group)
+
+    def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
+        data = ox.Store()
+        for row in self._table.fetch(keys, timeout):
+            data.update(f"INSERT DATA {{ {row['user']} <{NS}followers> {row['followers']} }}")
+        rows: Any = data.query(f"SELECT ?user ?followers {{ {self._pattern} }}")
+        return [{"user": str(row["user"]), "followers": str(row["followers"])} for row in rows]
+
+    def load(self, timeout: float) -> Iterator[list[Solution]]:
+        yield []
+
+
+@settings(max_examples=50)
 @given(shapes, st.integers(0, 10))
 def test_both_give_the_same_scores(shape: Shape, start: int) -> None:
     replay = Replay(replace(shape, items=1000, n=1000, policy="AT-TSM", start=start))
