@@ -16,11 +16,12 @@ from acquatop.operators.panes import PaneBuffer
 from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.topkn import TopKN
 from acquatop.tally import Tally
-from acquatop.terms import score_literal, to_rdflib
+from acquatop.terms import datatype_of, score_literal, to_rdflib
 from acquatop.topk.candidate import Candidate
 from replica.maintainer import Clock, Maintainer, Refreshed
 from replica.rankers import RANKERS, Candidates
 from replica.store import ReplicaStore
+from rspql.scoring import result_type
 
 EMPTY_RUN = 10_000
 """The longest run of empty windows that is answered one by one: time has jumped when there are more."""
@@ -174,11 +175,20 @@ class ContinuousQuery:
     def _term(self, name: str, candidate: Candidate, score: float) -> Identifier | None:
         plan = self._bound.plan
         if name == plan.score.variable:
-            return score_literal(score)
+            return score_literal(score, self._score_type(candidate))
         if name in plan.stream_variables:
             return to_rdflib(candidate.terms[plan.stream_variables.index(name)])
         text = self._store.term(name, candidate.key) if name in self._store.variables else None
         return None if text is None else to_rdflib(text)
+
+    def _score_type(self, candidate: Candidate) -> str | None:
+        """Return the datatype that SPARQL gives the candidate's score, from those of the terms behind it."""
+        plan = self._bound.plan
+        terms = dict(zip(plan.stream_variables, candidate.terms, strict=True))
+        remote = ((name, self._store.term(name, candidate.key)) for name in plan.score.remote_variables)
+        terms.update((name, term) for name, term in remote if term is not None)
+        types = {name: datatype for name, term in terms.items() if (datatype := datatype_of(term)) is not None}
+        return result_type(plan.score.expression, types, plan.score.functions)
 
     def _take_counts(self, window: int, refreshed: Refreshed) -> Counts:
         unscored = sum(each.covers(window) for each in self._topkn.waiting.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from rdflib import Literal, URIRef
 from rdflib.term import Identifier
@@ -10,7 +11,10 @@ from rdflib.term import Identifier
 from rspql import ast
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
-_DOUBLE = URIRef("http://www.w3.org/2001/XMLSchema#double")
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_DOUBLE = URIRef(_XSD + "double")
+_LARGEST_WHOLE = 2.0**53
+"""Up to here every whole number is a double."""
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
@@ -47,7 +51,31 @@ def _literal_parts(text: str) -> tuple[str, str | None, str | None]:
     return re.sub(r"\\(.)", lambda escape: _ESCAPES[escape[1]], match[1]), match[3] or None, match[2]
 
 
-def score_literal(score: float) -> Literal:
-    """Return a score as a literal: an xsd:double with the shortest text that is that number."""
+def datatype_of(text: str) -> str | None:
+    """Return the datatype that an N-Triples text writes out, None where it writes none.
+
+    >>> datatype_of('"3"^^<http://www.w3.org/2001/XMLSchema#integer>'), datatype_of('<urn:a>'), datatype_of('"a"')
+    ('http://www.w3.org/2001/XMLSchema#integer', None, None)
+    """
+    match = _LITERAL.fullmatch(text) if text.startswith('"') else None
+    return match[3] if match else None
+
+
+def score_literal(score: float, datatype: str | None = None) -> Literal:
+    """Return a score as a literal of a numeric datatype, an xsd:double where it is none that can hold it.
+
+    Doubles have the shortest text that is that number, decimals at most 15 digits, which is what a
+    double knows of one.
+
+    >>> score_literal(0.1 + 0.2, "http://www.w3.org/2001/XMLSchema#decimal").n3()
+    '"0.3"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    >>> [str(score_literal(each, "http://www.w3.org/2001/XMLSchema#integer")) for each in (12.0, 0.5, 1e300)]
+    ['12', '0.5', '1e+300']
+    """
+    if datatype == _XSD + "integer" and abs(score) <= _LARGEST_WHOLE and score.is_integer():
+        return Literal(str(int(score)), datatype=URIRef(datatype), normalize=False)
+    if datatype == _XSD + "decimal" and abs(score) <= _LARGEST_WHOLE:
+        text = format(Decimal(format(score, ".15g")), "f")
+        return Literal(text, datatype=URIRef(datatype), normalize=False)
     text = {float("inf"): "INF", float("-inf"): "-INF"}.get(score, repr(score))
     return Literal(text, datatype=_DOUBLE, normalize=False)

@@ -10,18 +10,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from acquatop import catalog
-from acquatop.cli import build_parser
+from acquatop.cli import build_parser, main
 from acquatop.runtime.sources import SOURCES
 from connectors.mapping import DATATYPES
 from examples.oxigraph import OxigraphServer
 from replica.rankers import RANKERS
 from rspql import compile_query
+from rspql.plan import TopKPlan
 from rspql.scoring import FUNCTIONS
-from tests.worlds import NS, user_term
+from tests.worlds import NS, catalog_text, query_text, user_term
 
 ROOT = Path(__file__).parents[1]
 
@@ -131,6 +133,23 @@ def test_the_program_in_the_readme_runs(server: OxigraphServer, tmp_path: Path) 
         "9000 exact [('http://example.org/user/ann', 9.0)]",
         "12000 exact [('http://example.org/user/ann', 9.0)]",
     ]
+
+
+def test_the_functions_in_the_language_s_document_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (program,) = snippets("docs/language.md", "python")
+    (tmp_path / "catalog.toml").write_text(catalog_text(), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(program, names)
+    query = query_text(score="decay(?mentions) + ?followers")
+    assert isinstance(compile_query(query, functions=names["functions"]), TopKPlan)
+
+
+def test_the_explanation_in_the_readme_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    (shown,) = (text for text in snippets("README.md", "console") if "acquatop explain" in text)
+    command, expected = shown.split("\n", 1)
+    assert main([str(each) for each in command.removeprefix("$ acquatop ").split()]) == 0
+    assert capsys.readouterr().out == expected
 
 
 def test_links_in_the_documents_lead_somewhere() -> None:

@@ -164,9 +164,9 @@ def content(records: Iterable[Record], opens: int, closes: int, *, latest: bool)
 
 
 def _newness(record: Record) -> tuple[Any, ...]:
-    """Order the records of one subject: of two of one time the one with all properties, then the greater terms."""
+    """Order the records of one subject: of two of one time the greater terms, any more than none."""
     objects = [str(ox.Literal(each)) if each is not None else "" for each in (record.p, record.q, record.r)]
-    return record.t, all(objects), objects
+    return record.t, objects
 
 
 def brute_force(bound_query: BoundWindowed, contents: Mapping[str, list[ox.Triple]], data: ox.Store) -> Any:

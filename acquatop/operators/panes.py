@@ -93,9 +93,13 @@ class PaneBuffer:
 
 
 def _newest(solutions: pa.Table) -> pa.Table:
-    """Return each identity's newest row; of two of one time a solution, and of two solutions the greater terms."""
-    keys = [(IDENTITY, "ascending"), (TIME, "descending"), (GONE, "ascending")]
+    """Return each identity's newest row; of two of one time the one with the greater terms, any more than none.
+
+    Whether it is a solution does not count: which arrival is the latest must not depend on the query's filters.
+    """
+    keys = [(IDENTITY, "ascending"), (TIME, "descending")]
     keys += [(name, "descending") for name in solutions.column_names if name.startswith("?")]
+    keys += [(GONE, "ascending")]
     ordered = solutions.sort_by(keys).combine_chunks()
     identity = ordered.column(IDENTITY).combine_chunks()
     if len(identity) < 2:

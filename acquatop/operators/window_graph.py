@@ -31,8 +31,8 @@ class WindowGraph:
     Panes enter the graph when the first window that holds them closes, and leave it when no later
     one does; a triple goes when the last record in the window that says it has gone. Where only the
     latest arrival of a subject counts (``latest_only``), a record replaces all that an older one of
-    the window said of its subject; of two of one time the one with all properties counts, then the
-    one with the greater terms in the mapping's order. Neither the records' order nor their cut into
+    the window said of its subject; of two of one time the one with the greater terms counts, any
+    more than none, in the mapping's order. Neither the records' order nor their cut into
     batches matters, as long as none comes after a window of its own has been shown.
 
     A close costs what has changed since the one before; memory grows with a window's records.

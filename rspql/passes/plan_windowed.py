@@ -62,7 +62,7 @@ def expander(functions: FunctionRegistry) -> Callable[[ast.Node], ast.Node]:
 def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry) -> ast.Query:
     """Return a top-k query that leaves out solutions without a score, if it does not group.
 
-    Where the score is arithmetic it is computed in doubles, as everywhere else.
+    Where the score is arithmetic, what orders is computed in doubles, as everywhere else.
     """
     query = _in_doubles(query, ranking, functions)
     assert isinstance(query.form, ast.Select)
@@ -80,21 +80,22 @@ def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry
 
 
 def _in_doubles(query: ast.Query, ranking: Ranking, functions: FunctionRegistry) -> ast.Query:
+    """Return a top-k query that orders by its score in doubles, and selects it in SPARQL's own type where it can."""
     problems: list[Diagnostic] = []
     if ranking.expression is not None:
         check_expression(ranking.expression, problems, functions=functions)
     if ranking.expression is None or problems:
         return query
-    score = to_sparql(ranking.expression, functions, doubles=True)
-    if score is None:
+    in_doubles = to_sparql(ranking.expression, functions, doubles=True)
+    typed = to_sparql(ranking.expression, functions)
+    if in_doubles is None:
         return query
-    if ranking.variable is None:
-        first = replace(query.order[0], expression=score)
-        return replace(query, order=(first, *query.order[1:]))
+    # Oxigraph's decimals end in errors on ordinary quotients; the double is then better than nothing.
+    selected = in_doubles if typed is None else ast.Call("coalesce", (typed, in_doubles))
 
     def change(node: ast.Node) -> ast.Node:
         if isinstance(node, ast.Assignment) and node.variable.name == ranking.variable:
-            return replace(node, expression=score)
+            return replace(node, expression=selected)
         return node
 
     assert query.where is not None
@@ -102,4 +103,5 @@ def _in_doubles(query: ast.Query, ranking: Ranking, functions: FunctionRegistry)
     # Only the outermost names: within a sub-select the same name would be another's.
     where: Any = tuple(change(each) for each in query.where.elements)
     items: Any = tuple(change(each) for each in query.form.projection)
-    return replace(query, where=ast.Group(where), form=replace(query.form, projection=items))
+    order = (replace(query.order[0], expression=in_doubles), *query.order[1:])
+    return replace(query, where=ast.Group(where), form=replace(query.form, projection=items), order=order)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acquatop.answer import Answer, Status
+from acquatop.answer import Answer, Status, term_json
 from acquatop.binding import bind_windowed
 from acquatop.catalog import Catalog
 from acquatop.query import ContinuousQuery
@@ -120,6 +120,9 @@ def test_filters_offsets_and_functions_mean_the_same_to_both(
     for one, other in replay.answers():  # type: ignore[misc]
         assert [row.score for row in other.rows] == pytest.approx([row.score for row in one.rows])
         assert one.status is other.status is Status.EXACT
+        types = [[term_json(row.bindings["score"])["datatype"] for row in each.rows] for each in (one, other)]
+        if "IF" not in score and "COALESCE" not in score and "least" not in score:  # whose type is that of the choice
+            assert all(ours == theirs or theirs.endswith("#double") for ours, theirs in zip(*types, strict=True))
 
 
 class FilteringRemote:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from acquatop import Engine, Status, UserError
+from acquatop import DEFAULT_FUNCTIONS, Engine, Status, UserError, scoring_function
 from acquatop import engine as engine_module
 from acquatop.catalog import Catalog
 from acquatop.errors import EnvironmentProblem
@@ -55,6 +55,21 @@ def test_queries_of_a_recording_may_be_read_one_after_the_other(world: World) ->
     one, two = list(first), list(second)
     assert len(one) > engine_module.BACKLOG
     assert [answer.canonical() for answer in one] == [answer.canonical() for answer in two]
+
+
+@pytest.mark.parametrize("optional", [False, True])
+def test_functions_of_one_s_own_score_in_both_evaluations(world: World, optional: bool) -> None:
+    world.write(1)
+    text = query_text(score="halved(?followers) + <urn:tenfold>(?mentions)")
+    service = "SERVICE :people { ?user :followers ?followers }"
+    if optional:
+        text = text.replace(service, f"OPTIONAL {{ {service} }}")
+    functions = DEFAULT_FUNCTIONS.with_function("Halved", scoring_function(lambda x: x / 2, directions=(1,)))
+    functions = functions.with_function("urn:tenfold", scoring_function(lambda x: 10 * x, directions=(1,)))
+    engine = Engine(world.engine(until_end=True).catalog, runtime="local", until_end=True, functions=functions)
+    world.engines.append(engine)
+    (answer, *_) = engine.register(text)
+    assert [row.score for row in answer.rows] == [12.5]
 
 
 def test_a_recording_can_be_asked_again_when_it_has_ended(world: World) -> None:
