@@ -387,24 +387,29 @@ def walk(node: Node) -> Iterator[Node]:
         pending.extend(reversed(list(children(node))))
 
 
-def rewritten(node: _AnyNode, change: Callable[[Node], Node]) -> _AnyNode:
-    """Return a tree in which every node is what ``change`` made of it, from the leaves up."""
+def rewritten(
+    node: _AnyNode, change: Callable[[Node], Node], *, opaque: Callable[[Node], bool] = lambda _: False
+) -> _AnyNode:
+    """Return a tree in which every node is what ``change`` made of it, from the leaves up.
+
+    What is under a node that is ``opaque`` stays as it is.
+    """
     changes: dict[str, Any] = {}
     kind: Any = type(node)
-    for name in _field_names(kind):
+    for name in () if opaque(node) else _field_names(kind):
         value = getattr(node, name)
-        new = _rewritten_value(value, change)
+        new = _rewritten_value(value, change, opaque)
         if new is not value:
             changes[name] = new
     result: Any = change(replace(node, **changes) if changes else node)
     return result  # type: ignore[no-any-return]
 
 
-def _rewritten_value(value: Any, change: Callable[[Node], Node]) -> Any:
+def _rewritten_value(value: Any, change: Callable[[Node], Node], opaque: Callable[[Node], bool]) -> Any:
     if isinstance(value, Node):
-        return rewritten(value, change)
+        return rewritten(value, change, opaque=opaque)
     if isinstance(value, tuple):
-        new = tuple(_rewritten_value(each, change) for each in value)
+        new = tuple(_rewritten_value(each, change, opaque) for each in value)
         return new if any(a is not b for a, b in zip(new, value, strict=True)) else value
     return value
 

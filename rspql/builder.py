@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lark import Token, v_args
@@ -17,10 +16,13 @@ from lark.visitors import Transformer_NonRecursive
 from rspql import ast
 from rspql.built_ins import arity_problem
 from rspql.diagnostics import Diagnostic
-from rspql.durations import milliseconds
+from rspql.durations import epoch_ms, milliseconds
 from rspql.iris import resolve
 from rspql.names import is_name
 from rspql.source import Source
+
+MOST_DIGITS = 15
+"""How many digits a LIMIT, an OFFSET or a window's number of elements may have."""
 
 DEFAULT_NAMESPACE = "urn:rspql:"
 """What the empty prefix stands for in an RSP-QL query that does not declare it, and whose catalog does not."""
@@ -97,9 +99,8 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         self._bare_unit = bare_unit
         self._outputs: list[_Output] = []
         self._blanks = 0
-        self._blank_stem = "anon"
-        while f"_:{self._blank_stem}" in source.parsed:
-            self._blank_stem += "_"
+        alike = re.findall(r"_:anon(_*)", source.parsed)
+        self._blank_stem = "anon" + "_" * (1 + max(map(len, alike)) if alike else 0)
 
     def _span(self, meta: Meta) -> ast.Span | None:
         return None if meta.empty else self._source.span(meta.start_pos, meta.end_pos)
@@ -200,9 +201,10 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         problem = arity_problem(name, len(arguments))
         if problem:
             self._report("arity", problem, meta)
-        elif name == "bound" and not isinstance(arguments[0], ast.Variable):
-            self._report("syntax", "BOUND takes a variable", meta)
         return ast.Call(name, arguments, span=self._span(meta))
+
+    def bound(self, meta: Meta, children: list[Any]) -> ast.Call:
+        return ast.Call("bound", tuple(_nodes(children)), span=self._span(meta))
 
     def function_call(self, meta: Meta, children: list[Any]) -> ast.Call:
         name, *arguments = _nodes(children)
@@ -436,21 +438,19 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         return _WindowSpec(lengths[0], lengths[-1], start_ms=None if start is None else self._instant(start, meta))
 
     def _instant(self, literal: ast.Literal, meta: Meta) -> int | None:
-        try:
-            if literal.datatype not in (ast.XSD + "dateTime", ast.XSD + "string"):
-                raise ValueError(literal.datatype)
-            instant = datetime.fromisoformat(literal.lexical)
-        except ValueError:
-            hint = 'write it as "2026-01-31T12:00:00Z"^^xsd:dateTime'
-            self.diagnostics.append(
-                Diagnostic("start", f'"{literal.lexical}" is not a date and time', literal.span, hint)
-            )
-            return None
-        instant = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
-        return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+        if literal.datatype in (ast.XSD + "dateTime", ast.XSD + "string"):
+            try:
+                return epoch_ms(literal.lexical)
+            except ValueError as error:
+                message = str(error)
+        else:
+            message = f'"{literal.lexical}" is not an xsd:dateTime'
+        hint = 'write it as "2026-01-31T12:00:00Z"^^xsd:dateTime'
+        self.diagnostics.append(Diagnostic("start", message, literal.span, hint))
+        return None
 
     def elements_spec(self, meta: Meta, children: list[Any]) -> _WindowSpec:
-        counts = [int(child) for child in children if child.type == "INTEGER"]
+        counts = [self._whole(child, meta) for child in children if child.type == "INTEGER"]
         if 0 in counts:
             self._report("window-size", "a window must hold at least one element, and move by one", meta)
         return _WindowSpec(counts[0], counts[-1], counts=True)
@@ -493,10 +493,16 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         return {"order": tuple(_nodes(children))}
 
     def limit_clause(self, meta: Meta, children: list[Token]) -> dict[str, Any]:
-        return {"limit": int(children[1])}
+        return {"limit": self._whole(children[1], meta)}
 
     def offset_clause(self, meta: Meta, children: list[Token]) -> dict[str, Any]:
-        return {"offset": int(children[1])}
+        return {"offset": self._whole(children[1], meta)}
+
+    def _whole(self, digits: str, meta: Meta) -> int:
+        if len(digits.lstrip("0")) > MOST_DIGITS:
+            self._report("number", f"this number is too large: at most {MOST_DIGITS} digits are supported", meta)
+            return 1
+        return int(digits)
 
     def solution_modifier(self, meta: Meta, children: list[dict[str, Any]]) -> dict[str, Any]:
         return {name: value for child in children for name, value in child.items()}

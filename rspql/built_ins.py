@@ -10,12 +10,13 @@ ANY = math.inf
 ARITIES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys("now rand struuid uuid".split(), (0, 0)),
     **dict.fromkeys(
-        "abs bound ceil datatype day encode_for_uri floor hours iri isblank isiri isliteral isnumeric isuri lang lcase "
+        "abs ceil datatype day encode_for_uri floor hours iri isblank isiri isliteral isnumeric isuri lang lcase "
         "md5 minutes month round seconds sha1 sha256 sha384 sha512 str strlen timezone tz ucase uri year".split(),
         (1, 1),
     ),
     **dict.fromkeys("contains langmatches sameterm strafter strbefore strdt strends strlang strstarts".split(), (2, 2)),
     "bnode": (0, 1),
+    "bound": (1, 1),
     "if": (3, 3),
     **dict.fromkeys("regex substr".split(), (2, 3)),
     "replace": (3, 4),

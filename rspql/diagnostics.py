@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rspql.ast import Span
+
+MOST_COMPARED = 100
+"""With how many known names a name is compared, so that a text full of mistakes takes no longer than its length."""
+
+MOST_SHOWN = 100
+"""How many findings are shown together."""
 
 EXCERPT = 160
 """How many characters of a long line are shown around a finding."""
@@ -82,7 +89,12 @@ class QueryError(Exception):
         self.diagnostics = tuple(diagnostics)
         self.text = text
         self.file = file
-        super().__init__("\n".join(found.render(text, file) for found in self.diagnostics))
+        super().__init__(file)
+
+    def __str__(self) -> str:
+        shown = [found.render(self.text, self.file) for found in self.diagnostics[:MOST_SHOWN]]
+        more = len(self.diagnostics) - len(shown)
+        return "\n".join([*shown, f"{self.file}: and {more} more"] if more else shown)
 
 
 def in_source_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -96,19 +108,20 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("http://example.org/peopel", ["http://example.org/people", "http://example.org/w"])
     'http://example.org/people'
     """
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(name, itertools.islice(known, MOST_COMPARED), n=1, cutoff=0.6)
     return matches[0] if matches else None
 
 
 def _excerpt(text: str, span: Span) -> list[str]:
-    lines = text.split("\n")
-    if span.line > len(lines):
-        return []
+    begin = span.start - span.column + 1
+    end = text.find("\n", begin)
+    end = len(text) if end < 0 else end
+    first, last = begin, end
+    if end - begin > EXCERPT:
+        first = max(begin, min(span.start - EXCERPT // 2, end - EXCERPT))
+        last = first + EXCERPT
     # What cannot be printed must not steer a terminal, and takes one column like all else.
-    source = "".join(each if each.isprintable() else " " for each in lines[span.line - 1].rstrip())
-    width = max(1, min(span.end - span.start, len(source) - span.column + 1))
-    start = span.column - 1
-    if len(source) > EXCERPT:
-        cut = max(0, min(start - EXCERPT // 2, len(source) - EXCERPT))
-        source, start, width = source[cut : cut + EXCERPT], start - cut, min(width, EXCERPT - (start - cut))
-    return [f"  {source}".rstrip(), "  " + " " * start + "^" * max(1, width)]
+    source = "".join(each if each.isprintable() else " " for each in text[first:last]).rstrip()
+    start = span.start - first
+    width = max(1, min(span.end, last) - span.start) if span.start + 1 < last else 1
+    return [f"  {source}".rstrip(), "  " + " " * start + "^" * max(1, min(width, len(source) - start))]

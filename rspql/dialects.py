@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _HERE: tuple[tuple[str, str, str | None], ...] = (
+    (r"P[0-9.]+[YMW]", "years, months and weeks are not supported as lengths of windows", "write days: P30D or 30d"),
     (r"<<", "RDF-star's quoted triples are not supported", "describe the statement with triples of its own"),
     (r"LANDMARK\b", "landmark windows are not supported", "use a sliding window: [RANGE 9m STEP 3m]"),
     (
@@ -13,7 +14,7 @@ _HERE: tuple[tuple[str, str, str | None], ...] = (
         "windows report ON_WINDOW_CLOSE and are TIME_DRIVEN",
     ),
     (r"(NOW|ALL)\s*\]", "[NOW] and [ALL] windows are not supported", "use [RANGE 9m STEP 3m]"),
-    (r"OFFSET\b.*\bRANGE\b", "windows with an OFFSET into the past are not supported", None),
+    (r"OFFSET\b[^\]]*\bRANGE\b", "windows with an OFFSET into the past are not supported", None),
     (r"(START|END)\b", "windows over a stretch of the past are not supported", "use [RANGE 9m STEP 3m]"),
     (
         r"(INSERT|DELETE|LOAD|CLEAR|DROP|CREATE|ADD|MOVE|COPY|WITH(?!\s+POLICY))\b",
@@ -54,6 +55,7 @@ _BEFORE: tuple[tuple[str, str, str, str | None], ...] = (
         "windows without a name are not supported",
         "write FROM NAMED WINDOW :w ON :stream [RANGE 9m STEP 3m]",
     ),
+    (r"\{$", r"\|", "RDF-star's annotations are not supported", "describe the statement with triples of its own"),
     (r"[{.;]\s*$", r"GRAPH\b", "quads in a CONSTRUCT template are not supported", None),
     (
         r"FROM\s+$",
@@ -82,6 +84,8 @@ def not_supported(text: str, at: int) -> tuple[str, str | None] | None:
     >>> not_supported("FROM NAMED WINDOW :w ON :s [LANDMARK]", 28)
     ('landmark windows are not supported', 'use a sliding window: [RANGE 9m STEP 3m]')
     """
+    if re.compile(r"[^\W\d][\w.-]*:").match(text, at):
+        return None  # a prefixed name, whatever its prefix looks like
     for pattern, message, hint in _HERE:
         if re.compile(pattern, re.IGNORECASE).match(text, at):
             return message, hint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 _UNITS_MS = {
@@ -12,9 +13,11 @@ _UNITS_MS = {
     **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
     **dict.fromkeys(("d", "day", "days"), 86_400_000),
 }
-_SHORT = re.compile(r"([0-9]+(?:\.[0-9]+)?)[ \t]*([A-Za-z]+)")
-_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
+_LONGEST_MS = 10**15
+_SHORT = re.compile(rf"{_NUMBER}[ \t]*([A-Za-z]+)")
 _ISO = re.compile(rf"P(?:{_NUMBER}D)?(?:T(?=[0-9])(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?")
+_DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)(:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
 _ISO_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
@@ -33,9 +36,37 @@ def milliseconds(text: str) -> int:
     total = _iso(text.upper()) if text[:1] in ("P", "p") else _short(text)
     if total.denominator != 1:
         raise ValueError(f'"{text}" is not a whole number of milliseconds')
+    if total > _LONGEST_MS:
+        raise ValueError(f'"{text}" is longer than thirty thousand years')
     if total <= 0:
         raise ValueError(f'"{text}" is not longer than nothing')
     return int(total)
+
+
+def epoch_ms(text: str) -> int:
+    """Return an xsd:dateTime in milliseconds since the epoch, in UTC where it names no zone.
+
+    >>> epoch_ms("1970-01-01T01:00:00.25+01:00"), epoch_ms("1969-12-31T24:00:00")
+    (250, 0)
+    >>> epoch_ms("1970-01-01")
+    Traceback (most recent call last):
+    ...
+    ValueError: "1970-01-01" is not a date and time
+    """
+    match = _DATE_TIME.fullmatch(text)
+    problem = f'"{text}" is not a date and time'
+    if match is None:
+        raise ValueError(problem)
+    day, hour, rest, fraction, zone = match.groups()
+    if len((fraction or "").rstrip("0")) > 3:
+        raise ValueError(f'"{text}" is not a whole number of milliseconds')
+    is_midnight = hour == "24" and rest == ":00:00" and not (fraction or "").strip("0")
+    try:
+        instant = datetime.fromisoformat(f"{day}T{'00' if is_midnight else hour}{rest}{zone or 'Z'}")
+    except ValueError:
+        raise ValueError(problem) from None
+    whole = (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    return whole + int(f"{fraction or 0:0<3}"[:3]) + (86_400_000 if is_midnight else 0)
 
 
 def _iso(text: str) -> Fraction:

@@ -35,7 +35,7 @@ _PATTERNS = frozenset("OPTIONAL MINUS GRAPH WINDOW SERVICE FILTER BIND VALUES".s
 _OF_ITEMS = frozenset("SELECT DESCRIBE GROUP HAVING ORDER".split())
 _ITEM_ENDS = _IRIS | {"VAR", ")", "NIL"}
 _OPERATORS = frozenset("|| && = != < > <= >= + - * /".split())
-_CALLED = frozenset("FUNCTION BARE_NAME COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT ASC DESC".split())
+_CALLED = frozenset("FUNCTION BARE_NAME BOUND COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT ASC DESC".split())
 # What a sign stands behind when it belongs to the operand after it.
 _BEFORE_SIGN = _OPERATORS | frozenset("( , ! DISTINCT".split())
 

@@ -38,8 +38,10 @@ def grammar() -> Lark:
 
 def _cache_file(source: str) -> Path:
     fingerprint = hashlib.sha256(f"{_LARK_VERSION} {sys.version} {source}".encode()).hexdigest()[:32]
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (expanduser never raises)
-    return Path(root) / "acquatop" / f"grammar-{fingerprint}.pickle"
+    root = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not root.is_absolute():  # as the XDG specification wants it
+        root = Path(os.path.expanduser("~/.cache"))  # noqa: PTH111 (expanduser never raises)
+    return root / "acquatop" / f"grammar-{fingerprint}.pickle"
 
 
 def _save(parser: Lark, file: Path) -> None:

@@ -134,28 +134,30 @@ def _syntax_diagnostic(error: UnexpectedInput, source: Source) -> Diagnostic:
     if reason is not None:
         return Diagnostic("unsupported", *reason[:1], span, reason[1])
     names = set(error.allowed if isinstance(error, UnexpectedCharacters) else getattr(error, "expected", ()) or ())
-    before = getattr(error, "token_history", None) or [None]
-    if before[-1] is not None and before[-1].type == "BARE_NAME":
+    (last,) = (getattr(error, "token_history", None) or [None])[-1:]
+    if last is not None and last.type == "BARE_NAME":
         # A name was taken for a function's, for which the arguments are missing: more likely a keyword misspelt.
-        keyword = nearest(before[-1].upper(), _keywords())
+        keyword = nearest(last.upper(), _keywords())
         hint = f"did you mean {keyword}?" if keyword else "a function needs its arguments in parentheses"
-        place = source.span(before[-1].start_pos, before[-1].end_pos)
-        return Diagnostic("syntax", f'unexpected "{before[-1]}"', place, hint)
+        return Diagnostic("syntax", f'unexpected "{last}"', source.span(last.start_pos, last.end_pos), hint)
     message = "the query ends too early" if not found else f'unexpected "{found}"'
-    return Diagnostic("syntax", message, span, _expectation(found, names))
+    return Diagnostic("syntax", message, span, _expectation(found, text[:start], names))
 
 
 def _keywords() -> list[str]:
     return [terminal.name for terminal in grammar().terminals if re.match(terminal.name, terminal.pattern.value)]
 
 
-def _expectation(found: str, names: set[str]) -> str | None:
+def _expectation(found: str, before: str, names: set[str]) -> str | None:
     expected = sorted({_FRIENDLY.get(name, name) for name in names})
     keyword = nearest(found.upper(), [name for name in expected if name.isupper()])
-    if keyword:
+    if keyword and len(found) > 2:
         return f"did you mean {keyword}?"
     if found in ("'", '"'):
         return "this string does not end; one that goes over several lines needs three quotes at each end"
-    if "RBRACE" in names and found.upper() in ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", ""):
-        return "is there a } missing?"
+    if found.upper() in ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", ""):
+        if before.count("{") > before.count("}"):
+            return "is there a } missing?"
+        if found:
+            return "these come in the order GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET"
     return f"expected {' or '.join(expected)}" if 0 < len(expected) <= 8 else None

@@ -33,7 +33,8 @@ class Source:
 
     def span(self, start: int, end: int) -> Span:
         """Return the span of a stretch of the parsed text."""
-        start, end = self._origin(start), max(self._origin(start), self._origin(end))
+        length = len(self.written)
+        start, end = min(self._origin(start), length), min(max(self._origin(start), self._origin(end)), length)
         line = bisect.bisect_right(self._lines, start)
         return Span(start, end, line, start - self._lines[line - 1] + 1)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import Any
 
-from acquatop.cli.texts import add_language_options, catalog_of, read_text
+from acquatop.cli.texts import add_language_options, catalog_of, read_text, write_line
 from acquatop.errors import UserError
 from rspql.compiler import Analysis
 
@@ -49,24 +48,18 @@ def execute(options: argparse.Namespace) -> int:
 def _print(analysis: Analysis, *, as_json: bool) -> None:
     if as_json:
         found = [each.to_json(analysis.file) for each in analysis.diagnostics]
-        _write(json.dumps({"file": analysis.file, "ok": analysis.ok, "diagnostics": found}, ensure_ascii=False))
+        write_line(json.dumps({"file": analysis.file, "ok": analysis.ok, "diagnostics": found}, ensure_ascii=False))
         return
     for each in analysis.diagnostics:
-        _write(each.render(analysis.text, analysis.file))
+        write_line(each.render(analysis.text, analysis.file))
     if analysis.ok:
-        _write(f"{analysis.file}: ok")
+        write_line(f"{analysis.file}: ok")
 
 
 def _print_unreadable(file: str, message: str, *, as_json: bool) -> None:
     if as_json:
         found = {"code": "unreadable", "severity": "error", "file": file, "message": message}
         nothing = {"line": None, "column": None, "span": None, "hint": None}
-        _write(json.dumps({"file": file, "ok": False, "diagnostics": [found | nothing]}, ensure_ascii=False))
+        write_line(json.dumps({"file": file, "ok": False, "diagnostics": [found | nothing]}, ensure_ascii=False))
     else:
-        _write(message)
-
-
-def _write(line: str) -> None:
-    # What a file holds or is called need not be fit for the terminal's encoding.
-    encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        write_line(message)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
-from acquatop.cli.texts import add_language_options, catalog_of, read_text
+from acquatop.cli.texts import add_language_options, catalog_of, read_text, write_line
 
 if TYPE_CHECKING:
     from acquatop.catalog import Catalog
@@ -34,7 +33,7 @@ def execute(options: argparse.Namespace) -> None:
     if analysis.plan is None:
         raise QueryError(analysis.diagnostics, text, options.file)
     document = explain(analysis, replicas_of(catalog))
-    sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n" if options.json else render(document))
+    write_line(json.dumps(document, ensure_ascii=False) if options.json else render(document).rstrip("\n"))
 
 
 def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
-from acquatop.cli.texts import read_text
+from acquatop.cli.texts import read_text, write_line
+from acquatop.errors import UserError
+from rspql.diagnostics import QueryError
+from rspql.formatter import format_query
 
 
 def add_parser(verbs: Any) -> None:
@@ -20,29 +24,48 @@ def add_parser(verbs: Any) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Format every file; with ``--check`` 2 when one is not formatted."""
-    from rspql.formatter import format_query
-
-    changed = 0
+    """Format every file; 2 when one cannot be read as a query or, with ``--check``, is not formatted."""
+    failed = False
     for file in options.files:
-        text = read_text(file)
-        formatted = format_query(text, file=file)
-        if options.check:
-            if formatted != text:
-                changed += 1
-                print(f"{file} is not formatted", file=sys.stderr)  # noqa: T201
-        elif file == "-":
-            sys.stdout.write(formatted)
-        elif formatted != text:
-            _replace(Path(file), formatted)
-            print(f"{file} formatted", file=sys.stderr)  # noqa: T201
-    return 2 if changed else 0
+        try:
+            failed |= not _format(file, only_look=options.check)
+        except (QueryError, UserError) as error:
+            failed = True
+            print(error, file=sys.stderr)  # noqa: T201
+    return 2 if failed else 0
+
+
+def _format(file: str, *, only_look: bool) -> bool:
+    """Format one file and say whether it may stay as it is now."""
+    text = read_text(file)
+    formatted = format_query(text, file=file)
+    if file == "-" and not only_look:
+        write_line(formatted.rstrip("\n"))
+        return True
+    if formatted == text:
+        return True
+    if not only_look:
+        _replace(Path(file), formatted)
+    print(f"{file} is not formatted" if only_look else f"{file} formatted", file=sys.stderr)  # noqa: T201
+    return not only_look
 
 
 def _replace(file: Path, text: str) -> None:
     """Write a file anew at once, so that an interruption leaves the old text or the new; links stay links."""
     target = file.resolve()
-    beside = target.with_name(f".{target.name}.acquatop-fmt")
-    beside.write_text(text, "utf-8", newline="\n")
-    beside.chmod(target.stat().st_mode & 0o7777)
-    beside.replace(target)
+    try:
+        found = target.stat()
+        if not target.is_file() or found.st_nlink > 1:
+            target.write_text(text, "utf-8", newline="\n")  # there is no other way to keep what it is
+            return
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".fmt-", delete=False) as beside:
+            beside.write(text.encode("utf-8"))
+        new = Path(beside.name)
+        try:
+            new.chmod(found.st_mode & 0o7777)
+            new.replace(target)
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UserError(f"{file}: the query cannot be written: {error.strerror}") from None

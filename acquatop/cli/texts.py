@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acquatop.errors import UserError
+from acquatop.errors import EnvironmentProblem, UserError
 
 if TYPE_CHECKING:
     from acquatop.catalog import Catalog
@@ -19,11 +19,26 @@ UNITS = ("ms", "s", "m", "h")
 def read_text(file: str) -> str:
     """Return the text of a file, or of the standard input for ``-``; :class:`UserError` says why it cannot be read."""
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return data.decode("utf-8-sig")
+        return _bytes_of(file).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UserError(f"{file}: the query cannot be read: {reason}") from None
+
+
+def _bytes_of(file: str) -> bytes:
+    if file != "-":
+        return Path(file).read_bytes()
+    if sys.stdin is None:
+        raise UserError("-: the query cannot be read: the standard input is closed")
+    return sys.stdin.buffer.read()
+
+
+def write_line(line: str) -> None:
+    """Print a line, whatever the terminal's encoding; what it cannot show is escaped."""
+    if sys.stdout is None:
+        raise EnvironmentProblem("the standard output is closed")
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def add_language_options(parser: argparse.ArgumentParser) -> None:

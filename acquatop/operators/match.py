@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acquatop.terms import from_ast
 from connectors.mapping import BAD, DATATYPES, SUBJECT, TIME, XSD_DOUBLE, JsonMapping
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.plan import TopKPlan
-from rspql.printer import term_text
 from rspql.scoring import variables_in, vectorise_condition
 
 IDENTITY, KEY, GONE = "identity", "key", "gone"
@@ -47,6 +47,8 @@ class Matcher:
         self._variables = plan.stream_variables
         self._numbers = plan.score.stream_variables
         self._pattern = plan.stream_pattern
+        # What is only compared may be text; what is computed with must be a number.
+        self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
         self._filters = [(vectorise_condition(each, plan.score.functions), each) for each in plan.stream_filters]
 
     def check(self, found: list[Diagnostic]) -> None:
@@ -77,7 +79,8 @@ class Matcher:
         for name in self._numbers:
             if not found and not self._is_number(name):
                 message = f"the score needs a number in ?{name}, but the stream has none there"
-                found.append(Diagnostic("score", message, self._pattern[0].span))
+                code = "unsupported" if self._orders_by_term else "score"
+                found.append(Diagnostic(code, message, self._pattern[0].span))
 
         for _, condition in self._filters:
             for name, span in variables_in(condition).items():
@@ -147,7 +150,7 @@ class Matcher:
         if isinstance(subject, ast.Variable):
             columns[subject.name] = terms, pa.nulls(len(records), pa.float64())
         else:
-            keep = pc.fill_null(pc.and_(keep, pc.equal(terms, term_text(subject))), False)
+            keep = pc.fill_null(pc.and_(keep, pc.equal(terms, _constant(subject))), False)
         readable = keep
         for triple in self._pattern:
             assert isinstance(triple.predicate, ast.Iri), "check lets only IRIs pass"
@@ -157,7 +160,7 @@ class Matcher:
             if isinstance(triple.object, ast.Variable):
                 columns[triple.object.name] = terms_of(values, datatype), _numbers(values)
             else:
-                keep = pc.and_(keep, pc.equal(terms_of(values, datatype), term_text(triple.object)))
+                keep = pc.and_(keep, pc.equal(terms_of(values, datatype), _constant(triple.object)))
         return columns, pc.fill_null(keep, False), readable
 
 
@@ -170,6 +173,11 @@ def unknown_predicate(predicate: ast.Iri, mapping: JsonMapping) -> list[Diagnost
     hint = f"did you mean <{near}>?" if near else f"the stream has {known}"
     message = f"the stream has no predicate <{predicate.value}>"
     return [Diagnostic("unknown-predicate", message, predicate.span, hint)]
+
+
+def _constant(term: ast.Term) -> str:
+    """Return the text of a term that is no variable; of a blank node one that no record has."""
+    return from_ast(term) if isinstance(term, ast.Iri | ast.Literal) else ""
 
 
 def terms_of(values: pa.Array, datatype: str) -> pa.Array:

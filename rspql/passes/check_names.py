@@ -25,6 +25,7 @@ def check_names(query: ast.Query, functions: FunctionRegistry, found: list[Diagn
             found.extend(_function_problems(node, functions))
         elif isinstance(node, ast.Query):
             found.extend(_unbound(node))
+            found.extend(_unbound_in_filters(node))
         elif isinstance(node, ast.ServicePattern):
             found.extend(_unknown_there(node, functions))
 
@@ -38,7 +39,8 @@ def _function_problems(call: ast.Call, functions: FunctionRegistry) -> Iterator[
         shown = call.function
     if not known:
         name = call.function.value if isinstance(call.function, ast.Iri) else call.function
-        near = nearest(name if isinstance(call.function, ast.Iri) else name.lower(), functions)
+        known_names = [*functions, *ARITIES] if isinstance(call.function, str) else list(functions)
+        near = nearest(name if isinstance(call.function, ast.Iri) else name.lower(), known_names)
         hint = (
             f"did you mean {near}?" if near else "docs/language.md lists the functions; others are registered in Python"
         )
@@ -50,14 +52,16 @@ def _unknown_there(service: ast.ServicePattern, functions: FunctionRegistry) -> 
     for node in ast.walk(service.group):
         if isinstance(node, ast.Call) and functions.find(node.function) is not None:
             plain = to_sparql(node, functions)
-            if plain is None or any(isinstance(each, ast.Call) and _is_own(each) for each in ast.walk(plain)):
+            if plain is None or calls_own(plain):
                 shown = f"<{node.function.value}>" if isinstance(node.function, ast.Iri) else node.function
                 hint = "use it outside the SERVICE"
                 yield Diagnostic("unsupported", f"the remote does not know the function {shown}", node.span, hint)
 
 
-def _is_own(call: ast.Call) -> bool:
-    return isinstance(call.function, ast.Iri) and call.function.value not in CASTS
+def calls_own(expression: ast.Expression) -> bool:
+    """Say whether an expression calls a function that is SPARQL's own neither by name nor as a cast."""
+    names = (node.function for node in ast.walk(expression) if isinstance(node, ast.Call))
+    return any(isinstance(name, ast.Iri) and name.value not in CASTS for name in names)
 
 
 def _unbound(query: ast.Query) -> Iterator[Diagnostic]:
@@ -76,6 +80,31 @@ def _unbound(query: ast.Query) -> Iterator[Diagnostic]:
             if isinstance(variable, ast.Variable) and variable.name not in bound | _inner(condition):
                 message = f"ORDER BY needs ?{variable.name}, but nothing binds it"
                 yield Diagnostic("unbound", message, variable.span, _near_variable(variable, bound))
+
+
+def _unbound_in_filters(query: ast.Query) -> Iterator[Diagnostic]:
+    """Yield a warning for each variable in a filter that nothing in the pattern binds, wherever it stands."""
+    nodes = list(ast.walk(query.where)) if query.where else []
+    filters = [node for node in nodes if isinstance(node, ast.Filter)]
+    used = {node for each in filters for node in ast.walk(each) if isinstance(node, ast.Variable)}
+    if not used:
+        return
+    held = {id(node) for each in filters if not _has_pattern(each) for node in ast.walk(each)}
+    bound = {node.name for node in nodes if isinstance(node, ast.Variable) and id(node) not in held}
+    computed = _assignments(query.form.projection) if isinstance(query.form, ast.Select) else []
+    for each in filters:
+        for variable in ast.walk(each):
+            if isinstance(variable, ast.Variable) and variable.name not in bound:
+                message = f"the FILTER needs ?{variable.name}, but nothing in the pattern binds it"
+                late = any(item.variable == variable for item in computed)
+                hint = (
+                    "SELECT computes it only afterwards: use BIND" if late else _near_variable(variable, sorted(bound))
+                )
+                yield Diagnostic("unbound", message, variable.span, hint, severity="warning")
+
+
+def _has_pattern(node: ast.Node) -> bool:
+    return any(isinstance(each, ast.Exists) for each in ast.walk(node))
 
 
 def _is_key(variable: ast.Variable, query: ast.Query) -> bool:

@@ -56,6 +56,7 @@ class _Checker:
             if isinstance(condition, ast.Assignment):
                 self._bind(condition, scope)
                 keys.add(condition.variable.name)
+                scope[condition.variable.name] = None
             elif isinstance(condition, ast.Variable):
                 keys.add(condition.name)
         return keys

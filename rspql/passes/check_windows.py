@@ -10,6 +10,10 @@ from rspql.diagnostics import Diagnostic, nearest
 
 def check_windows(query: ast.Query, found: list[Diagnostic]) -> None:
     """Append to ``found`` what is wrong with a normalised query's windows."""
+    if not query.windows:
+        hint = "add FROM NAMED WINDOW … ON … [RANGE … STEP …]"
+        message = "the query has no window, so nothing says when to answer it"
+        found.append(Diagnostic("no-window", message, query.form.span, hint))
     clauses: dict[str, ast.WindowClause] = {}
     for clause in query.windows:
         found.extend(_clause_problems(clause, query))

@@ -5,15 +5,14 @@ from __future__ import annotations
 from rspql import ast
 from rspql.built_ins import ARITIES
 from rspql.diagnostics import Diagnostic
-from rspql.passes.plan_windowed import expander
+from rspql.passes.check_names import calls_own
+from rspql.passes.plan_windowed import VOLATILE, expander
 from rspql.passes.push_filters import Pushed, push_filters
-from rspql.passes.recognise_topk import Ranking, written_out
+from rspql.passes.recognise_topk import Ranking, last_binds, written_out
 from rspql.passes.split_sources import Sources
 from rspql.plan import Score, Service, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, variables_of, visible
 from rspql.scoring import FunctionRegistry, check_condition, check_expression, to_sparql, variables_in
-
-_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
 class NotIncremental(Exception):  # noqa: N818 (a reason, not an error)
@@ -45,6 +44,7 @@ def plan_incremental(
     join = tuple(name for name in stream if name in visible(service.group))
     _check_join(join, service, remote)
     written = [_written(each, query) for each in filters]
+    _check_decidable(written)
     pushed = push_filters(written, stream, remote)
     score = _score(ranking, pushed, stream, visible(service.group), functions, found)
     _check_computed(query, score)
@@ -91,6 +91,8 @@ def _parts(query: ast.Query) -> tuple[ast.WindowPattern, ast.ServicePattern, lis
         # What is assigned is written out where it is used: the score's expression, or another's.
         if not isinstance(element, ast.WindowPattern | ast.ServicePattern | ast.Filter | ast.Assignment):
             raise NotIncremental(_why_not(element), element)
+    if len(last_binds(query)) < sum(isinstance(element, ast.Assignment) for element in elements):
+        raise NotIncremental("a BIND stands before what it is joined with", elements[0])
     windows = [element for element in elements if isinstance(element, ast.WindowPattern)]
     services = [element for element in elements if isinstance(element, ast.ServicePattern)]
     if len(windows) != 1:
@@ -150,7 +152,8 @@ def _check_join(join: tuple[str, ...], service: ast.ServicePattern, certainly: N
 
 
 def _written(expression: ast.Expression, query: ast.Query) -> ast.Expression:
-    written = written_out(expression, query)
+    # A filter is decided before SELECT computes anything.
+    written = written_out(expression, query, selected=False)
     if written is None:
         raise NotIncremental("an expression is too large with all names written out", expression)
     return written
@@ -167,13 +170,22 @@ def _score(
     expression = ranking.expression
     if expression is None:
         raise NotIncremental("the score is too large with all names written out", None)
+    if isinstance(expression, ast.Variable) and expression.name not in stream:
+        message = (
+            f"?{expression.name} comes from the remote and need not be a number; 0 + ?{expression.name} would be one"
+        )
+        raise NotIncremental(message, expression)
     _check_arithmetic(expression, functions)
     check_expression(expression, found, functions=functions)
     _check_conditions(pushed.joined, functions)
-    for each in pushed.joined:
-        _check_comparisons(each, stream)
-    condition = _conjunction(pushed.joined)
-    needed = [*variables_in(expression), *(variables_in(condition) if condition else ())]
+    for condition in pushed.joined:
+        for name in variables_in(condition):
+            if name not in stream and name not in remote:
+                raise NotIncremental(f"nothing binds ?{name}, which a filter needs", condition)
+    for each in (expression, *pushed.joined):
+        _check_remote_values(each, stream, is_condition=each is not expression)
+    whole = _conjunction(pushed.joined)
+    needed = [*variables_in(expression), *(variables_in(whole) if whole else ())]
     for name, span in variables_in(expression).items():
         if name not in stream and name not in remote:
             found.append(Diagnostic("unbound", f"nothing binds ?{name}, which the score needs", span))
@@ -184,7 +196,7 @@ def _score(
         variable=ranking.variable if ranking.variable not in (*stream, *remote) else None,
         stream_variables=tuple(name for name in used if name in stream),
         remote_variables=tuple(name for name in used if name in remote and name not in stream),
-        condition=condition,
+        condition=whole,
         functions=functions,
     )
 
@@ -222,26 +234,58 @@ def _check_conditions(conditions: tuple[ast.Expression, ...], functions: Functio
             raise NotIncremental("a filter is not decided on numbers alone", condition)
 
 
-def _check_comparisons(condition: ast.Expression, stream: Names) -> None:
-    """Raise where two of the remote's values are compared: they need not be numbers."""
-    for node in ast.walk(condition):
-        is_comparison = isinstance(node, ast.In) or (isinstance(node, ast.Binary) and node.operator in _COMPARISONS)
-        if is_comparison and not any(isinstance(each, ast.Literal) or each in stream for each in _leaves(node)):
-            raise NotIncremental("a filter compares two of the remote's values", node)
+def _check_remote_values(expression: ast.Expression, stream: Names, *, is_condition: bool) -> None:
+    """Raise where an expression means something else for values that are no numbers, as the remote's may be.
+
+    Here such a value is an error wherever it stands; in SPARQL it is bound, may be true or false,
+    is unequal to others, and orders among its like.
+    """
+    for node in ast.walk(expression):
+        if _asks_more_of(node, stream):
+            raise NotIncremental("the remote's value need not be a number, and this would tell the difference", node)
+    if is_condition and _is_remote(expression, stream):
+        raise NotIncremental("the remote's value need not be a number, and could be true as something else", expression)
 
 
-def _leaves(expression: ast.Node) -> list[ast.Literal | str]:
-    nodes = ast.walk(expression)
-    return [
-        node.name if isinstance(node, ast.Variable) else node
-        for node in nodes
-        if isinstance(node, ast.Variable | ast.Literal)
-    ]
+def _asks_more_of(node: ast.Node, stream: Names) -> bool:
+    """Say whether one node tells an error from another value of the remote's."""
+    match node:
+        case ast.Unary("!") | ast.In() | ast.Binary("!=") | ast.Call("bound"):
+            return any(_is_remote(each, stream) for each in ast.walk(node))
+        case ast.Binary("=" | "<" | "<=" | ">" | ">=", left, right):
+            # One side at least must be a number for certain.
+            return all(_is_remote(each, stream) for each in (left, right))
+        case ast.Binary("&&" | "||", left, right):
+            return _is_remote(left, stream) or _is_remote(right, stream)
+        case ast.Call("if", (condition, *_)):
+            return _is_remote(condition, stream) or _equates(condition, stream)
+        case ast.Call("coalesce", choices):
+            return any(_is_remote(each, stream) or _equates(each, stream) for each in choices[:-1])
+        case _:
+            return False
+
+
+def _equates(expression: ast.Expression, stream: Names) -> bool:
+    """Say whether an expression tests one of the remote's values for equality, which is no error where it differs."""
+    tests = (node for node in ast.walk(expression) if isinstance(node, ast.Binary) and node.operator == "=")
+    return any(_is_remote(each, stream) for test in tests for each in ast.walk(test))
+
+
+def _is_remote(node: ast.Node, stream: Names) -> bool:
+    return isinstance(node, ast.Variable) and node.name not in stream
+
+
+def _check_decidable(filters: list[ast.Expression]) -> None:
+    """Raise for filters that must be decided here, at the window's close."""
+    for each in filters:
+        for node in ast.walk(each):
+            if isinstance(node, ast.Exists) or (isinstance(node, ast.Call) and node.function in VOLATILE):
+                raise NotIncremental("a filter is decided at the window's close", node)
 
 
 def _plain(expression: ast.Expression, functions: FunctionRegistry) -> ast.Expression:
     plain = to_sparql(expression, functions)
-    if plain is None:
+    if plain is None or calls_own(plain):
         raise NotIncremental("the remote does not know a function that filters what it has", expression)
     return plain
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
 from rspql.passes.recognise_topk import Ranking
 from rspql.passes.split_sources import Sources, without_windows
 from rspql.plan import RemotePart, WindowedPlan
+from rspql.scope import selected
 from rspql.scoring import FunctionRegistry, check_expression, to_sparql
+
+VOLATILE = frozenset("now rand uuid struuid bnode exists".split())
+"""What depends on when and where it is evaluated."""
 
 OWN_FUNCTIONS = "urn:acquatop:function:"
 """The namespace in which an engine finds registered functions that have a bare name."""
@@ -26,7 +30,8 @@ def plan_windowed(
     """
     expand = expander(functions)
     remotes = tuple(_expanded(part, expand) for part in sources.remotes)
-    plain = ast.rewritten(without_windows(_scored_only(query, ranking, functions) if ranking else query), expand)
+    scored = _scored_only(query, ranking, functions) if ranking else query
+    plain = ast.rewritten(ast.rewritten(without_windows(scored), expand), _plainer)
     return WindowedPlan(
         name=query.registration.name.value if query.registration else None,
         output=output,
@@ -60,48 +65,82 @@ def expander(functions: FunctionRegistry) -> Callable[[ast.Node], ast.Node]:
 
 
 def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry) -> ast.Query:
-    """Return a top-k query that leaves out solutions without a score, if it does not group.
+    """Return a top-k query that leaves out solutions whose score is an error or NaN.
 
-    Where the score is arithmetic, what orders is computed in doubles, as everywhere else.
+    Only of scores that are computed: an ORDER BY on what the patterns bind, be it text or nothing
+    at all, is SPARQL's, and so is one on groups. Scores of numbers are ordered as doubles, as
+    everywhere else; what is selected of them has SPARQL's own type where that can be had.
     """
-    query = _in_doubles(query, ranking, functions)
     assert isinstance(query.form, ast.Select)
     assert query.where is not None
-    score = query.order[0].expression
     computes = [item for item in query.form.projection if isinstance(item, ast.Assignment)]
-    grouped = query.group_by or any(isinstance(node, ast.Aggregate) for each in computes for node in ast.walk(each))
-    if grouped or query.having:
+    grouped = query.group_by or query.having or any(map(_aggregates, (*computes, *query.order)))
+    if grouped or ranking.expression is None or isinstance(ranking.expression, ast.Variable):
         return query
-    # What equals itself is neither an error nor NaN.
-    has_score = ast.Call("coalesce", (ast.Binary("=", score, score), ast.Literal("false", ast.XSD + "boolean")))
-    names = tuple(item.variable if isinstance(item, ast.Assignment) else item for item in query.form.projection)
-    where = ast.Group((ast.Group(query.where.elements), *computes, ast.Filter(has_score)))
-    return replace(query, form=replace(query.form, projection=names), where=where)
-
-
-def _in_doubles(query: ast.Query, ranking: Ranking, functions: FunctionRegistry) -> ast.Query:
-    """Return a top-k query that orders by its score in doubles, and selects it in SPARQL's own type where it can."""
-    problems: list[Diagnostic] = []
-    if ranking.expression is not None:
-        check_expression(ranking.expression, problems, functions=functions)
-    if ranking.expression is None or problems:
-        return query
-    in_doubles = to_sparql(ranking.expression, functions, doubles=True)
+    taken = {node.name for node in ast.walk(query) if isinstance(node, ast.Variable)}
+    rank = ast.Variable(next(name for name in _fresh_names() if name not in taken))
+    ranked = to_sparql(ranking.expression, functions, doubles=True) if _is_arithmetic(ranking, functions) else None
     typed = to_sparql(ranking.expression, functions)
-    if in_doubles is None:
-        return query
-    # Oxigraph's decimals end in errors on ordinary quotients; the double is then better than nothing.
-    selected = in_doubles if typed is None else ast.Call("coalesce", (typed, in_doubles))
+    inner = ast.Group((*query.where.elements, *((query.values,) if query.values else ())))
+    if ranked is not None and ranking.variable is not None:
+        # Oxigraph's decimals end in errors on ordinary quotients; the double is then better than nothing.
+        score = ranked if typed is None else ast.Call("coalesce", (typed, ranked))
+        inner, computes = _rescored(inner, ranking.variable, score), _rescored_items(computes, ranking.variable, score)
+    rank_of = ranked or query.order[0].expression
+    # What equals itself is neither an error nor NaN.
+    has_rank = ast.Call("coalesce", (ast.Binary("=", rank, rank), ast.Literal("false", ast.XSD + "boolean")))
+    where = ast.Group((inner, *computes, ast.Assignment(rank_of, rank), ast.Filter(has_rank)))
+    return replace(
+        query,
+        form=replace(query.form, projection=tuple(map(ast.Variable, selected(query)))),
+        where=where,
+        order=(replace(query.order[0], expression=rank), *query.order[1:]),
+        values=None,
+    )
 
-    def change(node: ast.Node) -> ast.Node:
-        if isinstance(node, ast.Assignment) and node.variable.name == ranking.variable:
-            return replace(node, expression=selected)
+
+def _fresh_names() -> Iterator[str]:
+    return (f"rank{'_' * length}" for length in itertools.count())
+
+
+def _aggregates(node: ast.Node) -> bool:
+    return any(isinstance(each, ast.Aggregate) for each in ast.walk(node))
+
+
+def _is_arithmetic(ranking: Ranking, functions: FunctionRegistry) -> bool:
+    problems: list[Diagnostic] = []
+    assert ranking.expression is not None
+    check_expression(ranking.expression, problems, functions=functions)
+    return not problems
+
+
+def _rescored(group: ast.Group, variable: str, score: ast.Expression) -> ast.Group:
+    """Return a group whose last BINDs compute a variable as given; within a sub-select the name is another's."""
+    elements: list[ast.Pattern] = list(group.elements)
+    for at, element in enumerate(elements):
+        if isinstance(element, ast.Assignment) and element.variable.name == variable:
+            elements[at] = replace(element, expression=score)
+    return ast.Group(tuple(elements))
+
+
+def _rescored_items(items: list[ast.Assignment], variable: str, score: ast.Expression) -> list[ast.Assignment]:
+    return [replace(item, expression=score) if item.variable.name == variable else item for item in items]
+
+
+def _plainer(node: ast.Node) -> ast.Node:
+    """Return a node in a shape that Oxigraph evaluates, with the same meaning."""
+    if isinstance(node, ast.NegatedPath) and not node.choices:
+        return ast.NegatedPath((ast.Iri(OWN_FUNCTIONS + "none"),))
+    if not isinstance(node, ast.Query):
         return node
-
-    assert query.where is not None
-    assert isinstance(query.form, ast.Select)
-    # Only the outermost names: within a sub-select the same name would be another's.
-    where: Any = tuple(change(each) for each in query.where.elements)
-    items: Any = tuple(change(each) for each in query.form.projection)
-    order = (replace(query.order[0], expression=in_doubles), *query.order[1:])
-    return replace(query, where=ast.Group(where), form=replace(query.form, projection=items), order=order)
+    keys = [key for key in node.group_by if isinstance(key, ast.Assignment)]
+    if keys:
+        where = ast.Group((node.where or ast.Group(()), *keys))
+        group_by = tuple(key.variable if isinstance(key, ast.Assignment) else key for key in node.group_by)
+        node = replace(node, where=where, group_by=group_by)
+    if isinstance(node.form, ast.Ask) and (node.group_by or node.having):
+        one = ast.Assignment(ast.Literal("1", ast.XSD + "integer"), ast.Variable("one"))
+        inner = replace(node, form=ast.Select((one,)), default_graphs=(), named_graphs=())
+        where = ast.Group((ast.SubSelect(inner),))
+        return ast.Query(node.form, where, default_graphs=node.default_graphs, named_graphs=node.named_graphs)
+    return node

@@ -65,14 +65,25 @@ def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagn
     )
 
 
-def written_out(expression: ast.Expression, query: ast.Query) -> ast.Expression | None:
+def last_binds(query: ast.Query) -> tuple[ast.Assignment, ...]:
+    """Return the BINDs of the outermost group that have nothing but BINDs and filters behind them."""
+    binds: list[ast.Assignment] = []
+    for element in query.where.elements if query.where else ():
+        if isinstance(element, ast.Assignment):
+            binds.append(element)
+        elif not isinstance(element, ast.Filter):
+            binds.clear()
+    return tuple(binds)
+
+
+def written_out(expression: ast.Expression, query: ast.Query, *, selected: bool = True) -> ast.Expression | None:
     """Return an expression in which what the query computes is replaced by what computes it.
 
-    That is BIND in the outermost group, and SELECT (… AS ?x). None when it would become larger than
-    ``LARGEST`` nodes: each name that is used twice doubles it.
+    That is the BINDs at the end of the outermost group, where all else is bound already, and, with
+    ``selected``, SELECT (… AS ?x). None when it would become larger than ``LARGEST`` nodes: each
+    name that is used twice doubles it.
     """
     assert isinstance(query.form, ast.Select)
-    where = query.where.elements if query.where else ()
     computed: dict[str, ast.Expression] = {}
     sizes: dict[str, int] = {}
 
@@ -82,7 +93,7 @@ def written_out(expression: ast.Expression, query: ast.Query) -> ast.Expression 
     def size_of(written: ast.Expression) -> int:
         return sum(sizes.get(node.name, 1) if isinstance(node, ast.Variable) else 1 for node in ast.walk(written))
 
-    for item in (*where, *query.form.projection):
+    for item in (*last_binds(query), *(query.form.projection if selected else ())):
         if isinstance(item, ast.Assignment):
             sizes[item.variable.name] = size_of(item.expression)
             if sizes[item.variable.name] <= LARGEST:

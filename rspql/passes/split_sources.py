@@ -83,7 +83,12 @@ class _RemoteFinder:
     """
 
     def __init__(self) -> None:
-        self.parts: list[RemotePart] = []
+        self._parts: dict[ast.ServicePattern, RemotePart] = {}
+
+    @property
+    def parts(self) -> list[RemotePart]:
+        """The parts found, in the order of their first occurrence."""
+        return list(self._parts.values())
 
     def visit(self, group: ast.Group, around: Sequence[ast.Pattern]) -> None:
         joined = [*around, *(each for each in group.elements if _is_source(each))]
@@ -110,10 +115,13 @@ class _RemoteFinder:
                 self.visit(query.where, ())
 
     def _add(self, pattern: ast.ServicePattern, sources: Sequence[ast.Pattern]) -> None:
-        if any(part.pattern == pattern for part in self.parts) or not isinstance(pattern.service, ast.Iri):
+        if not isinstance(pattern.service, ast.Iri):
             return
         key, source = _key_of(pattern, sources)
-        self.parts.append(RemotePart(pattern, pattern.service, tuple(visible(pattern.group)), key, source))
+        before = self._parts.get(pattern)
+        if before is not None:
+            key, source = _merged(before, key, source)
+        self._parts[pattern] = RemotePart(pattern, pattern.service, tuple(visible(pattern.group)), key, source)
 
 
 def _is_source(element: ast.Pattern) -> bool:
@@ -131,6 +139,15 @@ def _key_of(pattern: ast.ServicePattern, sources: Iterable[ast.Pattern]) -> tupl
             if name in wanted:
                 return name, as_graphs(ast.Group((source,)))
     return None, None
+
+
+def _merged(part: RemotePart, key: str | None, source: ast.Group | None) -> tuple[str | None, ast.Group | None]:
+    """Return the key and source of a pattern that stands in two places: it needs what either of them needs."""
+    if part.key_source is None or source is None or part.key != key:
+        return None, None
+    if part.key_source == source:
+        return key, source
+    return key, ast.Group((ast.UnionPattern((part.key_source, source)),))
 
 
 def without_windows(query: ast.Query) -> ast.Query:

@@ -106,7 +106,7 @@ NOT_INCREMENTAL = {
     "there is more beside": query(f"{WINDOW} {SERVICE} MINUS {{ {WINDOW} }}"),
     "a filter is not decided on numbers alone": query(f"{WINDOW} {SERVICE} FILTER(?u != :ann)"),
     "STRLEN is not computed on numbers alone": query(select="?u (STRLEN(?m) + ?f AS ?score)"),
-    "a filter compares two of the remote's values": query(
+    "the remote's value need not be a number, and this": query(
         f"{WINDOW} SERVICE :p {{ ?u :f ?f ; :g ?g }} FILTER(?m > 3 || ?f = ?g)"
     ),
     "it also computes ?twice": query(select="?u (2 * ?m AS ?twice) (?m + ?f AS ?score)"),
@@ -119,6 +119,70 @@ NOT_INCREMENTAL = {
         f"WINDOW :w {{ ?u :m ?m FILTER(?f > 1) }} {SERVICE}"
     ),
 }
+
+
+NOT_INCREMENTAL_EITHER = {
+    query(f"{WINDOW} BIND(5 AS ?f) {SERVICE}"): "a BIND stands before what it is joined with",
+    query(f"BIND(5 AS ?m) {WINDOW} {SERVICE}"): "a BIND stands before what it is joined with",
+    query(f"{WINDOW} BIND(2 * ?m + ?f AS ?score) {SERVICE}", select="?u ?score"): "a BIND stands before",
+    query(f"{WINDOW} {SERVICE} FILTER(?score > 10)"): "nothing binds ?score, which a filter needs",
+    query(f"{WINDOW} {SERVICE} FILTER(!BOUND(?zz))"): "nothing binds ?zz, which a filter needs",
+    query(f"{WINDOW} {SERVICE} FILTER NOT EXISTS {{ ?f :g 10 }}"): "a filter is decided at the window's close",
+    query(f"{WINDOW} {SERVICE} FILTER(?m < RAND())"): "a filter is decided at the window's close",
+    query(f"{WINDOW} {SERVICE} FILTER(?f < NOW())"): "a filter is decided at the window's close",
+    query(f"{WINDOW} {SERVICE} FILTER(sqrt(?f) > 2)"): "the remote does not know a function",
+    query(order="ORDER BY ?f", select="?u"): "comes from the remote and need not be a number",
+    query(select="?u (IF(BOUND(?f), ?m, 0) AS ?score)"): "need not be a number",
+    query(select="?u (IF(?f, ?m, 0) AS ?score)"): "need not be a number",
+    query(select="?u (IF(?f = ?m, ?m, 0) AS ?score)"): "need not be a number",
+    query(select="?u (COALESCE(?f, ?m) + 0 AS ?score)"): "need not be a number",
+    query(f"{WINDOW} {SERVICE} FILTER(?f != ?m)"): "need not be a number",
+    query(f"{WINDOW} {SERVICE} FILTER(!(?f = ?m))"): "need not be a number",
+    query(f"{WINDOW} {SERVICE} FILTER(?f NOT IN (?m, 3))"): "need not be a number",
+    query(f"{WINDOW} {SERVICE} FILTER(?f || ?m > 3)"): "need not be a number",
+    query(f"{WINDOW} {SERVICE} FILTER(COALESCE(?f = 4, ?m > 0))"): "need not be a number",
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), NOT_INCREMENTAL_EITHER.items())
+def test_what_would_mean_something_else_to_the_incremental_operators(text: str, reason: str) -> None:
+    test_top_k_queries_that_are_evaluated_window_by_window(reason, text)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["?m < ?f", "?m + ?f > 3 || ?m = 4", "?f <= ?m && ?f > 2", "?m = ?f", "!(?m > 3)", "?m IN (1, 2)", "BOUND(?m)"],
+)
+def test_what_means_the_same_to_both(condition: str) -> None:
+    assert isinstance(compile_query(query(f"{WINDOW} {SERVICE} FILTER({condition})")), TopKPlan)
+
+
+def test_one_remote_part_in_two_places_is_asked_for_what_either_needs() -> None:
+    clauses = "FROM NAMED WINDOW :w ON :s [RANGE 9m] FROM NAMED WINDOW :v ON :s [RANGE 9m]"
+    other = "WINDOW :v { ?u :n ?n }"
+    both = f"{{ {WINDOW} {SERVICE} }} UNION {{ {other} {SERVICE} }}"
+    plan = compile_query(f"PREFIX : <urn:> ASK {clauses} {{ {both} }}")
+    (part,) = plan.remotes if isinstance(plan, WindowedPlan) else ()
+    assert part.key == "u"
+    assert part.key_source is not None
+    assert {"<urn:w>", "<urn:v>"} <= set(inside_text(part.key_source).split())
+    whole = compile_query(f"PREFIX : <urn:> ASK {clauses} {{ {both} UNION {{ {SERVICE} }} }}")
+    (part,) = whole.remotes if isinstance(whole, WindowedPlan) else ()
+    assert (part.key, part.key_source) == (None, None)
+
+
+def test_names_without_a_window_are_never_answered() -> None:
+    assert [each.code for each in analyse(query(SERVICE, select="?f", order="", limit="", windows="")).diagnostics] == [
+        "no-window"
+    ]
+
+
+def test_a_filter_s_unknown_names_are_warned_of() -> None:
+    (found,) = analyse(query(f"{WINDOW} {SERVICE} FILTER(?scoer > 10)")).diagnostics
+    assert (found.code, found.severity) == ("unbound", "warning")
+    (found,) = analyse(query(f"{WINDOW} {SERVICE} FILTER(?score > 10)")).diagnostics
+    assert found.hint == "SELECT computes it only afterwards: use BIND"
+    assert analyse(query(f"{WINDOW} {SERVICE} FILTER NOT EXISTS {{ ?u :x ?y FILTER(?y > ?m) }}")).diagnostics == ()
 
 
 @pytest.mark.parametrize(("reason", "text"), NOT_INCREMENTAL.items())
@@ -134,7 +198,6 @@ def test_top_k_queries_that_are_evaluated_window_by_window(reason: str, text: st
 GENERAL = {
     "it is not a SELECT query": f"PREFIX : <urn:> ASK FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ {WINDOW} {SERVICE} }}",
     "it has no SERVICE pattern": query(WINDOW, order="ORDER BY ?m", select="?m"),
-    "it has no WINDOW pattern": query(SERVICE, order="ORDER BY ?f", select="?f", windows=""),
     "it has no ORDER BY": query(order="", limit=""),
     "it has no LIMIT": query(limit=""),
     "its LIMIT is 0": query(limit="LIMIT 0"),

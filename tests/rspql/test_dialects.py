@@ -73,6 +73,7 @@ def test_numbers_without_a_unit_need_one_from_outside(unit: str, width: int) -> 
         ('"1970-01-01T00:00:01Z"^^xsd:dateTime', 1_000),
         ('"1970-01-01T00:00:01"', 1_000),
         ('"1970-01-01T01:00:00.25+01:00"', 250),
+        ('"2025-12-31T24:00:00Z"', 1_767_225_600_000),
         ('"9999-01-01T00:00:00.001Z"', 253_370_764_800_001),
     ],
 )
@@ -130,6 +131,36 @@ def test_usual_prefixes_need_no_declaration_in_rsp_ql_alone() -> None:
             parse(text)
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        '"2026-W05-6"',
+        '"20260131"',
+        '"2026-01-31"',
+        '"2026-01-31T24:00:01Z"',
+        '"2026-01-31T12:00:00.0001Z"',
+        '"x"^^<urn:t>',
+    ],
+)
+def test_what_is_no_start(written: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        window(f"FROM NAMED WINDOW :w ON :s [RANGE 9m START {written}]")
+    assert [found.code for found in caught.value.diagnostics] == ["start"]
+
+
+@pytest.mark.parametrize("length", ["9" * 400 + "m", "1" * 5000, "P" + "9" * 30 + "D", "0s", "-1s"])
+def test_lengths_that_cannot_be(length: str) -> None:
+    with pytest.raises(QueryError):
+        window(f"FROM NAMED WINDOW :w ON :s [RANGE {length}]", unit="s")
+
+
+def test_prefixes_that_look_like_other_languages() -> None:
+    text = "PREFIX add: <urn:> PREFIX rule: <urn:> SELECT * { ?s ?p ?o add:x rule:y 1 }"
+    with pytest.raises(QueryError) as caught:
+        parse(text)
+    assert [found.code for found in caught.value.diagnostics] == ["syntax"]
+
+
 REFUSED = {
     "FROM STREAM :s [RANGE 1s]": "FROM STREAM of C-SPARQL",
     "FROM NAMED STREAM :s [NOW]": "FROM NAMED STREAM of C-SPARQL",
@@ -148,6 +179,9 @@ REFUSED = {
     "WHERE { STREAM :s [RANGE 1s] { ?s ?p ?o } }": "STREAM patterns of CQELS",
     "WHERE { << ?s ?p ?o >> :p :o }": "RDF-star",
     "WHERE { LATERAL { } }": "LATERAL",
+    "WHERE { ?s ?p ?o {| :p :o |} }": "RDF-star's annotations",
+    "FROM NAMED WINDOW :w ON :s [RANGE P1M]": "years, months and weeks",
+    "FROM NAMED WINDOW :w ON :s [OFFSET 9m\n RANGE 3m]": "windows with an OFFSET",
 }
 
 

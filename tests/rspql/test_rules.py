@@ -41,6 +41,8 @@ SELECT ?x { { SELECT ?y { ?y <p> 1 } LIMIT 1 } { SELECT (COUNT(*) AS ?n) { } } B
 SELECT ?x FROM <a> FROM NAMED <b> { GRAPH ?g { ?x ?y ?z } GRAPH <g> { } MINUS { } OPTIONAL { OPTIONAL { } } }
 SELECT ?x { SERVICE SILENT <s> { ?x ?y ?z } SERVICE ?s { } }
 SELECT ?x { ?x <p> ?y BIND(?y AS ?z) ?x <q> ?z . }
+PREFIX : <x> SELECT * { ?s <p> true.:y <p> 2 } VALUES ?x {UNDEF-1}
+SELECT * { FILTER(true-1) } LIMIT10 OFFSET2
 ASK { } LIMIT 1
 ASK WHERE { ?s ?p ?o }
 DESCRIBE <a>
@@ -113,6 +115,12 @@ SELECT * { BIND(SUM(?x) AS ?y) }
 SELECT ?x { } GROUP BY COUNT(?x)
 SELECT * { FILTER ?x }
 SELECT * { FILTER(BOUND(1)) }
+SELECT * { FILTER(BOUND((?x))) }
+SELECT * { FILTER(BOUND()) }
+SELECT (COUNT(*) AS ?n) { } GROUP BY (?x AS ?y) (?z AS ?y)
+SELECT (2 AS ?y) { } GROUP BY (1 AS ?y)
+SELECT * { } LIMIT 1 ORDER BY ?x
+SELECT * { } LIMIT 12345678901234567890
 SELECT * { FILTER(BOUND(<x>)) }
 SELECT * { FILTER(STR()) }
 SELECT * { FILTER(STR(1, 2)) }
