@@ -240,39 +240,50 @@ def _check_remote_values(expression: ast.Expression, stream: Names, *, is_condit
     Here such a value is an error wherever it stands; in SPARQL it is bound, may be true or false,
     is unequal to others, and orders among its like.
     """
-    for node in ast.walk(expression):
-        if _asks_more_of(node, stream):
-            raise NotIncremental("the remote's value need not be a number, and this would tell the difference", node)
-    if is_condition and _is_remote(expression, stream):
-        raise NotIncremental("the remote's value need not be a number, and could be true as something else", expression)
+    values = _RemoteValues(stream)
+    if values.matter_in(expression, is_condition) or (is_condition and values.may_be(expression)):
+        raise NotIncremental("the remote's value need not be a number, and this would tell the difference", expression)
 
 
-def _asks_more_of(node: ast.Node, stream: Names) -> bool:
-    """Say whether one node tells an error from another value of the remote's."""
-    match node:
-        case ast.Unary("!") | ast.In() | ast.Binary("!=") | ast.Call("bound"):
-            return any(_is_remote(each, stream) for each in ast.walk(node))
-        case ast.Binary("=" | "<" | "<=" | ">" | ">=", left, right):
-            # One side at least must be a number for certain.
-            return all(_is_remote(each, stream) for each in (left, right))
-        case ast.Binary("&&" | "||", left, right):
-            return _is_remote(left, stream) or _is_remote(right, stream)
-        case ast.Call("if", (condition, *_)):
-            return _is_remote(condition, stream) or _equates(condition, stream)
-        case ast.Call("coalesce", choices):
-            return any(_is_remote(each, stream) or _equates(each, stream) for each in choices[:-1])
-        case _:
-            return False
+class _RemoteValues:
+    """Which parts of an expression tell a value that is no number from an error."""
 
+    def __init__(self, stream: Names) -> None:
+        self._stream = stream
 
-def _equates(expression: ast.Expression, stream: Names) -> bool:
-    """Say whether an expression tests one of the remote's values for equality, which is no error where it differs."""
-    tests = (node for node in ast.walk(expression) if isinstance(node, ast.Binary) and node.operator == "=")
-    return any(_is_remote(each, stream) for test in tests for each in ast.walk(test))
+    def may_be(self, expression: ast.Node) -> bool:
+        """Say whether an expression can have a value that is no number: the remote's, as it is."""
+        match expression:
+            case ast.Variable(name):
+                return name not in self._stream
+            case ast.Call("if" | "coalesce", choices):
+                return any(map(self.may_be, choices))
+            case _:
+                return False
 
-
-def _is_remote(node: ast.Node, stream: Names) -> bool:
-    return isinstance(node, ast.Variable) and node.name not in stream
+    def matter_in(self, expression: ast.Node, keeps_only_true: bool) -> bool:
+        """Say whether such values matter; where only what is true is kept, an error is as good as false."""
+        sides = [child for child in ast.children(expression) if isinstance(child, ast.Node)]
+        loose = sum(map(self.may_be, sides))
+        match expression:
+            case ast.Binary("&&" | "||"):
+                return loose > 0 or any(self.matter_in(side, keeps_only_true) for side in sides)
+            case ast.Call("bound") | ast.Unary("!") | ast.Binary("!="):
+                matters = loose > 0
+            case ast.Binary("="):
+                matters = loose > 1 or (loose == 1 and not keeps_only_true)
+            case ast.Binary("<" | "<=" | ">" | ">="):
+                matters = loose > 1
+            case ast.In(operand, choices, negated):
+                both = self.may_be(operand) and any(map(self.may_be, choices))
+                matters = both or (loose > 0 and (negated or not keeps_only_true))
+            case ast.Call("if", (condition, *_)):
+                matters = self.may_be(condition)
+            case ast.Call("coalesce", choices):
+                matters = any(map(self.may_be, choices[:-1]))
+            case _:
+                matters = False
+        return matters or any(self.matter_in(side, False) for side in sides)
 
 
 def _check_decidable(filters: list[ast.Expression]) -> None:
