@@ -54,10 +54,8 @@ def _clause_problems(clause: ast.WindowClause, query: ast.Query) -> Iterator[Dia
 
 
 def _use_problems(pattern: ast.WindowPattern, clauses: dict[str, ast.WindowClause]) -> Iterator[Diagnostic]:
-    if isinstance(pattern.window, ast.Variable):
-        hint = "name the window"
-        yield Diagnostic("unsupported", "WINDOW with a variable is not supported", pattern.window.span, hint)
-    elif pattern.window.value not in clauses:
+    assert isinstance(pattern.window, ast.Iri), "normalise leaves no other"
+    if pattern.window.value not in clauses:
         near = nearest(pattern.window.value, clauses)
         hint = f"did you mean <{near}>?" if near else "add FROM NAMED WINDOW … ON … [RANGE … STEP …]"
         message = f"the window <{pattern.window.value}> is used but not declared"

@@ -10,14 +10,19 @@ from rspql import ast
 def normalise(query: ast.Query) -> ast.Query:
     """Return a query with the same meaning in which a window is always a WINDOW pattern, and joins are flat.
 
-    ``GRAPH w { … }`` with the name of a window becomes ``WINDOW w { … }``; braces that only join
-    (without FILTER, BIND, OPTIONAL or MINUS between them) go.
+    ``GRAPH w { … }`` with the name of a window becomes ``WINDOW w { … }``, and ``WINDOW ?w { … }``
+    becomes ``GRAPH ?w { … }`` with a filter for windows; braces that only join (without FILTER, BIND,
+    OPTIONAL or MINUS between them) go.
     """
-    windows = {clause.window.value for clause in query.windows if isinstance(clause.window, ast.Iri)}
+    windows = {clause.window.value: None for clause in query.windows if isinstance(clause.window, ast.Iri)}
 
     def rewrite(node: ast.Node) -> ast.Node:
         if isinstance(node, ast.GraphPattern) and isinstance(node.graph, ast.Iri) and node.graph.value in windows:
             return ast.WindowPattern(node.graph, node.group, span=node.span)
+        if isinstance(node, ast.WindowPattern) and isinstance(node.window, ast.Variable):
+            graph = ast.GraphPattern(node.window, node.group, span=node.span)
+            is_window = ast.In(node.window, tuple(map(ast.Iri, windows)))
+            return ast.Group((graph, ast.Filter(is_window)), span=node.span)
         if isinstance(node, ast.Group) and any(isinstance(each, ast.Group) for each in node.elements):
             return replace(node, elements=_joined(node.elements))
         return node

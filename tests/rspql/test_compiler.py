@@ -171,6 +171,20 @@ def test_one_remote_part_in_two_places_is_asked_for_what_either_needs() -> None:
     assert (part.key, part.key_source) == (None, None)
 
 
+def test_a_window_s_name_may_be_asked_for() -> None:
+    clauses = "FROM NAMED WINDOW :w ON :s [RANGE 9m] FROM NAMED WINDOW :v ON :s [RANGE 1m] FROM NAMED :g"
+    plan = compile_query(f"PREFIX : <urn:> SELECT ?x {clauses} {{ WINDOW ?x {{ ?u :m ?m }} }}")
+    assert isinstance(plan, WindowedPlan)
+    assert plan.query.where is not None
+    assert inside_text(plan.query.where).replace("\n", " ").split("FILTER")[1].split() == [
+        "(?x",
+        "IN",
+        "(<urn:w>,",
+        "<urn:v>))",
+        "}",
+    ]
+
+
 def test_names_without_a_window_are_never_answered() -> None:
     assert [each.code for each in analyse(query(SERVICE, select="?f", order="", limit="", windows="")).diagnostics] == [
         "no-window"
