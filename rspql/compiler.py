@@ -16,8 +16,8 @@ from rspql.passes.plan_incremental import NotIncremental, plan_incremental
 from rspql.passes.plan_windowed import plan_windowed
 from rspql.passes.recognise_topk import Ranking, recognise_topk
 from rspql.passes.split_sources import split_sources
-from rspql.plan import Plan
-from rspql.scoring import DEFAULT_FUNCTIONS, Direction, FunctionRegistry
+from rspql.plan import Plan, TopKPlan
+from rspql.scoring import DEFAULT_FUNCTIONS, Direction, FunctionRegistry, Interval
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def analyse(
             except NotIncremental as refusal:
                 reason = refusal.reason
             if ranking.expression is not None and not any(each.is_error for each in found):
-                directions = analyse_score(ranking.expression, functions, found)
+                directions = analyse_score(ranking.expression, functions, _ranges(plan), found)
     return Analysis(
         text,
         file,
@@ -112,6 +112,10 @@ def compile_query(
     if analysis.plan is None:
         raise QueryError([each for each in analysis.diagnostics if each.is_error], text, file)
     return analysis.plan
+
+
+def _ranges(plan: Plan) -> Mapping[str, Interval]:
+    return plan.score.ranges if isinstance(plan, TopKPlan) else {}
 
 
 def _output(query: ast.Query) -> str:

@@ -77,7 +77,7 @@ def _score(analysis: Analysis) -> Document | None:
         return None
     score = plan.score if isinstance(plan, TopKPlan) else None
     functions = score.functions if score else plan.functions if isinstance(plan, WindowedPlan) else DEFAULT_FUNCTIONS
-    reach = bounds(ranking.expression, {}, functions=functions)
+    reach = bounds(ranking.expression, score.ranges if score else {}, functions=functions)
     return {
         "variable": ranking.variable,
         "expression": expression_text(ranking.expression),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rspql.ast import Expression, Group, Iri, Query, ServicePattern, TriplePattern
-from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
+from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry, Interval
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Service:
 class Score:
     """What orders the solutions. ``variable`` is None when ORDER BY holds a bare expression.
 
-    Where ``condition`` is given, a solution for which it does not hold is none.
+    Where ``condition`` is given, a solution for which it does not hold is none. ``ranges`` are what
+    the query's filters say of the variables.
     """
 
     expression: Expression
@@ -44,6 +46,7 @@ class Score:
     stream_variables: tuple[str, ...]
     remote_variables: tuple[str, ...]
     condition: Expression | None = None
+    ranges: Mapping[str, Interval] = field(default_factory=dict, hash=False)
     functions: FunctionRegistry = field(default=DEFAULT_FUNCTIONS, compare=False, repr=False)
 
 

@@ -183,7 +183,8 @@ class TopKN:
         """Return the best merit possible for stream values within ranges, whatever the remote's not given."""
         ranges = zip(self._plan.score.stream_variables, map(Interval, lows, highs), strict=True)
         score = self._plan.score
-        reach = bounds(score.expression, {**dict(ranges), **(remote or {})}, functions=score.functions)
+        known = {**score.ranges, **dict(ranges), **(remote or {})}
+        reach = bounds(score.expression, known, functions=score.functions)
         return reach.high if score.descending else -reach.low
 
     def expected(self, waiting: list[Candidate]) -> FloatArray:

@@ -12,7 +12,7 @@ from rspql.passes.recognise_topk import Ranking, last_binds, written_out
 from rspql.passes.split_sources import Sources
 from rspql.plan import Score, Service, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, variables_of, visible
-from rspql.scoring import FunctionRegistry, check_condition, check_expression, to_sparql, variables_in
+from rspql.scoring import FunctionRegistry, check_condition, check_expression, ranges_of, to_sparql, variables_in
 
 
 class NotIncremental(Exception):  # noqa: N818 (a reason, not an error)
@@ -197,6 +197,7 @@ def _score(
         stream_variables=tuple(name for name in used if name in stream),
         remote_variables=tuple(name for name in used if name in remote and name not in stream),
         condition=whole,
+        ranges=ranges_of((*pushed.stream, *pushed.remote, *pushed.joined)),
         functions=functions,
     )
 

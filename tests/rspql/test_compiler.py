@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from rspql import ast
 from rspql.compiler import analyse, compile_query
 from rspql.plan import TopKPlan, WindowedPlan
 from rspql.printer import expression_text, inside_text
-from rspql.scoring import DEFAULT_FUNCTIONS, Direction, scoring_function
+from rspql.scoring import DEFAULT_FUNCTIONS, Direction, Interval, scoring_function
 
 WINDOW = "WINDOW :w { ?u :m ?m }"
 SERVICE = "SERVICE :p { ?u :f ?f }"
@@ -259,6 +261,16 @@ def test_a_score_goes_up_and_down_with_its_variables() -> None:
     analysis = analyse(query(select=f"?u ({score} AS ?score)"))
     assert analysis.directions == {"m": Direction.INCREASING, "f": Direction.DECREASING}
     assert analysis.diagnostics == ()
+
+
+def test_filters_say_in_which_range_a_value_lies() -> None:
+    product = query(select="?u (?m * ?f AS ?score)")
+    assert [each.code for each in analyse(product).diagnostics] == ["not-monotone", "not-monotone"]
+    filtered = analyse(product.replace(" } ORDER", " FILTER(?m >= 0 && 10 > ?f) FILTER(?f >= 2) } ORDER"))
+    assert filtered.diagnostics == ()
+    assert isinstance(filtered.plan, TopKPlan)
+    assert filtered.plan.score.ranges == {"m": Interval(0, math.inf), "f": Interval(2, 10)}
+    assert set(filtered.directions.values()) == {Direction.INCREASING}
 
 
 def test_functions_of_one_s_own() -> None:

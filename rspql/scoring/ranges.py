@@ -1,0 +1,52 @@
+"""What filters say about the ranges of variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from rspql import ast
+from rspql.scoring.datatypes import literal_value
+from rspql.scoring.intervals import EVERYTHING, Interval
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+def ranges_of(filters: Iterable[ast.Expression]) -> dict[str, Interval]:
+    """Return the ranges in which variables lie wherever all filters hold; bounds are included, on the safe side.
+
+    Only comparisons of a variable with a number say something, alone or joined by ``&&``.
+
+    >>> five = ast.Literal("5", ast.XSD + "integer")
+    >>> ranges_of([ast.Binary(">", ast.Variable("x"), five)])
+    {'x': Interval(low=5.0, high=inf)}
+    """
+    ranges: dict[str, Interval] = {}
+    pending = list(filters)
+    while pending:
+        each = pending.pop()
+        if isinstance(each, ast.Binary) and each.operator == "&&":
+            pending += [each.left, each.right]
+        elif isinstance(each, ast.Binary) and each.operator in _MIRRORED:
+            _narrow(ranges, each.left, each.operator, each.right)
+            _narrow(ranges, each.right, _MIRRORED[each.operator], each.left)
+    return ranges
+
+
+def _narrow(ranges: dict[str, Interval], left: ast.Expression, operator: str, right: ast.Expression) -> None:
+    value = _constant(right)
+    if not isinstance(left, ast.Variable) or value is None:
+        return
+    before = ranges.get(left.name, EVERYTHING)
+    low = max(before.low, value) if operator in (">", ">=", "=") else before.low
+    high = min(before.high, value) if operator in ("<", "<=", "=") else before.high
+    if low <= high:  # else the filters contradict each other, and nothing passes
+        ranges[left.name] = Interval(low, high)
+
+
+def _constant(expression: ast.Expression) -> float | None:
+    if isinstance(expression, ast.Unary) and expression.operator == "-":
+        inner = _constant(expression.operand)
+        return None if inner is None else -inner
+    value = literal_value(expression) if isinstance(expression, ast.Literal) else math.nan
+    return value if math.isfinite(value) else None
