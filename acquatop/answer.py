@@ -67,10 +67,11 @@ class Answer:
     """What a query says at a window's close, and everything needed to judge it.
 
     A ``select`` has rows, an ``ask`` a boolean, a ``construct`` or ``describe`` has triples, sorted,
-    each a line of N-Triples. ``opens_ms`` (excluded) and ``closes_ms`` (included) are event times,
-    ``emitted_ms`` is the wall clock's. ``latency_seconds`` is the time from when the engine could
-    know that the window had closed until the answer was ready. Of a query with several windows,
-    the bounds are those of the first that closes now, and ``windows`` says what each shows.
+    each a line of N-Triples; ``variables`` are those that rows may bind. ``opens_ms`` (excluded) and
+    ``closes_ms`` (included) are event times, ``emitted_ms`` is the wall clock's. ``latency_seconds``
+    is the time from when the engine could know that the window had closed until the answer was
+    ready. Of a query with several windows, the bounds are those of the first that closes now, and
+    ``windows`` says what each shows.
     """
 
     query: str
@@ -88,6 +89,7 @@ class Answer:
     latency_seconds: float
     emitted_ms: int
     score_variable: str | None = None
+    variables: tuple[str, ...] = ()
     form: str = "select"
     boolean: bool | None = None
     triples: tuple[str, ...] = ()

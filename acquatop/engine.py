@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import time
 from collections import deque
@@ -36,6 +37,8 @@ class QueryAtWork(Protocol):
     """What the engine drives: events of one stream or several in, answers out. Called by one thread at a time."""
 
     name: str
+    slide_ms: int
+    """How often its windows close, the most frequent of several."""
 
     def add(self, stream: str, records: pa.RecordBatch) -> None:
         """Take in a batch of a stream's decoded records."""
@@ -45,8 +48,13 @@ class QueryAtWork(Protocol):
         """Answer only for windows on a stream that open at a time or after it."""
         ...
 
-    def advance(self, stream: str, watermark_ms: int, due_at: float | None = None) -> Iterator[Answer]:
-        """Yield the answers that are due once a stream has come to a watermark, oldest first."""
+    def advance(
+        self, stream: str, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
+    ) -> Iterator[Answer]:
+        """Yield the answers that are due once a stream has come to a watermark, oldest first.
+
+        Each waits for remotes at most ``longest_wait`` seconds.
+        """
         ...
 
     def finish(self, stream: str) -> Iterator[Answer]:
@@ -64,10 +72,12 @@ class RegisteredQuery:
 
     def __init__(self, query: QueryAtWork, streams: Iterable[str], *, live: bool) -> None:
         self.name = query.name
+        self.slide_ms = query.slide_ms
         self.missed = 0
         self._query = query
         self._live = live
         self._running = set(streams)
+        self._waits: dict[str, float] = {}
         # Each stream has a thread of its own; they take turns.
         self._turn = threading.Lock()
         self._answers: deque[Answer] = deque()
@@ -116,14 +126,23 @@ class RegisteredQuery:
         with self._turn:
             self._query.start_after(stream, time_ms)
 
-    def _feed(self, stream: str, batches: Sequence[pa.RecordBatch], watermark_ms: int | None, due_at: float) -> None:
+    def _feed(
+        self,
+        stream: str,
+        batches: Sequence[pa.RecordBatch],
+        watermark_ms: int | None,
+        due_at: float,
+        longest_wait: float,
+    ) -> None:
         """Hand in what came on a stream, and give out the answers that are due then; an error ends only this query."""
         try:
             with self._turn:
+                # While one stream's thread waits for remotes, the others' wait for their turn.
+                self._waits[stream] = longest_wait
                 for batch in batches:
                     self._query.add(stream, batch)
                 if watermark_ms is not None:
-                    self._give_out(self._query.advance(stream, watermark_ms, due_at))
+                    self._give_out(self._query.advance(stream, watermark_ms, due_at, min(self._waits.values())))
         except Exception as error:
             self._finish(error)
             self._leave()
@@ -132,6 +151,7 @@ class RegisteredQuery:
         """Go on without a stream; without the last, or when it has come to grief, end."""
         with self._turn:
             self._running.discard(stream)
+            self._waits.pop(stream, None)
             if error is None and not self._live:
                 try:
                     self._give_out(self._query.finish(stream))
@@ -173,8 +193,9 @@ class _End:
 class _Pipeline:
     """One stream, the queries on it, and the time that has passed on it."""
 
-    def __init__(self, stream: Stream, *, clock: Clock) -> None:
+    def __init__(self, stream: Stream, *, clock: Clock, live: bool) -> None:
         self._stream = stream
+        self._live = live
         self._clock = clock
         self._queries: list[RegisteredQuery] = []
         self._newest_ms: int | None = None
@@ -209,7 +230,17 @@ class _Pipeline:
             queries = list(self._queries)
         watermark_ms = None if newest is None else newest - self._stream.lateness_ms
         for query in queries:
-            query._feed(self.stream_iri, batches, watermark_ms, due_at)
+            query._feed(self.stream_iri, batches, watermark_ms, due_at, self._longest_wait(queries))
+
+    def _longest_wait(self, queries: Sequence[RegisteredQuery]) -> float:
+        """Return how many seconds each query may wait for its remotes whenever a window of its closes.
+
+        Queries on a stream take turns. On a live one all of them together wait at most half of the
+        shortest slide, so that none falls behind for good; a recording has all the time there is.
+        """
+        if not self._live:
+            return math.inf
+        return min(query.slide_ms for query in queries) / 2000 / len(queries)
 
     def on_end(self, error: BaseException | None) -> None:
         """Close the windows that are left, if the stream has come to its end and not to grief."""
@@ -301,7 +332,7 @@ class Engine:
         """Carry a stream for a query: a live one is shared by those that come later, a recording is read for each."""
         # Opened only now: what is wrong with a query or a remote is said before Spark has to start.
         self._runtime = self._runtime or self._open_runtime()
-        pipeline = _Pipeline(stream, clock=self._clock)
+        pipeline = _Pipeline(stream, clock=self._clock, live=not self._until_end)
         pipeline.join(query)
         pipeline.carrier = self._runtime.carry(stream, pipeline.on_batch, pipeline.on_end, until_end=self._until_end)
         self._pipelines = [each for each in self._pipelines if not each.ended] + [pipeline]
@@ -327,11 +358,11 @@ class Engine:
 
     def _at_work(self, bound: BoundQuery | BoundWindowed) -> QueryAtWork:
         """Return a query with its replicas filled, ready for events."""
-        live, clock = not self._until_end, self._clock
+        clock = self._clock
         match bound:
             case BoundQuery():
                 replica = open_replica(bound.plan, bound.service, clock=clock)
-                return ContinuousQuery(bound, replica, clock=clock, live=live)
+                return ContinuousQuery(bound, replica, clock=clock)
             case BoundWindowed():
                 replicas = [open_solutions(remote.part, remote.service, clock=clock) for remote in bound.remotes]
-                return WindowedQuery(bound, replicas, clock=clock, live=live)
+                return WindowedQuery(bound, replicas, clock=clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from rdflib.term import Identifier
 from acquatop.answer import Answer, Counts, Row
 from acquatop.binding import BoundQuery
 from acquatop.operators.certify import certify
+from acquatop.operators.occupancy import Occupancy
 from acquatop.operators.panes import PaneBuffer
 from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.topkn import TopKN
@@ -41,9 +43,9 @@ class ContinuousQuery:
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
-        live: bool = False,
     ) -> None:
         self.name = bound.name
+        self.slide_ms = bound.windows.slide_ms
         self._bound = bound
         self._maintainer = maintainer
         self._store = maintainer.store
@@ -51,16 +53,16 @@ class ContinuousQuery:
         self._wall_clock = wall_clock
         self._rank = RANKERS[bound.service.refresh.policy.partition("-")[2]]
         self._panes = PaneBuffer(bound.windows)
+        self._occupancy = Occupancy(bound.windows)
         self._topkn = TopKN(bound.plan, maintainer.store, bound.service.refresh.n, bound.windows)
         self._output = RelationToStream(bound.plan.output)
         self._next: int | None = 0 if bound.windows.t0_ms is not None else None
-        # A live evaluation that waited longer than its slide would fall behind for good.
-        self._longest_wait = bound.windows.slide_ms / 2000 if live else float("inf")
         self._tally = Tally()
 
     def add(self, stream: str, records: pa.RecordBatch) -> None:
         """Take in a batch of decoded records."""
         self._tally.count(records)
+        self._occupancy.add(records)
         late = self._panes.add(self._bound.matcher.match(records))
         self._tally.late += len(late)
         self._topkn.note_late(late)
@@ -70,34 +72,36 @@ class ContinuousQuery:
         self._next = max(self._bound.windows.last(time_ms) + 1, 0 if self._next is None else self._next)
         self._topkn.close_before(self._next)
 
-    def advance(self, stream: str, watermark_ms: int, due_at: float | None = None) -> Iterator[Answer]:
+    def advance(
+        self, stream: str, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
+    ) -> Iterator[Answer]:
         """Yield the answers of all windows that close at the watermark or before it, oldest first.
 
         Call it once all events up to the watermark have been handed in; ``due_at`` is when they
-        came. Windows begin with the first that holds an event, or with the first after the
-        stream's start if that is given. Of a run of empty windows longer than ``EMPTY_RUN`` none
-        is answered; they are counted with the next answer.
+        came, ``longest_wait`` how many seconds each answer may wait for the remote. Windows begin
+        with the first that holds an event, matched by the query or not, or with the first after the
+        stream's start if that is given. Of a run of more than ``EMPTY_RUN`` windows without events
+        at most the first is answered; the others are counted with the next answer.
         """
         due_at = self._clock() if due_at is None else due_at
         if self._next is None:
-            earliest = self._panes.earliest_ms()
+            earliest = self._occupancy.earliest_ms
             if earliest is None or earliest > watermark_ms:
                 return
             self._next = self._bound.windows.first(earliest)
         while self._bound.windows.bounds(self._next)[1] <= watermark_ms:
             if self._skip_empty(watermark_ms):
                 continue
-            yield self._output(self._evaluate(self._next, due_at))
+            yield self._output(self._evaluate(self._next, due_at, longest_wait))
             self._next += 1
             self._topkn.close_before(self._next)
 
     def _skip_empty(self, watermark_ms: int) -> bool:
         assert self._next is not None
-        if self._topkn.list or self._topkn.waiting:
+        if not self._occupancy.is_empty:
             return False
-        earliest = self._panes.earliest_ms()
-        until = watermark_ms + 1 if earliest is None else min(earliest, watermark_ms + 1)
-        run = self._bound.windows.first(until) - self._next
+        until, occupied = self._bound.windows.first(watermark_ms + 1), self._occupancy.next
+        run = (until if occupied is None else min(until, occupied)) - self._next
         if run <= EMPTY_RUN:
             return False
         self._tally.skipped += run
@@ -107,17 +111,16 @@ class ContinuousQuery:
 
     def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
-        newest = self._panes.latest_ms()
-        last = [] if newest is None else [self._bound.windows.last(newest)]
-        last += [each.last for each in self._topkn.list] + [each.last for each in self._topkn.waiting.values()]
-        if last:
-            yield from self.advance(stream, self._bound.windows.bounds(max(last))[1])
+        last = self._occupancy.last
+        if last is not None:
+            yield from self.advance(stream, self._bound.windows.bounds(last)[1])
 
-    def _evaluate(self, window: int, due_at: float) -> Answer:
+    def _evaluate(self, window: int, due_at: float, longest_wait: float) -> Answer:
+        self._occupancy.close(window)
         opens_ms, closes_ms = self._bound.windows.bounds(window)
         for pane in self._panes.take_until(closes_ms):
             self._topkn.add_pane(pane)
-        refreshed = self._maintainer.refresh(self._keys_to_refresh(), longest_wait=self._longest_wait)
+        refreshed = self._maintainer.refresh(self._keys_to_refresh(), longest_wait=longest_wait)
         self._topkn.apply_changes(refreshed.changed)
         top = self._topkn.list.top(window)
         status, reason = certify(self._topkn, self._store, window, top, refreshed.fetched)
@@ -137,6 +140,7 @@ class ContinuousQuery:
             refreshed=tuple(to_rdflib(key) for key in sorted(refreshed.fetched)),
             failure=refreshed.failure,
             score_variable=self._bound.plan.score.variable,
+            variables=self._bound.plan.projection,
             counts=self._take_counts(window, refreshed),
             latency_seconds=now - due_at,
             emitted_ms=round(1000 * self._wall_clock()),

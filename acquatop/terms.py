@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from rdflib import Literal, URIRef
+from rdflib import BNode, Literal, URIRef
 from rdflib.term import Identifier
 
+from replica.terms import blank_label, literal_text
 from rspql import ast
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
@@ -15,6 +16,7 @@ _XSD = "http://www.w3.org/2001/XMLSchema#"
 _DOUBLE = URIRef(_XSD + "double")
 _LARGEST_WHOLE = 2.0**53
 """Up to here every whole number is a double."""
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
@@ -25,9 +27,19 @@ def to_rdflib(text: str) -> Identifier:
     rdflib.term.Literal('03', datatype=rdflib.term.URIRef('http://www.w3.org/2001/XMLSchema#integer'))
     """
     if text.startswith("<"):
-        return URIRef(text[1:-1])
+        return iri_to_rdflib(text[1:-1])
     lexical, datatype, language = _literal_parts(text)
     return Literal(lexical, lang=language, datatype=URIRef(datatype) if datatype else None, normalize=False)
+
+
+def iri_to_rdflib(iri: str) -> URIRef | BNode:
+    """Return the rdflib term of an IRI: a blank node for one that stands for such a node of a remote's.
+
+    >>> iri_to_rdflib("urn:a"), iri_to_rdflib("urn:acquatop:blank:00112233445566778899aabbccddeeff")
+    (rdflib.term.URIRef('urn:a'), rdflib.term.BNode('r00112233445566778899aabbccddeeff'))
+    """
+    label = blank_label(iri)
+    return URIRef(iri) if label is None else BNode(label)
 
 
 def to_ast(text: str) -> ast.Iri | ast.Literal:
@@ -44,11 +56,27 @@ def to_ast(text: str) -> ast.Iri | ast.Literal:
     return ast.Literal(lexical, datatype or ast.XSD + "string")
 
 
+def from_ast(term: ast.Iri | ast.Literal) -> str:
+    """Return the N-Triples text of a constant of a syntax tree; equal terms have equal texts, wherever they are from.
+
+    >>> from_ast(ast.Literal("3", ast.XSD + "integer")), from_ast(ast.Iri("urn:a"))
+    ('"3"^^<http://www.w3.org/2001/XMLSchema#integer>', '<urn:a>')
+    """
+    if isinstance(term, ast.Iri):
+        return f"<{term.value}>"
+    return literal_text(term.lexical, term.datatype, term.language)
+
+
 def _literal_parts(text: str) -> tuple[str, str | None, str | None]:
     match = _LITERAL.fullmatch(text)
     if match is None:
         raise ValueError(f"not an N-Triples term: {text}")
-    return re.sub(r"\\(.)", lambda escape: _ESCAPES[escape[1]], match[1]), match[3] or None, match[2]
+    return _ESCAPE.sub(_unescaped, match[1]), match[3] or None, match[2]
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    code = escape[1] or escape[2]
+    return chr(int(code, 16)) if code else _ESCAPES[escape[3]]
 
 
 def datatype_of(text: str) -> str | None:

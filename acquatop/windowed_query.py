@@ -19,12 +19,12 @@ from acquatop.operators.evaluate import Evaluator, Result
 from acquatop.operators.quad_store import QuadStore
 from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.replica_join import ReplicaJoin
-from acquatop.operators.template import Solution, Term
+from acquatop.operators.template import Solution, Term, text_of
 from acquatop.operators.window_graph import WindowGraph
 from acquatop.query import EMPTY_RUN
 from acquatop.static_graphs import load_graphs
 from acquatop.tally import Tally
-from acquatop.terms import to_rdflib
+from acquatop.terms import iri_to_rdflib, to_rdflib
 from replica.maintainer import Clock, Maintainer
 from replica.rankers import RANKERS
 from replica.solutions import WHOLE, SolutionStore
@@ -52,9 +52,9 @@ class WindowedQuery:
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
-        live: bool = False,
     ) -> None:
         self.name = bound.name
+        self.slide_ms = min((window.windows.slide_ms for window in bound.windows), default=0)
         self._bound = bound
         self._clock = clock
         self._wall_clock = wall_clock
@@ -67,9 +67,7 @@ class WindowedQuery:
         self._remotes = Remotes([*_joins(bound, maintainers)], self._evaluator)
         self._output = RelationToStream(bound.plan.output)
         self._watermarks: dict[str, float] = {stream.iri: -math.inf for stream in bound.streams}
-        # A live evaluation that waited longer than its slide would fall behind for good.
-        slides = [window.windows.slide_ms for window in bound.windows]
-        self._longest_wait = min(slides, default=0) / 2000 if live else math.inf
+        self._newest_ms = -math.inf
         self._results: dict[str, list[str]] = {}
         self._tally = Tally()
 
@@ -86,29 +84,34 @@ class WindowedQuery:
         for graph in self._graphs_on(stream):
             graph.start_after(time_ms)
 
-    def advance(self, stream: str, watermark_ms: int, due_at: float | None = None) -> Iterator[Answer]:
+    def advance(
+        self, stream: str, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
+    ) -> Iterator[Answer]:
         """Yield the answers that are due, oldest first, once a stream has come to a watermark.
 
         Call it once all events up to the watermark have been handed in; ``due_at`` is when they
-        came. Windows begin with the first that holds an event, or with the first after the start
-        if that is given. Of a run of more than ``EMPTY_RUN`` empty windows none is answered; they
-        are counted with the next answer.
+        came, ``longest_wait`` how many seconds each answer may wait for the remotes together.
+        Windows begin with the first that holds an event, or with the first after the start
+        if that is given. Of a run of more than ``EMPTY_RUN`` empty windows at most the first is
+        answered; the others are counted with the next answer.
         """
         self._watermarks[stream] = max(watermark_ms, self._watermarks[stream])
-        yield from self._advance(min(self._watermarks.values()), due_at)
+        self._newest_ms = max(watermark_ms, self._newest_ms)
+        yield from self._advance(min(self._watermarks.values()), due_at, longest_wait)
 
     def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers that are due as a stream has ended.
 
-        With the last of the streams, these are the answers of all windows that still hold events,
-        as if time went on.
+        With the last of the streams, these are the answers of all windows that close until the
+        stream that got furthest has come, or that still hold events, as if time went on.
         """
         self._watermarks[stream] = math.inf
         until = min(self._watermarks.values())
         if until == math.inf:
             closes = [close for graph in self._graphs if (close := graph.last_close_ms()) is not None]
-            until = max(closes, default=-math.inf)
-        yield from self._advance(until, None)
+            # Which stream ends last must not decide which windows are answered.
+            until = max([*closes, self._newest_ms])
+        yield from self._advance(until, None, math.inf)
 
     def _graphs_on(self, stream: str) -> list[WindowGraph]:
         pairs = zip(self._graphs, self._bound.windows, strict=True)
@@ -116,13 +119,13 @@ class WindowedQuery:
 
     # Time goes on ---------------------------------------------------------------------------------
 
-    def _advance(self, watermark_ms: float, due_at: float | None) -> Iterator[Answer]:
+    def _advance(self, watermark_ms: float, due_at: float | None, longest_wait: float) -> Iterator[Answer]:
         due_at = self._clock() if due_at is None else due_at
         for graph in self._graphs:
             graph.begin(watermark_ms)
         while (now := self._next_close_ms()) <= watermark_ms:
             if not self._skip_empty(watermark_ms):
-                yield self._evaluate(int(now), due_at)
+                yield self._evaluate(int(now), due_at, longest_wait)
 
     def _next_close_ms(self) -> float:
         closes = (graph.next_close_ms for graph in self._graphs)
@@ -146,11 +149,11 @@ class WindowedQuery:
 
     # Answers out ----------------------------------------------------------------------------------
 
-    def _evaluate(self, now_ms: int, due_at: float) -> Answer:
+    def _evaluate(self, now_ms: int, due_at: float, longest_wait: float) -> Answer:
         closing = [graph for graph in self._graphs if graph.next_close_ms == now_ms]
         for graph in closing:
             graph.show_next()
-        consulted = self._remotes.consult(now_ms, self._results, self._longest_wait)
+        consulted = self._remotes.consult(now_ms, self._results, longest_wait)
         result = self._evaluator.evaluate(consulted.answers, now_ms)
         self._note_results(result)
         status, reason = self._status(consulted)
@@ -169,6 +172,7 @@ class WindowedQuery:
             refreshed=tuple(map(to_rdflib, consulted.refreshed)),
             failure=consulted.failure,
             score_variable=self._bound.plan.score_variable,
+            variables=result.names,
             counts=self._tally.take(),
             latency_seconds=answered_at - due_at,
             emitted_ms=round(1000 * self._wall_clock()),
@@ -194,7 +198,7 @@ class WindowedQuery:
     def _note_results(self, result: Result) -> None:
         """Remember which keys the results hold, best first, for the ranker: where there is an order that says so."""
         keys = [join.part.key for join in self._remotes.joins if join.part.key] if self._bound.plan.query.order else []
-        self._results = {key: [str(row[key]) for row in result.rows if key in row] for key in keys}
+        self._results = {key: [text_of(row[key]) for row in result.rows if key in row] for key in keys}
 
     def _row(self, rank: int, solution: Solution, consulted: Consulted, now: float) -> Row:
         refreshed, age_seconds = self._freshness(solution, consulted, now)
@@ -211,7 +215,7 @@ class WindowedQuery:
         joins = self._remotes.joins
         if not joins or any(join.part.key is not None and join.part.key not in solution for join in joins):
             return None, None
-        keys = [(join, WHOLE if join.part.key is None else str(solution[join.part.key])) for join in joins]
+        keys = [(join, WHOLE if join.part.key is None else text_of(solution[join.part.key])) for join in joins]
         age_seconds = max(0.0, now - min(join.fetched_at(key) for join, key in keys))
         return all(key in consulted.fetched[join] for join, key in keys), age_seconds if math.isfinite(
             age_seconds
@@ -244,7 +248,7 @@ def _shown(graph: WindowGraph) -> Shown:
 def _to_rdflib(term: Term) -> Identifier:
     match term:
         case NamedNode():
-            return URIRef(term.value)
+            return iri_to_rdflib(term.value)
         case BlankNode():
             return BNode(term.value)
         case _:

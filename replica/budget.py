@@ -29,14 +29,17 @@ class Budget:
         return Budget(self.items + other.items, self.requests + other.requests, self.seconds + other.seconds)
 
     def blocks(self, keys: list[str], block_size: int, free_requests: int) -> list[list[str]]:
-        """Return the first keys that the budget allows, in as few blocks as it takes.
+        """Return the first keys that the budget allows, in as few blocks as it takes; none where nothing is left.
 
         >>> Budget(items=5, requests=2, seconds=1).blocks(["a", "b", "c", "d"], 3, free_requests=2)
         [['a', 'b', 'c'], ['d']]
         >>> Budget(items=2, requests=2, seconds=1).blocks(["a", "b", "c", "d"], 3, free_requests=1)
         [['a', 'b']]
+        >>> Budget(items=2, requests=2, seconds=1).blocks(["a", "b", "c", "d"], 3, free_requests=-1)
+        []
         """
-        allowed = keys[: min(self.items, block_size * min(self.requests, free_requests))]
+        # What is left may be less than nothing where several share a budget, and would count from the end.
+        allowed = keys[: max(0, min(self.items, block_size * min(self.requests, free_requests)))]
         return [allowed[start : start + block_size] for start in range(0, len(allowed), block_size)]
 
 

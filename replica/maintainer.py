@@ -17,6 +17,14 @@ from replica.store import Solution, Stored
 Clock = Callable[[], float]
 """Seconds that only go forward, such as :func:`time.monotonic`."""
 
+Start = Callable[[Callable[[], None]], None]
+"""Has some work done, now or at any later time, and does not wait for it."""
+
+
+def in_a_thread(work: Callable[[], None]) -> None:
+    """Start work in a thread of its own, which does not keep the process alive."""
+    threading.Thread(target=work, name="acquatop-refresh", daemon=True).start()
+
 
 class Store(Protocol):
     """Where what the remote said is kept."""
@@ -56,7 +64,7 @@ class _Delivery:
 class Maintainer(Generic[StoreT]):
     """Refreshes a replica from its remote.
 
-    Requests run in threads of their own. A refresh returns at its deadline with what has
+    Requests run in threads of their own, or as ``start`` says. A refresh returns at its deadline with what has
     arrived; what arrives later is stored by the next one. As long as requests are under way,
     they count against the next refreshes' allowance, so a remote that hangs is never asked by
     more than ``budget.requests`` requests at once.
@@ -70,12 +78,14 @@ class Maintainer(Generic[StoreT]):
         *,
         clock: Clock = time.monotonic,
         request_timeout: float = 30.0,
+        start: Start = in_a_thread,
     ) -> None:
         self.store = store
         self.budget = budget
         self._remote = remote
         self._clock = clock
         self._timeout = request_timeout
+        self._start = start
         self._deliveries: queue.SimpleQueue[_Delivery] = queue.SimpleQueue()
         self._under_way: list[float] = []
 
@@ -114,8 +124,7 @@ class Maintainer(Generic[StoreT]):
     def _send(self, block: list[str]) -> None:
         sent_at = self._clock()
         self._under_way.append(sent_at)
-        thread = threading.Thread(target=self._fetch, args=(block, sent_at), name="acquatop-refresh", daemon=True)
-        thread.start()
+        self._start(lambda: self._fetch(block, sent_at))
 
     def _fetch(self, block: list[str], sent_at: float) -> None:
         try:

@@ -1,18 +1,28 @@
-"""RDF terms as N-Triples text: the form in which keys and values travel."""
+"""RDF terms as N-Triples text: the form in which keys and values travel. A term has one text only."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
-_NUMERIC = frozenset(
-    _XSD + name
-    for name in (
-        "integer decimal double float long int short byte nonNegativeInteger positiveInteger "
-        "nonPositiveInteger negativeInteger unsignedLong unsignedInt unsignedShort unsignedByte".split()
-    )
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+_DOUBLE = re.compile(rf"{_DECIMAL.pattern}(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")
+_INTEGERS = (
+    "integer long int short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
+    "unsignedLong unsignedInt unsignedShort unsignedByte".split()
 )
+_NUMERIC = {
+    **{_XSD + name: _WHOLE for name in _INTEGERS},
+    _XSD + "decimal": _DECIMAL,
+    _XSD + "double": _DOUBLE,
+    _XSD + "float": _DOUBLE,
+}
+"""The numeric datatypes, and how their numbers are written."""
+_BLANK = "urn:acquatop:blank:"
+_BLANK_IRI = re.compile(re.escape(_BLANK) + "([0-9a-f]{32})")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 
 # An absolute IRI after RFC 3987, without IP literals: what a server would refuse must not be sent to it,
@@ -24,7 +34,7 @@ _UNIT = rf"(?:[A-Za-z0-9._~!$&'()*+,;={_UCS}-]|%[0-9A-Fa-f]{{2}})"
 _PATH = rf"(?:{_UNIT}|[:@/])*"
 _AUTHORITY = rf"//(?:(?:{_UNIT}|:)*@)?{_UNIT}*(?::[0-9]*)?(?:/{_PATH})?"
 _IRI = rf"<[A-Za-z][A-Za-z0-9+.-]*:(?:{_AUTHORITY}|(?!//){_PATH})(?:\?(?:{_UNIT}|[:@/?])*)?(?:#(?:{_UNIT}|[:@/?])*)?>"
-_SAFE = re.compile(rf'{_IRI}|"(?:[^"\\\n\r]|\\[tbnrf"\\])*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?')
+_SAFE = re.compile(rf'{_IRI}|"(?:[^"\\\n\r\ud800-\udfff]|\\[tbnrf"\\])*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?')
 
 
 def is_term(text: str) -> bool:
@@ -36,8 +46,48 @@ def is_term(text: str) -> bool:
     return _SAFE.fullmatch(text) is not None
 
 
-def from_json(binding: Mapping[str, str]) -> str | None:
-    """Return the N-Triples text of a SPARQL Results JSON term; None for blank nodes and nonsense.
+def literal_text(lexical: str, datatype: str | None = None, language: str | None = None) -> str:
+    r"""Return the text of a literal: only what must be escaped is, languages are in lower case.
+
+    >>> print(literal_text('a\n"b"', language="en-GB"), literal_text("a", "http://www.w3.org/2001/XMLSchema#string"))
+    "a\n\"b\""@en-gb "a"
+    """
+    text = f'"{lexical.translate(_ESCAPES)}"'
+    if language:
+        return f"{text}@{language.lower()}"
+    return text if datatype in (None, _XSD + "string") else f"{text}^^<{datatype}>"
+
+
+def blank_iri(owner: str, label: str) -> str:
+    """Return the IRI that stands for a blank node in a remote's solution; ``owner`` is what was asked, and its key.
+
+    Labels mean something only within what they came with: those of different owners never meet.
+
+    >>> blank_label(blank_iri("<urn:a>", "b0")) == blank_label(blank_iri("<urn:b>", "b0"))
+    False
+    """
+    return _BLANK + hashlib.sha256(f"{owner} {label}".encode(errors="replace")).hexdigest()[:32]
+
+
+def blank_label(iri: str) -> str | None:
+    """Return the label of the blank node that an IRI stands for, None where it is just an IRI.
+
+    >>> blank_label("urn:acquatop:blank:00112233445566778899aabbccddeeff"), blank_label("urn:a")
+    ('r00112233445566778899aabbccddeeff', None)
+    """
+    match = _BLANK_IRI.fullmatch(iri)
+    return f"r{match[1]}" if match else None
+
+
+def is_blank(term: str) -> bool:
+    """Say whether a term's text is an IRI that stands for a blank node: nobody else knows it."""
+    return term.startswith("<") and blank_label(term[1:-1]) is not None
+
+
+def from_json(binding: Mapping[str, str], owner: str | None = None) -> str | None:
+    """Return the N-Triples text of a SPARQL Results JSON term; None for nonsense.
+
+    A blank node becomes an IRI of its ``owner``'s, or None where nobody owns it.
 
     >>> from_json({"type": "literal", "value": "3", "datatype": "http://www.w3.org/2001/XMLSchema#integer"})
     '"3"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -48,14 +98,16 @@ def from_json(binding: Mapping[str, str]) -> str | None:
     if kind == "uri":
         text = f"<{value}>"
     elif kind in ("literal", "typed-literal"):
-        text = f'"{value.translate(_ESCAPES)}"' + _suffix(binding)
+        text = literal_text(value, binding.get("datatype"), binding.get("xml:lang"))
+    elif kind == "bnode" and owner is not None:
+        text = f"<{blank_iri(owner, value)}>"
     else:
         return None
     return text if is_term(text) else None
 
 
 def number_of(term: str) -> float:
-    """Return the number that a term stands for, NaN when it is none.
+    """Return the number that a term stands for, NaN when it is none, as what is not written as its datatype says.
 
     >>> number_of('"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'), number_of('"2.5"')
     (2.5, nan)
@@ -63,16 +115,5 @@ def number_of(term: str) -> float:
     if not term.startswith('"') or not term.endswith(">"):
         return float("nan")
     lexical, _, datatype = term[1:-1].rpartition('"^^<')
-    if datatype not in _NUMERIC or "_" in lexical:
-        return float("nan")
-    try:
-        return float(lexical)
-    except ValueError:
-        return float("nan")
-
-
-def _suffix(binding: Mapping[str, str]) -> str:
-    if "xml:lang" in binding:
-        return "@" + binding["xml:lang"]
-    datatype = binding.get("datatype", _XSD + "string")
-    return "" if datatype == _XSD + "string" else f"^^<{datatype}>"
+    written = _NUMERIC.get(datatype)
+    return float(lexical) if written is not None and written.fullmatch(lexical) else float("nan")

@@ -13,11 +13,13 @@ import pyoxigraph as ox
 
 from acquatop.binding import BoundWindowed, bind_windowed
 from acquatop.catalog import Catalog
+from acquatop.operators.template import text_of
 from acquatop.windowed_query import WindowedQuery
 from replica.maintainer import Maintainer
 from replica.remotes import RemoteError
 from replica.solutions import WHOLE, SolutionStore
 from replica.store import Solution
+from replica.terms import blank_iri
 from rspql import ast
 from rspql.ast import rewritten
 from rspql.compiler import compile_query
@@ -137,7 +139,11 @@ class GraphRemote:
     def _all(self) -> list[Solution]:
         results: Any = self.data.query(f"SELECT * WHERE {{ {inside_text(self.part.pattern.group)} }}")
         names = [variable.value for variable in results.variables]
-        return [{name: str(row[name]) for name in names if row[name] is not None} for row in results]
+        return [{name: self._text(row, row[name]) for name in names if row[name] is not None} for row in results]
+
+    def _text(self, row: Any, term: Any) -> str:
+        owner = text_of(row[self.part.key]) if self.part.key else ""
+        return f"<{blank_iri(owner, term.value)}>" if isinstance(term, ox.BlankNode) else text_of(term)
 
 
 def at_work(

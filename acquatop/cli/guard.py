@@ -18,6 +18,8 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
     2: the user's.
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    # It logs a traceback for every literal that is not written as its datatype says; we keep such as they are.
+    logging.getLogger("rdflib.term").setLevel(logging.ERROR)
     logging.basicConfig(format="acquatop: %(message)s", level=logging.WARNING)
     try:
         code = work() or 0

@@ -38,10 +38,10 @@ def render(answer: Answer) -> Group:
 
 
 def _table(answer: Answer) -> Table:
-    """Return the rows of a SELECT; scores and freshness have columns where some row has them."""
+    """Return the rows of a SELECT; scores and freshness have columns where some row has them, or could have."""
     table = Table(expand=False)
     table.add_column("rank", justify="right")
-    names = list(dict.fromkeys(name for row in answer.rows for name in row.bindings if name != answer.score_variable))
+    names = _columns(answer)
     for name in names:
         table.add_column(escape(f"?{name}"))
     extras = _extra_columns(answer)
@@ -53,11 +53,28 @@ def _table(answer: Answer) -> Table:
     return table
 
 
+def _columns(answer: Answer) -> list[str]:
+    """Return the variables that have a column of their own: all but one whose values are the scores."""
+    names = dict.fromkeys((*answer.variables, *(name for row in answer.rows for name in row.bindings)))
+    others = [row for row in answer.rows if row.score is None and answer.score_variable in row.bindings]
+    if _has_scores(answer) and not others:
+        names.pop(answer.score_variable or "", None)
+    return list(names)
+
+
+def _has_scores(answer: Answer) -> bool:
+    return _is_empty_ranking(answer) or any(row.score is not None for row in answer.rows)
+
+
+def _is_empty_ranking(answer: Answer) -> bool:
+    return not answer.rows and answer.score_variable is not None
+
+
 def _extra_columns(answer: Answer) -> list[tuple[str, JustifyMethod, Callable[[Row], str | Text]]]:
     columns: list[tuple[str, JustifyMethod, Callable[[Row], str | Text]]] = []
-    if not answer.rows or any(row.score is not None for row in answer.rows):
+    if _has_scores(answer):
         columns.append(("score", "right", lambda row: "" if row.score is None else f"{row.score:.4f}"))
-    if not answer.rows or any(row.refreshed is not None for row in answer.rows):
+    if _is_empty_ranking(answer) or any(row.refreshed is not None for row in answer.rows):
         columns.append(("remote value", "left", _freshness))
     return columns
 
@@ -114,6 +131,14 @@ def _latency(answer: Answer) -> str:
     return f"out {since_close} ms after the close, {here} here" if 0 <= since_close < 60_000 else f"answered in {here}"
 
 
+def _bad(reasons: Mapping[str, int]) -> str:
+    """Return what is said of bad events: the commonest reason stands for all."""
+    if not reasons:
+        return "bad"
+    reason = min(reasons, key=lambda each: (-reasons[each], each))
+    return f"bad ({'mostly: ' if len(reasons) > 1 else ''}{_printable(reason)})"
+
+
 def _freshness(row: Row) -> Text:
     if row.refreshed:
         return Text("refreshed", "green")
@@ -130,7 +155,7 @@ def _summary(answer: Answer) -> Text:
     line.append(f" · {answer.counts.events} events")
     for count, meaning in (
         (answer.counts.late, "late"),
-        (sum(answer.counts.bad.values()), "bad"),
+        (sum(answer.counts.bad.values()), _bad(answer.counts.bad)),
         (answer.counts.unscored, "without a score"),
         (answer.counts.skipped, "empty windows skipped"),
     ):

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeGuard
 
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, QueryBoolean, QuerySolution, QuerySolutions, Store
 
 from acquatop.errors import EvaluationError
 from acquatop.operators.functions import engine_functions
 from acquatop.operators.quad_store import QuadStore
-from acquatop.operators.template import Solution, Term, construct, describe, variables_of
+from acquatop.operators.template import Solution, Term, construct, describe, text_of, variables_of
 from acquatop.operators.total_order import totally_ordered
 from acquatop.static_graphs import is_static
+from replica.terms import is_blank
 from rspql import ast
 from rspql.ast import rewritten
 from rspql.plan import RemotePart
@@ -27,9 +29,13 @@ Answers = Mapping[ast.ServicePattern, ast.Values]
 
 @dataclass(frozen=True)
 class Result:
-    """What a query evaluates to: rows, or a boolean, or triples, sorted, each a line of N-Triples."""
+    """What a query evaluates to: rows, or a boolean, or triples, sorted, each a line of N-Triples.
+
+    ``names`` are the variables that rows may bind, in the order in which they are selected.
+    """
 
     rows: tuple[Solution, ...] = ()
+    names: tuple[str, ...] = ()
     boolean: bool | None = None
     triples: tuple[str, ...] = ()
 
@@ -75,7 +81,8 @@ class Evaluator:
         self._functions = engine_functions(functions)
         self._nothing = {part.pattern: ast.Values(tuple(map(ast.Variable, part.variables)), ()) for part in remotes}
         self._select = totally_ordered(_as_select(query), self._visible, always=self.form == "select")
-        self._visible(self._select)
+        self._names = self._visible(self._select)
+        self._sources: dict[tuple[str, ast.Group], ast.Query] = {}
 
     def evaluate(self, answers: Answers, at_ms: int) -> Result:
         """Return what the query evaluates to over the store's content, at a time."""
@@ -88,13 +95,21 @@ class Evaluator:
             case ast.Describe(targets):
                 return Result(triples=describe(self._store.current, _resources(targets, solutions)))
             case ast.Select():
-                return Result(rows=tuple(_relabelled(solutions)))
+                return Result(rows=tuple(_relabelled(solutions)), names=self._names)
 
     def keys(self, key: str, source: ast.Group, answers: Answers, at_ms: int) -> list[str]:
         """Return what a pattern binds a variable to, as N-Triples text, sorted; blank nodes are left out."""
-        query = ast.Query(ast.Select((ast.Variable(key),), "DISTINCT"), source)
+        query = self._source(key, source)
         terms = (solution.get(key) for solution in self._run(query, self._store.current, answers, at_ms).solutions)
-        return sorted(str(term) for term in terms if isinstance(term, NamedNode | Literal))
+        texts = (text_of(term) for term in terms if isinstance(term, NamedNode | Literal))
+        return sorted(text for text in texts if not is_blank(text))
+
+    def _source(self, key: str, source: ast.Group) -> ast.Query:
+        """Return the query for the keys of a pattern, whose sub-selects are cut as in the query itself."""
+        if (key, source) not in self._sources:
+            query = ast.Query(ast.Select((ast.Variable(key),), "DISTINCT"), source)
+            self._sources[key, source] = totally_ordered(query, self._visible, always=False)
+        return self._sources[key, source]
 
     def _visible(self, query: ast.Query) -> tuple[str, ...]:
         return self._run(query, Store(), self._nothing, 0).names
@@ -142,7 +157,11 @@ def _answered(answers: Answers, query: ast.Query) -> ast.Query:
 
     No SERVICE may be left in it: the engine would go out and ask by itself.
     """
-    return rewritten(query, lambda node: answers[node] if isinstance(node, ast.ServicePattern) else node)
+    return rewritten(query, lambda node: answers[node] if _is_service(node) else node, opaque=_is_service)
+
+
+def _is_service(node: ast.Node) -> TypeGuard[ast.ServicePattern]:
+    return isinstance(node, ast.ServicePattern)
 
 
 def _at(time_ms: int, query: ast.Query) -> ast.Query:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from pyoxigraph import Literal, NamedNode, Triple
 
-from acquatop.operators.template import Term
+from acquatop.operators.template import Term, text_of
 from replica.terms import number_of
 from rspql.passes.plan_windowed import OWN_FUNCTIONS
 from rspql.scoring import FunctionRegistry
@@ -40,7 +40,7 @@ def _engine_function(function: ScoringFunction) -> EngineFunction:
     def call(*terms: Term) -> Term | None:
         if not function.takes(len(terms)):
             return None
-        arguments = (np.array([number_of(str(term))]) for term in terms)
+        arguments = (np.array([number_of(text_of(term))]) for term in terms)
         with np.errstate(all="ignore"):
             value = float(function.apply(*arguments)[0])
         return None if math.isnan(value) else Literal(value)

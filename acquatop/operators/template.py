@@ -6,14 +6,34 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pyoxigraph import BlankNode, Literal, NamedNode, Store
+from pyoxigraph import BlankNode, Literal, NamedNode, Store, Triple
 
-from rspql.ast import BlankNode as TemplateBlank
+from acquatop.terms import from_ast
+from replica.terms import blank_label, literal_text
+from rspql import ast
 from rspql.ast import TriplePattern, Variable, walk
-from rspql.printer import term_text
 
 Term = NamedNode | BlankNode | Literal
 Solution = Mapping[str, Term]
+
+
+def text_of(term: Term | Triple) -> str:
+    r"""Return a term as N-Triples text, in the one form in which texts are compared.
+
+    The engine's own has more escapes than it needs.
+
+    >>> text_of(Literal("\t")) == '"\t"', str(Literal("\t")) == '"\t"'
+    (True, False)
+    """
+    match term:
+        case NamedNode():
+            return f"<{term.value}>"
+        case BlankNode():
+            return f"_:{term.value}"
+        case Triple():
+            return str(term)
+        case Literal():
+            return literal_text(term.value, term.datatype.value, term.language)
 
 
 def variables_of(template: Sequence[TriplePattern]) -> tuple[str, ...]:
@@ -38,7 +58,7 @@ def construct(template: Sequence[TriplePattern], solutions: Iterable[Solution]) 
     made: set[str] = set()
     again: Counter[str] = Counter()
     for solution in solutions:
-        said = " ".join(f"?{name} {solution.get(name)}" for name in names)
+        said = " ".join(f"?{name} {text_of(solution[name])}" for name in names if name in solution)
         again[said] += 1
         made.update(_instance(template, solution, f"{again[said]} {said}"))
     return tuple(sorted(made))
@@ -51,7 +71,7 @@ def describe(store: Store, resources: Iterable[Term]) -> tuple[str, ...]:
     seen = set(pending)
     while pending:
         for quad in store.quads_for_pattern(pending.pop(), None, None):
-            found.add(f"{quad.subject} {quad.predicate} {quad.object} .")
+            found.add(f"{' '.join(map(text_of, (quad.subject, quad.predicate, quad.object)))} .")
             if isinstance(quad.object, BlankNode) and quad.object not in seen:
                 seen.add(quad.object)
                 pending.append(quad.object)
@@ -71,8 +91,14 @@ def _instance(template: Iterable[TriplePattern], solution: Solution, seed: str) 
 def _text(part: object, solution: Solution, seed: str) -> str | None:
     match part:
         case Variable(name):
-            return str(solution[name]) if name in solution else None
-        case TemplateBlank(label):
+            return _shown(solution[name]) if name in solution else None
+        case ast.BlankNode(label):
             return f"_:b{hashlib.sha256(f'{label} {seed}'.encode()).hexdigest()[:16]}"
         case _:
-            return term_text(part)  # type: ignore[arg-type]  # a template's predicate is an IRI, never another path
+            return from_ast(part)  # type: ignore[arg-type]  # a template's predicate is an IRI, never another path
+
+
+def _shown(term: Term) -> str:
+    """Return a term's text, of one that stands for a blank node of a remote's that node's."""
+    label = blank_label(term.value) if isinstance(term, NamedNode) else None
+    return text_of(term) if label is None else f"_:{label}"

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from rspql.ast import Assignment, Call, Node, OrderCondition, Query, Select, SubSelect, Variable, rewritten
+from rspql.ast import (
+    Assignment,
+    Call,
+    Node,
+    OrderCondition,
+    Query,
+    Select,
+    ServicePattern,
+    SubSelect,
+    Variable,
+    rewritten,
+)
 
 Visible = Callable[[Query], Sequence[str]]
 """Returns the names that ``SELECT *`` stands for in a query."""
@@ -14,8 +25,8 @@ Visible = Callable[[Query], Sequence[str]]
 def totally_ordered(query: Query, visible: Visible, *, always: bool = True) -> Query:
     """Return a query ordered at last by all that it selects: as term, as text, as datatype and as language.
 
-    So is every sub-select that has a LIMIT or an OFFSET. Without ``always`` a query that has
-    neither is left in the order that it has; so is what is no SELECT.
+    So is every sub-select that has a LIMIT or an OFFSET, but for those that remotes answer. Without
+    ``always`` a query that has neither is left in the order that it has; so is what is no SELECT.
 
     >>> select = Query(Select((Variable("x"),)), None, limit=3)
     >>> [condition.expression for condition in totally_ordered(select, lambda query: ()).order][:2]
@@ -25,7 +36,7 @@ def totally_ordered(query: Query, visible: Visible, *, always: bool = True) -> Q
     def change(node: Node) -> Node:
         return SubSelect(_ordered(node.query, visible, always=False)) if isinstance(node, SubSelect) else node
 
-    return _ordered(rewritten(query, change), visible, always)
+    return _ordered(rewritten(query, change, opaque=lambda node: isinstance(node, ServicePattern)), visible, always)
 
 
 def _ordered(query: Query, visible: Visible, always: bool) -> Query:

@@ -25,7 +25,7 @@ from replica.store import ReplicaStore, Solution
 from rspql import ast
 from rspql.printer import inside_text
 from tests.acquatop.test_continuous_query import Replay, Shape, shapes
-from tests.worlds import NS, XSD, TableRemote, bound, catalog_text, user_term
+from tests.worlds import NS, STREAM, XSD, Event, TableRemote, bound, catalog_text, continuous, records, user_term
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Both:
 
 
 def windowed(replay: Replay) -> WindowedQuery:
-    start = f"start_ms = {replay.shape.start}"
+    start = "" if replay.shape.start is None else f"start_ms = {replay.shape.start}"
     catalog = Catalog.parse(
         catalog_text(arrivals=replay.shape.arrivals, start=start), file=Path("c.toml"), variables={}
     )
@@ -155,6 +155,57 @@ class FilteringRemote:
 
     def load(self, timeout: float) -> Iterator[list[Solution]]:
         yield []
+
+
+@settings(max_examples=60)
+@given(shapes, st.none() | st.integers(0, 10), st.sampled_from(["?mentions > 3", "?mentions > 99"]))
+def test_both_answer_the_same_windows_whatever_a_filter_leaves(shape: Shape, start: int | None, kept: str) -> None:
+    shape = replace(shape, items=1000, n=1000, policy="AT-TSM", start=start, changes=0)
+    text = TEXT.format(
+        score="?mentions + ?followers",
+        width=shape.width,
+        slide=shape.slide,
+        inner=f"FILTER({kept})",
+        outer="",
+        direction="DESC",
+        k=shape.k,
+        offset=0,
+    )
+    replay = Replay(shape)
+    begin = "" if start is None else f"start_ms = {start}"
+    replay.bound = bound(text, catalog_text(arrivals=shape.arrivals, start=begin, n=1000, items=1000))
+    ways: list[list[int]] = []
+    cut = len(replay.events) // 2
+    for query in (continuous(replay.bound, replay.remote), windowed(replay)):
+        answers: list[Answer] = []
+        for events in (replay.events[:cut], replay.events[cut:]):
+            query.add(STREAM, records(replay.bound, events))
+            answers += query.advance(STREAM, max((each.t for each in events), default=0))
+        ways.append([answer.closes_ms for answer in [*answers, *query.finish(STREAM)]])
+    assert ways[0] == ways[1]
+
+
+def test_both_skip_the_same_windows() -> None:
+    replay = Replay(Shape(0, 0, 1, 1, 0, 1, 1, 2, 9, 9, "all", True, "AT-TSM", None, False, False))
+    text = TEXT.format(
+        score="?mentions + ?followers",
+        width=3,
+        slide=1,
+        inner="FILTER(?mentions > 3)",
+        outer="",
+        direction="DESC",
+        k=2,
+        offset=0,
+    )
+    replay.bound = bound(text, catalog_text(arrivals="all"))
+    shown = []
+    for query in (continuous(replay.bound, replay.remote), windowed(replay)):
+        events = [Event(5, "a", 1), Event(70_000, "a", 9), Event(90_000, "a", 0), Event(100_000, "a", 1)]
+        query.add(STREAM, records(replay.bound, events))
+        answers = [*query.advance(STREAM, 95_000), *query.finish(STREAM)]
+        shown.append([(answer.closes_ms, answer.counts.skipped) for answer in answers])
+    assert shown[0] == shown[1]
+    assert [closes for closes, _ in shown[0]][:5] == [5, 6, 7, 8, 70_000]
 
 
 @settings(max_examples=50)

@@ -50,6 +50,19 @@ def endpoint(world: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.server
+def test_literals_that_are_not_written_as_their_datatype_says_are_passed_on_in_silence(
+    world: Path, server: OxigraphServer
+) -> None:
+    literal = '"many"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    server.update(f"INSERT DATA {{ {user_term('bob')} <http://example.org/followers> {literal} }}")
+    (world / "query.rspql").write_text(query_text(score="?mentions"))
+    done = run(arguments(world, "--runtime", "local", "--json", "--windows", "4"), **endpoint(world))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"value": "many"' in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_json_is_one_object_per_answer_and_nothing_else(world: Path, runtime: str) -> None:
     done = run(arguments(world, "--runtime", runtime, "--json", "--windows", "4"), **endpoint(world))

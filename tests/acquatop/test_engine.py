@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from acquatop import DEFAULT_FUNCTIONS, Engine, Status, UserError, scoring_function
+from acquatop import DEFAULT_FUNCTIONS, Answer, Engine, Status, UserError, scoring_function
 from acquatop import engine as engine_module
 from acquatop.catalog import Catalog
 from acquatop.errors import EnvironmentProblem
@@ -129,6 +131,38 @@ def test_a_query_that_joins_a_running_stream_begins_with_a_window_that_is_wholly
     assert answer.opens_ms >= 20_000
     assert answer.status is Status.EXACT
     assert answer.rows
+
+
+def test_queries_on_a_stream_share_the_wait_for_their_remotes(world: World) -> None:
+    waits: list[float] = []
+
+    class Waiting:
+        def __init__(self, slide_ms: int) -> None:
+            self.name, self.slide_ms = "waiting", slide_ms
+
+        def add(self, stream: str, records: object) -> None:
+            pass
+
+        def start_after(self, stream: str, time_ms: int) -> None:
+            pass
+
+        def advance(self, stream: str, watermark_ms: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
+            waits.append(longest_wait)
+            return iter(())
+
+        def finish(self, stream: str) -> Iterator[Answer]:
+            return iter(())
+
+    (stream,) = world.engine(until_end=False).catalog.streams.values()
+    batch = stream.mapping.decode(pa.array([Event(1, "ann", 1).line()], pa.binary()))
+    for live in (True, False):
+        pipeline = engine_module._Pipeline(stream, clock=lambda: 0.0, live=live)
+        for slide in (300, 300, 900):
+            query = engine_module.RegisteredQuery(Waiting(slide), [stream.iri], live=live)  # type: ignore[arg-type]
+            pipeline.join(query)
+        pipeline.on_batch([batch])
+    assert waits[:3] == pytest.approx([0.05] * 3)
+    assert waits[3:] == [math.inf] * 3
 
 
 def test_what_a_source_refuses_is_raised_and_the_next_query_is_not_lost(world: World) -> None:

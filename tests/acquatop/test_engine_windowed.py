@@ -132,6 +132,17 @@ def test_all_solutions_of_the_remote_join_and_each_evaluation_asks_again(world: 
     assert third.spending.items == 1
 
 
+def test_rows_with_a_remote_s_blank_nodes_are_not_lost(world: World) -> None:
+    world.server.update(f'PREFIX : <{NS}> INSERT DATA {{ :k :addr [ :city "c1" ] . :l :addr [ :city "c2" ] }}')
+    world.write("a", Record(1_000, "k", 1), Record(2_000, "l", 1))
+    text = """SELECT ?s ?a ?c FROM NAMED WINDOW :v ON :a [RANGE 10s]
+              WHERE { WINDOW :v { ?s :p ?p } SERVICE :people { ?s :addr ?a . ?a :city ?c } }"""
+    (answer,) = world.engine().register(PREFIX + text)
+    assert [(name, city) for name, _, city in shown(answer)] == [("k", "c1"), ("l", "c2")]
+    assert {term["type"] for row in answer.to_json()["results"] for term in [row["bindings"]["a"]]} == {"bnode"}
+    assert answer.status is Status.EXACT
+
+
 def test_two_parts_of_a_query_share_the_budget_of_their_service(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     fetch = SparqlRemote.fetch

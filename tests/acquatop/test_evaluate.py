@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from acquatop.errors import EvaluationError
 from acquatop.operators.evaluate import Evaluator, Result
 from acquatop.operators.quad_store import QuadStore
+from replica.terms import blank_iri, blank_label
+from rspql import ast
 from rspql.parser import parse
+from rspql.plan import RemotePart
 from rspql.scoring import DEFAULT_FUNCTIONS, scoring_function
 
 PREFIX = "PREFIX : <urn:> PREFIX math: <http://www.w3.org/2005/xpath-functions/math#> "
@@ -113,6 +116,34 @@ def test_keys_are_sorted_terms_without_blank_nodes() -> None:
     assert source is not None
     integer = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     assert evaluator.keys("o", source, {}, 0) == sorted([integer, '"a\\n\\"b\\""@en', "<urn:l>"])
+
+
+def test_the_keys_of_a_cut_sub_select_are_those_that_the_query_uses() -> None:
+    store = stored(" ".join(f":{name} :p 1 ." for name in "zyxwvutsrqponmlkjihgfedcba"))
+    query = PREFIX + "SELECT ?s { { SELECT ?s { GRAPH :w { ?s :p ?o } } ORDER BY ?o LIMIT 2 } }"
+    where = parse(query).where
+    assert where is not None
+    used = [f"<{term}>" for row in evaluate(query.removeprefix(PREFIX), store).rows for term in (row["s"].value,)]
+    assert Evaluator(parse("ASK {}"), store, windows=["urn:w"]).keys("s", where, {}, 0) == sorted(used)
+
+
+@pytest.mark.parametrize("inner", ["{ SELECT ?s { ?s :p ?o } LIMIT 2 }", "SERVICE :other { ?s :p ?o }"])
+def test_what_a_remote_answers_is_not_touched(inner: str) -> None:
+    query = parse(PREFIX + f"SELECT * {{ SERVICE :r {{ {inner} }} }}")
+    assert query.where is not None
+    (pattern,) = query.where.elements
+    assert isinstance(pattern, ast.ServicePattern)
+    part = RemotePart(pattern, ast.Iri("urn:r"), ("s",), None, None)
+    evaluator = Evaluator(query, QuadStore(), remotes=[part])
+    known = ast.Values((ast.Variable("s"),), ((ast.Iri("urn:k"),),))
+    assert cells(evaluator.evaluate({pattern: known}, 0)) == [["<urn:k>"]]
+
+
+def test_a_template_shows_a_remote_s_blank_nodes_as_such() -> None:
+    iri = blank_iri("<urn:k>", "b0")
+    query = f"CONSTRUCT {{ ?s :is ?b . ?s ?b ?s }} {{ GRAPH :w {{ ?s :p ?o }} BIND(<{iri}> AS ?b) }}"
+    (triple,) = evaluate(query, stored(":k :p 1 .")).triples
+    assert triple == f"<urn:k> <urn:is> _:{blank_label(iri)} ."
 
 
 def test_a_service_that_nobody_answers_is_never_asked_for() -> None:

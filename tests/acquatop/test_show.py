@@ -8,7 +8,7 @@ from dataclasses import replace
 from rdflib import Literal, URIRef
 from rich.console import Console
 
-from acquatop.answer import Answer, Row, Shown
+from acquatop.answer import Answer, Counts, Row, Shown
 from acquatop.cli.show import render
 from tests.acquatop.test_relation_to_stream import NOTHING
 
@@ -31,6 +31,27 @@ def test_columns_are_those_that_some_row_fills() -> None:
     assert "asked for" not in shown
     scored = text(replace(NOTHING, rows=(replace(rows[0], score=0.5, refreshed=False, age_seconds=2.0),)))
     assert all(word in scored for word in ("score", "0.5000", "remote value", "2.0 s old"))
+
+
+def test_what_is_selected_has_a_column_be_it_bound_or_not() -> None:
+    row = Row(1, {"x": URIRef("http://example.org/ann")}, None, None, None)
+    assert "?nothing" in text(replace(NOTHING, rows=(row,), variables=("nothing", "x")))
+    assert "?nothing" in text(replace(NOTHING, variables=("nothing",)))
+    dated = replace(row, bindings={"when": Literal("2026-01-31")})
+    assert "?when" in text(replace(NOTHING, rows=(dated,), variables=("when",), score_variable="when"))
+
+
+def test_an_empty_answer_has_a_ranking_s_columns_only_if_it_is_one() -> None:
+    assert "score" not in text(replace(NOTHING, variables=("x",)))
+    assert "remote value" not in text(replace(NOTHING, variables=("x",)))
+    ranked = text(replace(NOTHING, variables=("x", "y"), score_variable="y"))
+    assert all(word in ranked for word in ("?x", "score", "remote value"))
+    assert "?y" not in ranked
+
+
+def test_bad_events_come_with_their_commonest_reason() -> None:
+    assert "2 bad (not JSON)" in text(replace(NOTHING, counts=Counts(bad={"not JSON": 2})))
+    assert "3 bad (mostly: not UTF-8)" in text(replace(NOTHING, counts=Counts(bad={"not JSON": 1, "not UTF-8": 2})))
 
 
 def test_ask_is_a_word_and_triples_are_lines_that_steer_no_terminal() -> None:

@@ -12,6 +12,7 @@ import pytest
 from examples.oxigraph import OxigraphServer
 from replica.remotes import RemoteError, sparql
 from replica.remotes.sparql import SparqlRemote
+from replica.terms import is_blank, is_term
 from tests.worlds import integer
 
 pytestmark = pytest.mark.server
@@ -54,21 +55,40 @@ def test_a_pattern_of_any_kind_is_asked_for_in_a_group_of_its_own(server: Oxigra
     assert found.fetch(["<urn:b>"], timeout=10) == []
 
 
-def test_a_pattern_without_a_key_is_fetched_whole_page_by_page(
+def test_a_pattern_without_a_key_is_loaded_page_by_page_and_refreshed_with_one_request(
     server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sparql, "PAGE_SIZE", 4)
+    asked: list[str] = []
+    select = SparqlRemote._select
+    monkeypatch.setattr(SparqlRemote, "_select", lambda *rest: asked.append(rest[1]) or select(*rest))
     server.update(f"INSERT DATA {{ {' '.join(f'<urn:{at}> <urn:followers> {at} .' for at in range(9))} }}")
     whole = SparqlRemote(server.query_url, pattern=PATTERN, variables=["user", "followers"], key=None)
     assert len(whole.fetch([""], timeout=10)) == 9
+    assert (len(asked), "LIMIT" in asked[0]) == (1, False)
     assert [len(page) for page in whole.load(timeout=10)] == [9]
+    assert len(asked) == 1 + 3  # the last page is not full, and so nothing is asked after it
     truth = SparqlRemote(server.query_url, pattern="<urn:1> <urn:followers> 1 .", variables=[], key=None)
     assert truth.fetch([""], timeout=10) == [{}]
 
 
-def test_blank_nodes_are_left_out_as_nothing_can_refer_to_them(server: OxigraphServer) -> None:
-    server.update("INSERT DATA { [] <urn:followers> 7 . <urn:a> <urn:followers> [] }")
+def test_a_key_that_is_a_blank_node_is_left_out_as_nothing_can_refer_to_it(server: OxigraphServer) -> None:
+    server.update("INSERT DATA { [] <urn:followers> 7 }")
     assert not any(remote(server.query_url).load(timeout=10))
+
+
+def test_other_blank_nodes_are_kept_and_belong_to_their_key(server: OxigraphServer) -> None:
+    server.update("INSERT DATA { <urn:a> <urn:followers> _:x , _:y . <urn:b> <urn:followers> _:x }")
+    rows = remote(server.query_url).fetch(["<urn:a>", "<urn:b>"], timeout=10)
+    terms = [row["followers"] for row in rows]
+    assert len(set(terms)) == 3
+    assert all(is_blank(term) and is_term(term) for term in terms)
+    assert sorted(terms) == sorted(
+        row["followers"] for row in remote(server.query_url).fetch(["<urn:b>", "<urn:a>"], 10)
+    )
+    assert remote("http://127.0.0.1:1/nobody").fetch(terms, timeout=10) == []
+    other = SparqlRemote(server.query_url, pattern=f"{PATTERN} ", variables=["user", "followers"], key="user")
+    assert not {row["followers"] for row in other.fetch(["<urn:a>"], timeout=10)} & set(terms)
 
 
 def test_neither_blank_nodes_nor_many_solutions_of_a_key_end_the_loading_early(
@@ -78,7 +98,7 @@ def test_neither_blank_nodes_nor_many_solutions_of_a_key_end_the_loading_early(
     rows = " ".join(f"<urn:{number:02}> <urn:followers> {number} , {number + 100} ." for number in range(9))
     server.update(f"INSERT DATA {{ {rows} [] <urn:followers> 1 . <urn:04> <urn:followers> [] }}")
     pages = list(remote(server.query_url).load(timeout=10))
-    assert sum(len(page) for page in pages) == 18
+    assert sum(len(page) for page in pages) == 19
     places = [
         {at for at, page in enumerate(pages) for row in page if row["user"] == key} for key in ("<urn:03>", "<urn:05>")
     ]
@@ -153,6 +173,13 @@ def http(status: str, body: bytes, kind: str = "application/sparql-results+json"
     ("reply", "message"),
     [
         (http("500 Internal Server Error", b"no"), "failed"),
+        (http("500 Internal Server Error", b"no"), r"failed: HTTP 500 Internal Server Error: no$"),
+        (
+            http("400 Bad Request", b"\n\x1b[31m bad \xc3\xa9 query\nsecond line"),
+            r"HTTP 400 Bad Request: \[31m bad é query$",
+        ),
+        (http("503 Service Unavailable", b""), "failed: HTTP 503 Service Unavailable$"),
+        (http("503 Service Unavailable", b"x" * 9999), "failed: HTTP 503 Service Unavailable: x{200}$"),
         (http("503 Service Unavailable", b"no"), "failed: HTTP 503"),
         (http("429 Too Many Requests", b"no"), "failed: HTTP 429"),
         (http("200 OK", b"<html>hello</html>", "text/html"), "not SPARQL Results JSON"),

@@ -1,13 +1,52 @@
 from __future__ import annotations
 
+import math
+
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 from rdflib import Literal as RdflibLiteral
 from rdflib import URIRef
 
+from acquatop.operators.template import text_of
 from acquatop.terms import to_rdflib
-from replica.terms import from_json, is_term
+from replica.terms import from_json, is_term, number_of
+from tests.worlds import XSD
+
+CONTROLS = "\0\1\t\b\f\n\r\x7f\x85\u2028'\"\\"
+TEXT = st.text(alphabet=st.sampled_from(CONTROLS) | st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+@given(TEXT, st.sampled_from([None, "en", "en-GB"]), st.sampled_from([None, "urn:t", XSD + "integer"]))
+def test_a_term_has_one_text_whoever_writes_it(value: str, language: str | None, datatype: str | None) -> None:
+    document = {"type": "literal", "value": value}
+    if language:
+        literal, document = Literal(value, language=language), {**document, "xml:lang": language}
+    elif datatype:
+        literal, document = Literal(value, datatype=NamedNode(datatype)), {**document, "datatype": datatype}
+    else:
+        literal = Literal(value)
+    text = from_json(document)
+    assert text == text_of(literal)
+    assert str(to_rdflib(text)) == str(to_rdflib(str(literal))) == value
+    assert to_rdflib(text) == to_rdflib(str(literal))
+
+
+def test_half_a_character_is_no_term() -> None:
+    assert from_json({"type": "literal", "value": "\ud800"}) is None
+
+
+def test_what_is_not_written_as_its_datatype_says_is_no_number() -> None:
+    for lexical, datatype in [
+        ("inf", "integer"),
+        ("1e3", "decimal"),
+        ("1_0", "double"),
+        ("nan", "float"),
+        ("١", "long"),
+    ]:
+        assert math.isnan(number_of(f'"{lexical}"^^<{XSD}{datatype}>'))
+    numbers = [number_of(f'"{each}"^^<{XSD}double>') for each in ("1", "-.5e1", "+2.", "INF", "-INF")]
+    assert numbers == [1.0, -5.0, 2.0, math.inf, -math.inf]
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]).filter(lambda c: c != "\0"), max_size=12))
