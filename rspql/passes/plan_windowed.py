@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
@@ -16,6 +17,8 @@ from rspql.scoring import FunctionRegistry, check_expression, to_sparql
 
 VOLATILE = frozenset("now rand uuid struuid bnode exists".split())
 """What depends on when and where it is evaluated."""
+
+_AnyNode = TypeVar("_AnyNode", bound=ast.Node)
 
 OWN_FUNCTIONS = "urn:acquatop:function:"
 """The namespace in which an engine finds registered functions that have a bare name."""
@@ -31,7 +34,7 @@ def plan_windowed(
     expand = expander(functions)
     remotes = tuple(_expanded(part, expand) for part in sources.remotes)
     scored = _scored_only(query, ranking, functions) if ranking else query
-    plain = ast.rewritten(ast.rewritten(without_windows(scored), expand), _plainer)
+    plain = _evaluable(ast.rewritten(without_windows(scored), expand))
     return WindowedPlan(
         name=query.registration.name.value if query.registration else None,
         output=output,
@@ -44,7 +47,7 @@ def plan_windowed(
 
 
 def _expanded(part: RemotePart, expand: Callable[[ast.Node], ast.Node]) -> RemotePart:
-    source = ast.rewritten(part.key_source, expand) if part.key_source else None
+    source = _evaluable(ast.rewritten(part.key_source, expand)) if part.key_source else None
     return replace(part, pattern=ast.rewritten(part.pattern, expand), key_source=source)
 
 
@@ -125,6 +128,11 @@ def _rescored(group: ast.Group, variable: str, score: ast.Expression) -> ast.Gro
 
 def _rescored_items(items: list[ast.Assignment], variable: str, score: ast.Expression) -> list[ast.Assignment]:
     return [replace(item, expression=score) if item.variable.name == variable else item for item in items]
+
+
+def _evaluable(node: _AnyNode) -> _AnyNode:
+    """Return a tree in shapes that Oxigraph evaluates; what a SERVICE holds is the remote's to evaluate."""
+    return ast.rewritten(node, _plainer, opaque=lambda each: isinstance(each, ast.ServicePattern))
 
 
 def _plainer(node: ast.Node) -> ast.Node:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import pyoxigraph
 import pytest
 
 from rspql import ast
 from rspql.compiler import analyse, compile_query
 from rspql.plan import TopKPlan, WindowedPlan
-from rspql.printer import expression_text, inside_text
+from rspql.printer import expression_text, inside_text, query_text
 from rspql.scoring import DEFAULT_FUNCTIONS, Direction, Interval, scoring_function
 
 WINDOW = "WINDOW :w { ?u :m ?m }"
@@ -171,6 +172,20 @@ def test_one_remote_part_in_two_places_is_asked_for_what_either_needs() -> None:
     whole = compile_query(f"PREFIX : <urn:> ASK {clauses} {{ {both} UNION {{ {SERVICE} }} }}")
     (part,) = whole.remotes if isinstance(whole, WindowedPlan) else ()
     assert (part.key, part.key_source) == (None, None)
+
+
+def test_what_oxigraph_cannot_evaluate_is_written_in_other_words() -> None:
+    clause = "FROM NAMED WINDOW :w ON :s [RANGE 9m]"
+    text = f"PREFIX : <urn:> ASK {clause} {{ WINDOW :w {{ ?u !() ?m }} %s }} GROUP BY (?m + 1 AS ?k)"
+    service = "SERVICE :p { SELECT ?j { ?e !() ?f } GROUP BY (?f AS ?j) }"
+    plan = compile_query(text % service)
+    assert isinstance(plan, WindowedPlan)
+    (part,) = plan.remotes
+    assert part.pattern in list(ast.walk(plan.query))
+    assert "!()" in inside_text(part.pattern.group)
+    alone = compile_query(text % "")
+    assert isinstance(alone, WindowedPlan)
+    pyoxigraph.Store().query(query_text(alone.query))
 
 
 def test_a_window_s_name_may_be_asked_for() -> None:
