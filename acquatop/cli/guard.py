@@ -23,7 +23,8 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
     logging.basicConfig(format="acquatop: %(message)s", level=logging.WARNING)
     try:
         code = work() or 0
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         return 0
@@ -47,6 +48,8 @@ def _exit_code(error: Exception) -> int:
 def _message(error: Exception) -> str:
     if hasattr(error, "exit_code"):
         return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return f"unexpected {type(error).__name__}: {error}\n  hint: run it again with --debug and report what it prints"
 
 

@@ -114,6 +114,24 @@ def test_the_verbs_start_without_the_heavy_packages(verb: str, files: dict[str, 
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_output_that_cannot_be_written_is_the_environment_s_fault(files: dict[str, Path]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "acquatop", "check", str(files["good"])]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "acquatop: No space left on device\n")
+
+
+def test_fmt_goes_on_after_a_bad_file_and_leaves_others_alone(files: dict[str, Path]) -> None:
+    beside = files["good"].with_name("..fmt")
+    beside.write_text("important")
+    linked = files["good"].with_name("linked.rspql")
+    linked.symlink_to(files["good"])
+    assert run("fmt", files["broken"], linked) == 2
+    assert linked.is_symlink()
+    assert files["good"].read_text() != GOOD
+    assert beside.read_text() == "important"
+
+
 def test_the_grammar_s_cache_is_made_and_does_without(tmp_path: Path, files: dict[str, Path]) -> None:
     def check(home: Path) -> int:
         environment = {"XDG_CACHE_HOME": str(home), "HOME": str(home), "PATH": "/usr/bin:/bin"}
