@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+# What the text begins with where the grammar gives up, what is said of it, and what to do instead.
 _HERE: tuple[tuple[str, str, str | None], ...] = (
     (r"P[0-9.]+[YMW]", "years, months and weeks are not supported as lengths of windows", "write days: P30D or 30d"),
     (r"<<", "RDF-star's quoted triples are not supported", "describe the statement with triples of its own"),
@@ -15,7 +16,6 @@ _HERE: tuple[tuple[str, str, str | None], ...] = (
     ),
     (r"(NOW|ALL)\s*\]", "[NOW] and [ALL] windows are not supported", "use [RANGE 9m STEP 3m]"),
     (r"OFFSET\b[^\]]*\bRANGE\b", "windows with an OFFSET into the past are not supported", None),
-    (r"(START|END)\b", "windows over a stretch of the past are not supported", "use [RANGE 9m STEP 3m]"),
     (
         r"(INSERT|DELETE|LOAD|CLEAR|DROP|CREATE|ADD|MOVE|COPY|WITH(?!\s+POLICY))\b",
         "updates are not supported: this must be a query",
@@ -29,6 +29,7 @@ _HERE: tuple[tuple[str, str, str | None], ...] = (
     (r"(RULE|ML|PREDICT)\b", "rules and machine-learning clauses are not supported", None),
     (r"LATERAL\b", "LATERAL is not part of SPARQL 1.1", None),
 )
+# The same, where it takes what stands before, too, to know it.
 _BEFORE: tuple[tuple[str, str, str, str | None], ...] = (
     (
         r"\b(ON|STREAM|RANGE|STEP|SLIDE|ITEM|QUERY)\s+$",
@@ -42,6 +43,7 @@ _BEFORE: tuple[tuple[str, str, str, str | None], ...] = (
         "stream definitions of Kolibrie are not supported",
         "name the stream's source in the catalog",
     ),
+    (r"\[\s*$", r"START\b", "windows over a stretch of the past are not supported", "use [RANGE 9m STEP 3m]"),
     (r"\bON\s+LOG\s+$", r"", "windows over a LOG are not supported", "use ON STREAM"),
     (
         r"\bON\s+(STREAM\s+)?\S+\s+$",
