@@ -86,21 +86,19 @@ def _unbound_in_filters(query: ast.Query) -> Iterator[Diagnostic]:
     """Yield a warning for each variable in a filter that nothing in the pattern binds, wherever it stands."""
     nodes = list(ast.walk(query.where)) if query.where else []
     filters = [node for node in nodes if isinstance(node, ast.Filter)]
-    used = {node for each in filters for node in ast.walk(each) if isinstance(node, ast.Variable)}
-    if not used:
-        return
     held = {id(node) for each in filters if not _has_pattern(each) for node in ast.walk(each)}
-    bound = {node.name for node in nodes if isinstance(node, ast.Variable) and id(node) not in held}
+    bound = {node.name: None for node in nodes if isinstance(node, ast.Variable) and id(node) not in held}
     computed = _assignments(query.form.projection) if isinstance(query.form, ast.Select) else []
-    for each in filters:
-        for variable in ast.walk(each):
-            if isinstance(variable, ast.Variable) and variable.name not in bound:
-                message = f"the FILTER needs ?{variable.name}, but nothing in the pattern binds it"
-                late = any(item.variable == variable for item in computed)
-                hint = (
-                    "SELECT computes it only afterwards: use BIND" if late else _near_variable(variable, sorted(bound))
-                )
-                yield Diagnostic("unbound", message, variable.span, hint, severity="warning")
+    late = {item.variable.name for item in computed}
+    unbound = {node.name: node for node in reversed(list(_variables(filters))) if node.name not in bound}
+    for name, variable in reversed(unbound.items()):
+        message = f"the FILTER needs ?{name}, but nothing in the pattern binds it"
+        hint = "SELECT computes it only afterwards: use BIND" if name in late else _near_variable(variable, bound)
+        yield Diagnostic("unbound", message, variable.span, hint, severity="warning")
+
+
+def _variables(nodes: Iterable[ast.Node]) -> Iterator[ast.Variable]:
+    return (node for each in nodes for node in ast.walk(each) if isinstance(node, ast.Variable))
 
 
 def _has_pattern(node: ast.Node) -> bool:

@@ -24,11 +24,15 @@ def push_filters(filters: Iterable[ast.Expression], stream: Names, remote: Names
     A conjunction is decided part by part. A filter that both sides could decide goes to the stream,
     which is here; one that neither can decide alone stays with the join.
     """
-    parts = [part for each in filters for part in _conjuncts(each)]
-    on_stream = [part for part in parts if all(name in stream for name in used_in(part))]
-    rest = [part for part in parts if part not in on_stream]
-    on_remote = [part for part in rest if all(name in remote for name in used_in(part))]
-    joined = [part for part in rest if part not in on_remote]
+    on_stream, on_remote, joined = [], [], []
+    for part in (part for each in filters for part in _conjuncts(each)):
+        names = used_in(part)
+        if all(name in stream for name in names):
+            on_stream.append(part)
+        elif all(name in remote for name in names):
+            on_remote.append(part)
+        else:
+            joined.append(part)
     return Pushed(tuple(on_stream), tuple(on_remote), tuple(joined))
 
 
