@@ -27,9 +27,10 @@ def grammar() -> Lark:
     """
     source = resources.files("rspql").joinpath("grammar.lark").read_text("utf-8")
     file = _cache_file(source)
-    # Whatever is wrong with a cache, the grammar itself is right.
+    # Whatever is wrong with a cache, the grammar itself is right. A pickle is code: only our own is read.
     with suppress(Exception), file.open("rb") as stream:
-        return Lark.load(stream)
+        if os.fstat(stream.fileno()).st_uid == os.getuid():
+            return Lark.load(stream)
     parser = Lark(source, parser="lalr", start="query", propagate_positions=True, maybe_placeholders=False)
     with suppress(OSError):
         _save(parser, file)
@@ -48,5 +49,11 @@ def _save(parser: Lark, file: Path) -> None:
     # Written beside and renamed, so that a reader never sees half a file. Only its owner may write there.
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:
-        parser.save(stream)
-    Path(stream.name).replace(file)
+        beside = Path(stream.name)
+        try:
+            parser.save(stream)
+            stream.flush()
+            beside.replace(file)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise

@@ -58,14 +58,15 @@ def _replace(file: Path, text: str) -> None:
         if not target.is_file() or found.st_nlink > 1:
             target.write_text(text, "utf-8", newline="\n")  # there is no other way to keep what it is
             return
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".fmt-", delete=False) as beside:
-            beside.write(text.encode("utf-8"))
-        new = Path(beside.name)
-        try:
-            new.chmod(found.st_mode & 0o7777)
-            new.replace(target)
-        except OSError:
-            new.unlink(missing_ok=True)
-            raise
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".fmt-", delete=False) as stream:
+            beside = Path(stream.name)
+            try:
+                stream.write(text.encode("utf-8"))
+                stream.flush()
+                beside.chmod(found.st_mode & 0o7777)
+                beside.replace(target)
+            except BaseException:
+                beside.unlink(missing_ok=True)
+                raise
     except OSError as error:
         raise UserError(f"{file}: the query cannot be written: {error.strerror}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sortedcontainers import SortedSet
@@ -15,7 +16,7 @@ from connectors.mapping import BAD, TIME
 class Occupancy:
     """The panes that hold a good record, each as the first and the last of its windows.
 
-    Adding n records takes O(n), and a close O(log p) for p panes; memory grows with the panes since
+    Adding n records takes O(n log n) on arrays, and a close O(log p) for p panes; memory grows with the panes since
     the last close, and those of the window that closed then.
     """
 
@@ -31,10 +32,13 @@ class Occupancy:
         times = records.column(TIME).filter(pc.is_null(records.column(BAD))).drop_null()
         if not len(times):
             return
-        earliest = pc.min(times).as_py()
+        in_order = np.sort(times.to_numpy())
+        earliest = int(in_order[0])
         self.earliest_ms = earliest if self.earliest_ms is None else min(earliest, self.earliest_ms)
-        firsts, lasts = self._windows.spans(times.to_numpy())
-        panes = set(zip(firsts.tolist(), lasts.tolist(), strict=True))
+        firsts, lasts = self._windows.spans(in_order)
+        # A pane is a stretch of them: only where one begins is an object made.
+        begins = np.flatnonzero(np.diff(firsts, prepend=firsts[0] - 1) | np.diff(lasts, prepend=lasts[0]))
+        panes = zip(firsts[begins].tolist(), lasts[begins].tolist(), strict=True)
         self._panes.update(pane for pane in panes if self._closed is None or pane[0] > self._closed)
 
     def close(self, window: int) -> None:

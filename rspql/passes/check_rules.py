@@ -148,7 +148,7 @@ class _Checker:
 
     # Expressions --------------------------------------------------------------------------------
 
-    def _expression(self, expression: ast.Expression, *, aggregates: bool) -> None:
+    def _expression(self, expression: ast.Node, *, aggregates: bool) -> None:
         """Check where aggregates stand, and the patterns within EXISTS."""
         if isinstance(expression, ast.Exists):
             self.group(expression.group)
@@ -160,7 +160,7 @@ class _Checker:
                 self._report("aggregate", message, expression, hint)
             aggregates = False
         for child in ast.children(expression):
-            self._expression(child, aggregates=aggregates)  # type: ignore[arg-type]
+            self._expression(child, aggregates=aggregates)
 
 
 def _selected(form: ast.Select) -> list[ast.Expression]:

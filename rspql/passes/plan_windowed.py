@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,8 +15,8 @@ from rspql.plan import RemotePart, WindowedPlan
 from rspql.scope import selected
 from rspql.scoring import FunctionRegistry, check_expression, to_sparql
 
-VOLATILE = frozenset("now rand uuid struuid bnode exists".split())
-"""What depends on when and where it is evaluated."""
+VOLATILE = frozenset("now rand uuid struuid bnode".split())
+"""The functions whose value depends on when and where they are evaluated."""
 
 _AnyNode = TypeVar("_AnyNode", bound=ast.Node)
 
@@ -80,8 +80,7 @@ def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry
     grouped = query.group_by or query.having or any(map(_aggregates, (*computes, *query.order)))
     if grouped or ranking.expression is None or isinstance(ranking.expression, ast.Variable):
         return query
-    taken = {node.name for node in ast.walk(query) if isinstance(node, ast.Variable)}
-    rank = ast.Variable(next(name for name in _fresh_names() if name not in taken))
+    rank = _fresh_variable("rank", query)
     ranked = to_sparql(ranking.expression, functions, doubles=True) if _is_arithmetic(ranking, functions) else None
     typed = to_sparql(ranking.expression, functions)
     inner = ast.Group((*query.where.elements, *((query.values,) if query.values else ())))
@@ -102,8 +101,11 @@ def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry
     )
 
 
-def _fresh_names() -> Iterator[str]:
-    return (f"rank{'_' * length}" for length in itertools.count())
+def _fresh_variable(stem: str, query: ast.Query) -> ast.Variable:
+    """Return a variable that a query does not use."""
+    taken = {node.name for node in ast.walk(query) if isinstance(node, ast.Variable)}
+    names = (stem + "_" * length for length in itertools.count())
+    return ast.Variable(next(name for name in names if name not in taken))
 
 
 def _aggregates(node: ast.Node) -> bool:
@@ -147,7 +149,7 @@ def _plainer(node: ast.Node) -> ast.Node:
         group_by = tuple(key.variable if isinstance(key, ast.Assignment) else key for key in node.group_by)
         node = replace(node, where=where, group_by=group_by)
     if isinstance(node.form, ast.Ask) and (node.group_by or node.having):
-        one = ast.Assignment(ast.Literal("1", ast.XSD + "integer"), ast.Variable("one"))
+        one = ast.Assignment(ast.Literal("1", ast.XSD + "integer"), _fresh_variable("one", node))
         inner = replace(node, form=ast.Select((one,)), default_graphs=(), named_graphs=())
         where = ast.Group((ast.SubSelect(inner),))
         return ast.Query(node.form, where, default_graphs=node.default_graphs, named_graphs=node.named_graphs)
