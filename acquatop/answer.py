@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -71,7 +72,8 @@ class Answer:
     ``closes_ms`` (included) are event times, ``emitted_ms`` is the wall clock's. ``latency_seconds``
     is the time from when the engine could know that the window had closed until the answer was
     ready. Of a query with several windows, the bounds are those of the first that closes now, and
-    ``windows`` says what each shows.
+    ``windows`` says what each shows. Where an answer is approximate and its query top-k, nothing
+    that is missing scores beyond ``bound`` (infinite where nothing is known).
     """
 
     query: str
@@ -94,6 +96,7 @@ class Answer:
     boolean: bool | None = None
     triples: tuple[str, ...] = ()
     windows: tuple[Shown, ...] = ()
+    bound: float | None = None
 
     def canonical(self) -> dict[str, Any]:
         """Return what depends on the data alone, as JSON: the same input gives the same bytes."""
@@ -114,6 +117,7 @@ class Answer:
             **({"triples": list(self.triples)} if self.form in ("construct", "describe") else {}),
             "status": str(self.status),
             "reason": self.reason,
+            **({} if self.bound is None else {"bound": self.bound if math.isfinite(self.bound) else None}),
         }
 
     def _windows_json(self) -> dict[str, Any]:

@@ -19,14 +19,23 @@ from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """A top-k plan with everything it names found."""
+    """A top-k plan with everything it names found; ``service`` is None where it asks no remote."""
 
     name: str
     plan: TopKPlan
     stream: Stream
-    service: Service
+    service: Service | None
     windows: Windows
     matcher: Matcher
+
+    @property
+    def refills(self) -> bool:
+        """Whether the windows' content is kept.
+
+        So the catalog can say. Without a remote nothing but a newer arrival changes a score, and there
+        is nothing to save by being uncertain.
+        """
+        return self.service.refresh.refill if self.service else self.stream.arrivals == "latest"
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -126,16 +135,19 @@ def bind_windowed(
 def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str | None) -> BoundQuery | Diagnostic:
     """Bind a plan for incremental evaluation, or return why the catalog's data do not lend themselves to it."""
     found: list[Diagnostic] = []
+    if plan.aggregate is not None:
+        message = "aggregates of a window's solutions are not kept up to date yet"
+        return Diagnostic("by-window", message, plan.stream_pattern[0].span, severity="warning")
     window = _window(plan.window, catalog, found)
-    service = _service(plan.service.iri, catalog, found)
-    if window is None or service is None:
+    service = _service(plan.service.iri, catalog, found) if plan.service else None
+    if window is None or (plan.service and service is None):
         raise QueryError(found, text, file)
     matcher = Matcher(plan, window.stream.mapping, latest_only=window.stream.arrivals == "latest")
     matcher.check(found)
     mistakes = [each for each in found if each.code != "unsupported"]
     if mistakes:
         raise QueryError(mistakes, text, file)
-    if service.solutions == "many":
+    if plan.service and service and service.solutions == "many":
         message = 'a key may have several solutions at the remote: the catalog says solutions = "many"'
         found.append(Diagnostic("by-window", message, plan.service.iri.span, severity="warning"))
     if found:

@@ -47,11 +47,15 @@ class Stream:
 
 @dataclass(frozen=True)
 class Refresh:
-    """How a service's replica is kept fresh: the policy, the N of Topk+N, the budget of one evaluation."""
+    """How a service's replica is kept fresh: the policy, the N of Topk+N, the budget of one evaluation.
+
+    With ``refill`` the windows' content is kept, too, and N is only what it starts with.
+    """
 
     policy: str
     n: int
     budget: Budget
+    refill: bool = False
 
 
 @dataclass(frozen=True)
@@ -222,11 +226,12 @@ def _service(name: str, section: Section, prefixes: Mapping[str, str]) -> Servic
 
 
 def _refresh(section: Section) -> Refresh:
-    section.allow("policy", "n", "items", "requests", "deadline")
+    section.allow("policy", "n", "refill", "items", "requests", "deadline")
     items: Any = section.whole("items", least=0)
     return Refresh(
         policy=section.choice("policy", POLICIES, default="AT-TSM"),
         n=section.whole("n", default=10, least=0),
+        refill=section.flag("refill", default=False),
         budget=Budget(
             items=items,
             requests=section.whole("requests", default=1, least=0),

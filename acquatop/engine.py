@@ -361,8 +361,7 @@ class Engine:
         clock = self._clock
         match bound:
             case BoundQuery():
-                replica = open_replica(bound.plan, bound.service, clock=clock)
-                return ContinuousQuery(bound, replica, clock=clock)
+                return ContinuousQuery(bound, open_replica(bound.plan, bound.service, clock=clock), clock=clock)
             case BoundWindowed():
                 replicas = [open_solutions(remote.part, remote.service, clock=clock) for remote in bound.remotes]
                 return WindowedQuery(bound, replicas, clock=clock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,15 @@ from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.topkn import TopKN
 from acquatop.tally import Tally
 from acquatop.terms import datatype_of, score_literal, to_rdflib
-from acquatop.topk.candidate import Candidate
+from acquatop.topk.contract import Top
+from replica.budget import Budget, Spending
 from replica.maintainer import Clock, Maintainer, Refreshed
 from replica.rankers import RANKERS, Candidates
 from replica.store import ReplicaStore
 from rspql.scoring import result_type
+
+NOTHING = Budget(0, 0, 0.0)
+"""What may be spent where there is no remote."""
 
 EMPTY_RUN = 10_000
 """The longest run of empty windows that is answered one by one: time has jumped when there are more."""
@@ -39,7 +43,7 @@ class ContinuousQuery:
     def __init__(
         self,
         bound: BoundQuery,
-        maintainer: Maintainer[ReplicaStore],
+        maintainer: Maintainer[ReplicaStore] | None,
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
@@ -48,13 +52,14 @@ class ContinuousQuery:
         self.slide_ms = bound.windows.slide_ms
         self._bound = bound
         self._maintainer = maintainer
-        self._store = maintainer.store
+        self._store = maintainer.store if maintainer else None
         self._clock = clock
         self._wall_clock = wall_clock
-        self._rank = RANKERS[bound.service.refresh.policy.partition("-")[2]]
+        refresh = bound.service.refresh if bound.service else None
+        self._rank = RANKERS[refresh.policy.partition("-")[2] if refresh else "LRU"]
         self._panes = PaneBuffer(bound.windows)
         self._occupancy = Occupancy(bound.windows)
-        self._topkn = TopKN(bound.plan, maintainer.store, bound.service.refresh.n, bound.windows)
+        self._topkn = TopKN(bound.plan, self._store, bound.windows, n=refresh.n if refresh else 0, refill=bound.refills)
         self._output = RelationToStream(bound.plan.output)
         self._next: int | None = 0 if bound.windows.t0_ms is not None else None
         self._tally = Tally()
@@ -120,23 +125,24 @@ class ContinuousQuery:
         opens_ms, closes_ms = self._bound.windows.bounds(window)
         for pane in self._panes.take_until(closes_ms):
             self._topkn.add_pane(pane)
-        refreshed = self._maintainer.refresh(self._keys_to_refresh(), longest_wait=longest_wait)
+        self._topkn.settle(window)
+        refreshed = self._refresh(longest_wait)
         self._topkn.apply_changes(refreshed.changed)
-        top = self._topkn.list.top(window)
-        status, reason = certify(self._topkn, self._store, window, top, refreshed.fetched)
-        # What comes before the offset is kept and certified like the rest, but not shown.
-        shown = top[self._bound.plan.offset :]
+        top = self._topkn.top(window)
+        certificate = certify(self._topkn, self._store, window, top, refreshed.fetched)
         now = self._clock()
         return Answer(
             query=self.name,
             window=window,
             opens_ms=opens_ms,
             closes_ms=closes_ms,
-            rows=tuple(self._row(rank, each, refreshed, now) for rank, each in enumerate(shown, start=1)),
-            status=status,
-            reason=reason,
+            # What comes before the offset is kept and certified like the rest, but not shown.
+            rows=tuple(self._row(top, at, refreshed, now) for at in range(self._bound.plan.offset, len(top))),
+            status=certificate.status,
+            reason=certificate.reason,
+            bound=None if certificate.bound is None else self._score_of(certificate.bound),
             spending=refreshed.spending,
-            budget=self._maintainer.budget,
+            budget=self._maintainer.budget if self._maintainer else NOTHING,
             refreshed=tuple(to_rdflib(key) for key in sorted(refreshed.fetched)),
             failure=refreshed.failure,
             score_variable=self._bound.plan.score.variable,
@@ -146,54 +152,63 @@ class ContinuousQuery:
             emitted_ms=round(1000 * self._wall_clock()),
         )
 
+    def _refresh(self, longest_wait: float) -> Refreshed:
+        if self._maintainer is None:
+            return Refreshed(frozenset(), (), Spending(), 0, None)
+        return self._maintainer.refresh(self._keys_to_refresh(), longest_wait=longest_wait)
+
     def _keys_to_refresh(self) -> list[str]:
         """Return the candidates' keys in the order in which to ask: those without any value come first.
 
         Keys that the remote is known not to have are asked again last, when there is budget left.
         """
-        waiting = list(self._topkn.waiting.values())
+        assert self._store is not None
+        waiting = list(self._topkn.waiting)
         if waiting:
-            order = np.argsort(-self._topkn.expected(waiting), kind="stable")
-            waiting = [waiting[at] for at in order]
+            in_order = np.argsort(-self._topkn.expected(waiting), kind="stable")
+            waiting = [waiting[at] for at in in_order]
         known = self._store.rows([each.key for each in waiting]) >= 0
         unknown = [each.key for each, is_known in zip(waiting, known, strict=True) if not is_known]
         absent = [each.key for each, is_known in zip(waiting, known, strict=True) if is_known]
-        listed = tuple(dict.fromkeys(each.key for each in self._topkn.list))
+        listed = tuple(dict.fromkeys(self._topkn.list.held().keys.tolist()))
         fetched_at = self._store.fetched_at(self._store.rows(listed))
         order = self._rank(Candidates(listed, fetched_at, self._topkn.list.k))
         return list(dict.fromkeys([*unknown, *(listed[at] for at in order), *absent]))
 
-    def _row(self, rank: int, candidate: Candidate, refreshed: Refreshed, now: float) -> Row:
-        # Adding zero turns -0.0, which negation can leave, into 0.0.
-        score = (candidate.merit if self._bound.plan.score.descending else -candidate.merit) + 0.0
-        bindings = {name: self._term(name, candidate, score) for name in self._bound.plan.projection}
-        fetched_at = float(self._store.fetched_at(self._store.rows([candidate.key]))[0])
+    def _row(self, top: Top, at: int, refreshed: Refreshed, now: float) -> Row:
+        key = top.rows.keys[at]
+        terms = dict(zip(self._bound.plan.stream_variables, (column[at] for column in top.rows.carried), strict=True))
+        if self._store is not None:
+            remote = ((name, self._store.term(name, key)) for name in self._store.variables)
+            terms.update((name, term) for name, term in remote if term is not None and name not in terms)
+        score = self._score_of(float(top.merits[at]))
+        bindings = {name: self._term(name, terms, score) for name in self._bound.plan.projection}
         return Row(
-            rank=rank,
+            rank=at - self._bound.plan.offset + 1,
             bindings={name: term for name, term in bindings.items() if term is not None},
             score=score,
-            refreshed=candidate.key in refreshed.fetched,
-            age_seconds=max(0.0, now - fetched_at),
+            refreshed=key in refreshed.fetched if self._store is not None else None,
+            age_seconds=self._age(key, now),
         )
 
-    def _term(self, name: str, candidate: Candidate, score: float) -> Identifier | None:
-        plan = self._bound.plan
-        if name == plan.score.variable:
-            return score_literal(score, self._score_type(candidate))
-        if name in plan.stream_variables:
-            return to_rdflib(candidate.terms[plan.stream_variables.index(name)])
-        text = self._store.term(name, candidate.key) if name in self._store.variables else None
-        return None if text is None else to_rdflib(text)
+    def _score_of(self, merit: float) -> float:
+        # Adding zero turns -0.0, which negation can leave, into 0.0.
+        return (merit if self._bound.plan.score.descending else -merit) + 0.0
 
-    def _score_type(self, candidate: Candidate) -> str | None:
-        """Return the datatype that SPARQL gives the candidate's score, from those of the terms behind it."""
-        plan = self._bound.plan
-        terms = dict(zip(plan.stream_variables, candidate.terms, strict=True))
-        remote = ((name, self._store.term(name, candidate.key)) for name in plan.score.remote_variables)
-        terms.update((name, term) for name, term in remote if term is not None)
+    def _age(self, key: str, now: float) -> float | None:
+        if self._store is None:
+            return None
+        return max(0.0, now - float(self._store.fetched_at(self._store.rows([key]))[0]))
+
+    def _term(self, name: str, terms: Mapping[str, str], score: float) -> Identifier | None:
+        if name == self._bound.plan.score.variable:
+            return score_literal(score, self._score_type(terms))
+        return to_rdflib(terms[name]) if name in terms else None
+
+    def _score_type(self, terms: Mapping[str, str]) -> str | None:
+        """Return the datatype that SPARQL gives a score, from those of the terms behind it."""
         types = {name: datatype for name, term in terms.items() if (datatype := datatype_of(term)) is not None}
-        return result_type(plan.score.expression, types, plan.score.functions)
+        return result_type(self._bound.plan.score.expression, types, self._bound.plan.score.functions)
 
     def _take_counts(self, window: int, refreshed: Refreshed) -> Counts:
-        unscored = sum(each.covers(window) for each in self._topkn.waiting.values())
-        return self._tally.take(unscored, refreshed.ambiguous)
+        return self._tally.take(len(self._topkn.waiting.of(window)), refreshed.ambiguous)

@@ -22,11 +22,13 @@ StoreT = TypeVar("StoreT", bound=Store)
 _LOG = logging.getLogger("acquatop")
 
 
-def open_replica(plan: TopKPlan, service: Service, *, clock: Clock) -> Maintainer[ReplicaStore]:
-    """Return what maintains the replica of a top-k query, filled if the catalog says so.
+def open_replica(plan: TopKPlan, service: Service | None, *, clock: Clock) -> Maintainer[ReplicaStore] | None:
+    """Return what maintains the replica of a top-k query, filled if the catalog says so; None if it asks no remote.
 
     Raises :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached for that.
     """
+    if plan.service is None or service is None:
+        return None
     asked, key = plan.service, plan.join_variables[0]
     return _open(ReplicaStore(key, asked.variables), service, asked.group, asked.variables, key, clock)
 

@@ -11,8 +11,10 @@ from rspql.parser import parse
 from rspql.passes.analyse_score import analyse_score
 from rspql.passes.check_names import check_names
 from rspql.passes.check_windows import check_windows
+from rspql.passes.nest_groups import nest_groups
 from rspql.passes.normalise import normalise
-from rspql.passes.plan_incremental import NotIncremental, plan_incremental
+from rspql.passes.not_incremental import NotIncremental
+from rspql.passes.plan_incremental import plan_incremental
 from rspql.passes.plan_windowed import plan_windowed
 from rspql.passes.recognise_topk import Ranking, recognise_topk
 from rspql.passes.split_sources import split_sources
@@ -66,6 +68,7 @@ def analyse(
     normal = normalise(query)
     check_windows(normal, found)
     check_names(normal, functions, found)
+    normal = nest_groups(normal)
     sources = split_sources(normal, found)
     recognised = recognise_topk(normal, found)
     ranking = recognised if isinstance(recognised, Ranking) else None
@@ -81,7 +84,9 @@ def analyse(
             except NotIncremental as refusal:
                 reason = refusal.reason
             if ranking.expression is not None and not any(each.is_error for each in found):
-                directions = analyse_score(ranking.expression, functions, _ranges(plan), found)
+                # Where a score goes matters to what a remote has not said yet; without one nothing is open.
+                said = found if sources.remotes else []
+                directions = analyse_score(ranking.expression, functions, _ranges(plan), said)
     return Analysis(
         text,
         file,

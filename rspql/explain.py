@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rspql.compiler import Analysis
-from rspql.plan import RemotePart, Score, TopKPlan, Window, WindowedPlan
+from rspql.plan import Aggregate, RemotePart, Score, Service, TopKPlan, Window, WindowedPlan
 from rspql.printer import duration_text, expression_text, inside_text, pattern_text, query_text
 from rspql.scoring import DEFAULT_FUNCTIONS, bounds
 
@@ -45,7 +45,7 @@ def _reason(analysis: Analysis) -> Document | None:
 
 
 def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> Document:
-    replica = known.get(plan.service.iri.value)
+    replica = known.get(plan.service.iri.value) if plan.service else None
     window = _window(plan.window)
     return {
         "windows": [
@@ -53,20 +53,33 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
                 **window,
                 "pattern": pattern_text(plan.stream_pattern),
                 "filters": [expression_text(each) for each in plan.stream_filters],
+                "aggregate": _aggregate(plan.aggregate) if plan.aggregate else None,
             }
         ],
-        "remotes": [
-            {
-                "service": plan.service.iri.value,
-                "pattern": inside_text(plan.service.group),
-                "join": list(plan.join_variables),
-                "solutions_per_key": "one",
-                "replica": replica,
-            }
-        ],
+        "remotes": [_asked(plan.service, plan.join_variables, replica)] if plan.service else [],
         "score": _score(analysis),
         "result": {"k": plan.k, "offset": plan.offset, "variables": list(plan.projection)},
         "memory": _memory(plan, window["open_at_once"], replica),
+    }
+
+
+def _aggregate(aggregate: Aggregate) -> Document:
+    return {
+        "key": aggregate.key,
+        "columns": [
+            {"variable": each.variable, "function": each.function, "of": each.of} for each in aggregate.columns
+        ],
+        "identity": list(aggregate.identity),
+    }
+
+
+def _asked(service: Service, join: tuple[str, ...], replica: Document | None) -> Document:
+    return {
+        "service": service.iri.value,
+        "pattern": inside_text(service.group),
+        "join": list(join),
+        "solutions_per_key": "one",
+        "replica": replica,
     }
 
 
@@ -99,9 +112,9 @@ def _side(name: str, score: Score | None) -> str | None:
 
 
 def _memory(plan: TopKPlan, windows: int, replica: Document | None) -> Document | None:
-    if replica is None:
+    if plan.aggregate or (plan.service and replica is None):
         return None
-    kept = plan.k + plan.offset + replica["n"]
+    kept = plan.k + plan.offset + (replica["n"] if replica else 0)
     harmonic = sum(1 / at for at in range(1, windows + 1)) if windows < 1_000 else math.log(windows) + 0.5772
     return {"per_window": kept, "expected": math.ceil(kept * harmonic), "at_most": kept * windows}
 
@@ -187,17 +200,28 @@ def _strategy(document: Document) -> _Branch:
     reason = document["reason"]
     place = "" if reason is None or reason["line"] is None else f" (line {reason['line']}, column {reason['column']})"
     if document["strategy"] == "incremental":
-        return "class: WINDOW joined with SERVICE, scored, ordered, limited", [
-            ("strategy: Topk+N, a Super-MTK+N list keeps what can still reach an answer", [])
-        ]
+        return _incremental(document)
     if document["class"] == "top-k":
-        return "class: top-k over windows and a service", [
+        return f"class: top-k over windows{' and a service' if document['remotes'] else ''}", [
             (f"strategy: evaluated anew at every close, because {reason['message']}{place}", [])
         ]
     return "class: none that is answered incrementally", [
         (f"because {reason['message']}{place}" if reason else "", []),
         ("strategy: evaluated anew at every close", []),
     ]
+
+
+def _incremental(document: Document) -> _Branch:
+    aggregate = document["windows"][0]["aggregate"]
+    matched = "WINDOW" + (" aggregated per key" if aggregate else "")
+    joined = " joined with SERVICE" if document["remotes"] else ""
+    if aggregate:
+        strategy = f"what each ?{aggregate['key']} adds up to is kept up to date as solutions come and go"
+    elif document["remotes"]:
+        strategy = "Topk+N, a Super-MTK+N list keeps what can still reach an answer"
+    else:
+        strategy = "MinTopk, a Super-MTK list keeps what can still reach an answer"
+    return f"class: {matched}{joined}, scored, ordered, limited", [(f"strategy: {strategy}", [])]
 
 
 def _window_lines(window: Document) -> Iterator[_Branch]:
@@ -207,6 +231,19 @@ def _window_lines(window: Document) -> Iterator[_Branch]:
         yield f"matches {window['pattern']}", []
     for each in window.get("filters", ()):
         yield f"keeps what has {each}, on arrival", []
+    if window.get("aggregate"):
+        yield from _aggregate_lines(window["aggregate"])
+
+
+def _aggregate_lines(aggregate: Document) -> Iterator[_Branch]:
+    columns: list[_Branch] = [(_column_text(each), []) for each in aggregate["columns"]]
+    yield f"for each ?{aggregate['key']}", columns
+    yield f"a solution is one {_variables(aggregate['identity'])}: the same twice in a window counts once", []
+
+
+def _column_text(column: Document) -> str:
+    of = "*" if column["of"] is None else f"?{column['of']}"
+    return f"?{column['variable']} = {column['function'].upper()}({of})"
 
 
 def _remote_lines(remote: Document) -> Iterator[_Branch]:

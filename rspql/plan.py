@@ -33,9 +33,41 @@ class Service:
 
 
 @dataclass(frozen=True)
+class AggregateColumn:
+    """One aggregate: its result's variable, the function in lower case, and the stream variable that it is of.
+
+    ``count`` is of the solutions themselves: ``of`` is None. What ``sum``, ``avg``, ``min`` and
+    ``max`` are of has to be a number in every record; that is for the stream's mapping to say.
+    """
+
+    variable: str
+    function: str
+    of: str | None
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """What is aggregated of a window's solutions for each value of a ``key``.
+
+    A window is an RDF graph: a solution is one set of values for the variables of ``identity``, and
+    counts once in a window, however many records of the window make it. (Where the latest arrival
+    of a subject counts, the window holds one record of each, and so one solution.) A key without
+    solutions in a window has no row there: no count is zero.
+
+    A count is an xsd:integer. A sum, ``min`` and ``max`` have their variable's datatype; ``avg`` is
+    an xsd:double of doubles, and of integers an xsd:decimal.
+    """
+
+    key: str
+    columns: tuple[AggregateColumn, ...]
+    identity: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Score:
     """What orders the solutions. ``variable`` is None when ORDER BY holds a bare expression.
 
+    ``stream_variables`` are those of the pattern or, where the plan aggregates, its columns.
     Where ``condition`` is given, a solution for which it does not hold is none. ``ranges`` are what
     the query's filters say of the variables.
     """
@@ -87,8 +119,11 @@ class TopKPlan:
     """A continuous top-k query: WINDOW ⋈ SERVICE, EXTEND with the score, ORDER, LIMIT.
 
     ``k`` is the LIMIT; the first ``offset`` results are left out. ``stream_filters`` need only the
-    window's variables; what the remote's filters need is in the service's group already.
-    ``windowed`` gives the same answers the slow way.
+    window's variables; what the remote's filters need is in the service's group already. Without a
+    ``service`` nothing is joined: there are no ``join_variables``, and the score needs the stream
+    alone. With an ``aggregate`` what is joined and scored is not the pattern's solutions but a row
+    for each key, with the key, by which it is joined, and the columns. ``windowed`` gives the same
+    answers the slow way.
     """
 
     name: str | None
@@ -97,7 +132,8 @@ class TopKPlan:
     stream_pattern: tuple[TriplePattern, ...]
     stream_variables: tuple[str, ...]
     stream_filters: tuple[Expression, ...]
-    service: Service
+    aggregate: Aggregate | None
+    service: Service | None
     join_variables: tuple[str, ...]
     score: Score
     k: int

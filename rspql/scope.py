@@ -62,9 +62,9 @@ def selected(query: ast.Query) -> Names:
     return inner | (_named(query.values.variables) if query.values else {})
 
 
-def used_in(expression: ast.Expression) -> Names:
-    """Return the variables that an expression mentions, within EXISTS too."""
-    return _named(ast.walk(expression))
+def used_in(node: ast.Node) -> Names:
+    """Return the variables that an expression, or any other part of a query, mentions; within EXISTS too."""
+    return _named(ast.walk(node))
 
 
 def _certain_in_query(query: ast.Query) -> Names:

@@ -18,7 +18,7 @@ FORBIDDEN = {
     "replica": {"rspql", "connectors", "acquatop", "examples", "pyspark", "pandas"},
     "connectors": {"rspql", "replica", "acquatop", "examples"},
     "acquatop": {"examples", "tests"},
-    "acquatop/topk": {"pyspark", "pyarrow", "rspql", "replica", "connectors", "acquatop.runtime"},
+    "acquatop/topk": {"pyspark", "rspql", "replica", "connectors", "acquatop.runtime"},
     "acquatop/operators": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
     "acquatop/query.py": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
     "acquatop/windowed_query.py": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
@@ -49,6 +49,15 @@ def test_nothing_is_imported_that_must_not_be(place: str) -> None:
         for name in imports_of(file):
             broken = [each for each in FORBIDDEN[place] if name == each or name.startswith(each + ".")]
             assert not broken, f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_only_snapshots_bring_arrow_into_the_topk_structures() -> None:
+    users = {
+        file.name
+        for file in files_under("acquatop/topk")
+        if any(name.split(".")[0] == "pyarrow" for name in imports_of(file))
+    }
+    assert users == {"snapshot.py"}
 
 
 def test_the_sparql_engine_stays_with_what_evaluates_whole_windows() -> None:

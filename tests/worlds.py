@@ -46,6 +46,7 @@ endpoint = "{endpoint}"
 [services."http://example.org/people".refresh]
 policy = "{policy}"
 n = {n}
+refill = {refill}
 items = {items}
 requests = {requests}
 deadline = "5s"
@@ -61,6 +62,7 @@ def catalog_text(**changes: object) -> str:
         "endpoint": "http://127.0.0.1:9/query",
         "policy": "AT-TSM",
         "n": 2,
+        "refill": "false",
         "items": 3,
         "requests": 3,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -150,6 +151,8 @@ def _summary(answer: Answer) -> Text:
     line = Text()
     line.append(str(answer.status), _STYLES[answer.status])
     line.append(f" · {answer.reason}" if answer.reason else "")
+    beyond = answer.bound is not None and math.isfinite(answer.bound)
+    line.append(f", scoring {answer.bound:.4f} at best" if beyond else "")
     asked = f" · asked for {spent.items} of {allowed.items} items in {spent.requests} of {allowed.requests} requests"
     line.append(asked if allowed.items else "")
     line.append(f" · {answer.counts.events} events")

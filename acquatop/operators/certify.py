@@ -3,49 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from acquatop.answer import Status
 from acquatop.operators.topkn import TopKN
-from acquatop.topk.candidate import Candidate
+from acquatop.topk.contract import Certainty, Top
 from replica.store import ReplicaStore
 
 
-def certify(
-    operator: TopKN, store: ReplicaStore, window: int, top: Sequence[Candidate], fetched: frozenset[str]
-) -> tuple[Status, str | None]:
-    """Return an answer's status and, when it is approximate, the reason.
+@dataclass(frozen=True)
+class Certificate:
+    """An answer's status; where it is approximate, why, and the best merit that what is missing could have."""
+
+    status: Status
+    reason: str | None = None
+    bound: float | None = None
+
+
+def certify(operator: TopKN, store: ReplicaStore | None, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
+    """Return an answer's certificate.
 
     ``fetched`` are the keys fetched in this evaluation. The merit of the last result, or minus
-    infinity where there are fewer than k, is the bar: what cannot reach it cannot matter.
+    infinity where there are fewer than k, is the bar: what cannot reach it cannot matter. Without a
+    store there is nothing to be fetched.
     """
-    full = len(top) == operator.list.k
-    bar = top[-1].merit if full else -math.inf
-    unknown = _without_value(operator, store, window, bar)
-    if unknown:
-        return Status.APPROXIMATE, f"{unknown} of the window's solutions have no value from the remote yet"
-    dropped = operator.list.dropped(window)
-    if dropped is not None and not (full and top[-1].rank < dropped.best):
-        return Status.APPROXIMATE, "a solution that was let go, or came too late, could belong here"
-    exact = _nothing_stale_can_matter(operator, window, bar, fetched)
-    return (Status.EXACT if exact else Status.CERTIFIED), None
+    bar = float(top.merits[-1]) if len(top) == operator.list.k else -math.inf
+    reaches = [] if store is None else _without_value(operator, store, window, bar)
+    if reaches:
+        reason = f"{len(reaches)} of the window's solutions have no value from the remote yet"
+        return Certificate(Status.APPROXIMATE, reason, max(*reaches, -math.inf if top.bound is None else top.bound))
+    if top.certainty is Certainty.APPROXIMATE:
+        return Certificate(Status.APPROXIMATE, top.reason, top.bound)
+    exact = store is None or _nothing_stale_can_matter(operator, window, bar, fetched)
+    return Certificate(Status.EXACT if exact else Status.CERTIFIED)
 
 
-def _without_value(operator: TopKN, store: ReplicaStore, window: int, bar: float) -> int:
-    waiting = [each for each in operator.waiting.values() if each.covers(window)]
+def _without_value(operator: TopKN, store: ReplicaStore, window: int, bar: float) -> list[float]:
+    """Return the merits that solutions without a value could have, of those that could reach the bar."""
+    waiting = operator.waiting.of(window)
     known = store.rows([each.key for each in waiting]) >= 0
-    return sum(
-        not is_known and operator.reach(each.numbers, each.numbers) >= bar
-        for each, is_known in zip(waiting, np.asarray(known).tolist(), strict=True)
-    )
+    unknown = [each.numbers for each, is_known in zip(waiting, known.tolist(), strict=True) if not is_known]
+    reach = {numbers: operator.scoring.reach(numbers, numbers) for numbers in set(unknown)}
+    return [reach[numbers] for numbers in unknown if reach[numbers] >= bar]
 
 
 def _nothing_stale_can_matter(operator: TopKN, window: int, bar: float, fetched: frozenset[str]) -> bool:
-    dropped = operator.list.dropped(window)
-    if dropped is not None and operator.reach(dropped.lows, dropped.highs) >= bar:
+    lost = operator.list.lost(window)
+    if lost is not None and operator.scoring.reach(*lost[1:]) >= bar:
         return False
-    others = [each for each in operator.list if each.covers(window)]
-    others += [each for each in operator.waiting.values() if each.covers(window)]
-    return not any(each.key not in fetched and operator.reach(each.numbers, each.numbers) >= bar for each in others)
+    held = operator.list.covering(window)
+    stale = np.array([key not in fetched for key in held.keys.tolist()], dtype=bool)
+    columns = [part[stale].tolist() for part in held.parts]
+    numbers = set(zip(*columns, strict=True)) if columns else {()} if stale.any() else set()
+    numbers |= {each.numbers for each in operator.waiting.of(window) if each.key not in fetched}
+    return not any(operator.scoring.reach(each, each) >= bar for each in numbers)

@@ -43,7 +43,7 @@ class Matcher:
     def __init__(self, plan: TopKPlan, mapping: JsonMapping, *, latest_only: bool) -> None:
         self._mapping = mapping
         self._latest_only = latest_only
-        self._key = plan.join_variables[0]
+        self._key = plan.join_variables[0] if plan.join_variables else None
         self._variables = plan.stream_variables
         self._numbers = plan.score.stream_variables
         self._pattern = plan.stream_pattern
@@ -125,7 +125,7 @@ class Matcher:
             {
                 TIME: records.column(TIME),
                 IDENTITY: identity,
-                KEY: columns[self._key][0],
+                KEY: columns[self._key][0] if self._key is not None else identity,
                 GONE: pc.invert(matches),
                 **{term_column(name): term for name, term in zip(self._variables, terms, strict=True)},
                 **{number_column(name): columns[name][1] for name in self._numbers},

@@ -1,17 +1,24 @@
-"""What top-k structures hold, and the one total order in which they hold it."""
+"""What the structures on sorted lists hold: one arrival as an object, in the one total order, and columns of them."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Self
 
-Rank = tuple[float, int, str]
+import numpy as np
+
+from acquatop.topk.contract import AnyArray, FloatArray, Rows
+
+Rank = tuple[float, int, Any]
 """Sorts the best candidate first: the higher merit, then the newer, then the smaller identity."""
 
 
 def best_rank(merit: float) -> Rank:
     """Return the best rank that anything of a merit can have.
 
-    >>> best_rank(2.0) < Candidate("a", "a", time_ms=10**15, merit=2.0, first=0, last=0).rank
+    >>> best_rank(2.0) < Candidate("a", "a", time=10**15, merit=2.0, first=0, last=0).rank
     True
     """
     return (-merit, -(2**63), "")
@@ -19,21 +26,21 @@ def best_rank(merit: float) -> Rank:
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """A solution of the stream's pattern that can still reach an answer.
+    """An arrival that can still reach an answer.
 
-    ``merit`` is the score, or its negative where the smallest scores are wanted. ``first`` and
-    ``last`` are the windows it lies in, ``numbers`` the scoring variables' values on the stream's
-    side, ``terms`` the N-Triples terms of all the stream's variables.
+    ``first`` and ``last`` are the windows it lies in; ``start`` is the first of them in whose
+    answer it can still be (with ``last``, the window marks of the papers).
     """
 
-    identity: str
-    key: str
-    time_ms: int
+    identity: Any
+    key: Any
+    time: int
     merit: float
     first: int
     last: int
-    numbers: tuple[float, ...] = ()
-    terms: tuple[str, ...] = ()
+    parts: tuple[float, ...] = ()
+    carried: tuple[Any, ...] = ()
+    start: int = 0
     rank: Rank = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,23 +49,147 @@ class Candidate:
     def set_merit(self, merit: float) -> None:
         """Change the merit. Not while the candidate stands in a sorted structure."""
         self.merit = merit
-        self.rank = (-merit, -self.time_ms, self.identity)
+        self.rank = (-merit, -self.time, self.identity)
 
     def covers(self, window: int) -> bool:
         """Say whether the candidate lies in a window."""
         return self.first <= window <= self.last
 
 
+def rank_of(candidate: Candidate) -> Rank:
+    """Return a candidate's rank: what lists are sorted by."""
+    return candidate.rank
+
+
 @dataclass(slots=True)
 class Dropped:
-    """What is remembered of a window's candidates that are no longer held: enough to know what they could do."""
+    """What is remembered of a window's candidates that are no longer held: enough to know what they could do.
 
-    best: Rank
-    lows: tuple[float, ...]
-    highs: tuple[float, ...]
+    The ranges of their parts are unknown (None) once they include one that is not a number.
+    """
 
-    def add(self, rank: Rank, lows: tuple[float, ...], highs: tuple[float, ...]) -> None:
+    best: tuple[Any, ...]
+    lows: tuple[float, ...] | None
+    highs: tuple[float, ...] | None
+
+    def add(self, rank: tuple[Any, ...], lows: tuple[float, ...] | None, highs: tuple[float, ...] | None) -> None:
         """Remember more of them."""
         self.best = min(self.best, rank)
-        self.lows = tuple(map(min, self.lows, lows))
-        self.highs = tuple(map(max, self.highs, highs))
+        self.lows = None if self.lows is None or lows is None else tuple(map(min, self.lows, lows))
+        self.highs = None if self.highs is None or highs is None else tuple(map(max, self.highs, highs))
+
+
+def parts_range(candidate: Candidate) -> tuple[float, ...] | None:
+    """Return a candidate's parts as lows, and highs, of a range; None if one is not a number."""
+    return None if any(map(math.isnan, candidate.parts)) else candidate.parts
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of the arrivals that a structure is given, to make candidates of rows and rows of candidates.
+
+    >>> layout = Layout.of(Rows(np.array([7]), np.array(["a"]), np.array([3]), (np.array([0.5]),)))
+    >>> [candidate] = layout.candidates(layout.empty, np.empty(0), 0, 0) or [Candidate("b", 4, 8, 2.0, 0, 0, (1.5,))]
+    >>> layout.rows([candidate]).keys
+    array([4])
+    """
+
+    empty: Rows
+
+    @classmethod
+    def of(cls, arrivals: Rows) -> Self:
+        """Return the layout of some arrivals."""
+        return cls(arrivals.take(slice(0, 0)))
+
+    def candidates(self, arrivals: Rows, merits: FloatArray, first: int, last: int) -> list[Candidate]:
+        """Return a candidate for each row."""
+        return [
+            Candidate(identity, key, time, merit, first, last, parts, carried)
+            for identity, key, time, merit, parts, carried in zip(
+                arrivals.identities.tolist(),
+                arrivals.keys.tolist(),
+                arrivals.times.tolist(),
+                merits.tolist(),
+                _tuples(arrivals.parts, len(arrivals)),
+                _tuples(arrivals.carried, len(arrivals)),
+                strict=True,
+            )
+        ]
+
+    def rows(self, candidates: Iterable[Candidate]) -> Rows:
+        """Return the rows of candidates."""
+        each = list(candidates)
+        return Rows(
+            np.array([candidate.time for candidate in each], dtype=np.int64),
+            _column([candidate.identity for candidate in each], self.empty.identities),
+            _column([candidate.key for candidate in each], self.empty.keys),
+            tuple(_column([candidate.parts[at] for candidate in each], of) for at, of in enumerate(self.empty.parts)),
+            tuple(
+                _column([candidate.carried[at] for candidate in each], of) for at, of in enumerate(self.empty.carried)
+            ),
+        )
+
+    def table(self, candidates: Iterable[Candidate]) -> dict[str, AnyArray]:
+        """Return named columns of all there is to say of candidates."""
+        each = list(candidates)
+        rows = self.rows(each)
+        columns = {"time": rows.times, "identity": rows.identities, "key": rows.keys}
+        columns |= {f"part{at}": column for at, column in enumerate(rows.parts)}
+        columns |= {f"carried{at}": column for at, column in enumerate(rows.carried)}
+        columns["merit"] = np.array([candidate.merit for candidate in each], dtype=np.float64)
+        for name in ("first", "last", "start"):
+            columns[name] = np.array([getattr(candidate, name) for candidate in each], dtype=np.int64)
+        return columns
+
+    def of_table(self, columns: Mapping[str, AnyArray]) -> Iterator[Candidate]:
+        """Return the candidates of a table."""
+        size = len(columns["time"])
+        parts = _tuples([columns[f"part{at}"] for at in range(len(self.empty.parts))], size)
+        carried = _tuples([columns[f"carried{at}"] for at in range(len(self.empty.carried))], size)
+        names = ("identity", "key", "time", "merit", "first", "last")
+        yield from map(
+            Candidate, *(columns[name].tolist() for name in names), parts, carried, columns["start"].tolist()
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """Return the kinds of the columns as plain settings, for a snapshot."""
+        empty = self.empty
+        return {
+            "identity": empty.identities.dtype.str,
+            "key": empty.keys.dtype.str,
+            "parts": [part.dtype.str for part in empty.parts],
+            "carried": [column.dtype.str for column in empty.carried],
+        }
+
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """Return the layout that :meth:`settings` came from."""
+        return cls(
+            Rows(
+                np.empty(0, np.int64),
+                np.empty(0, settings["identity"]),
+                np.empty(0, settings["key"]),
+                tuple(np.empty(0, kind) for kind in settings["parts"]),
+                tuple(np.empty(0, kind) for kind in settings["carried"]),
+            )
+        )
+
+
+NOTHING = Layout(Rows(np.empty(0, np.int64), np.empty(0, object), np.empty(0, object), ()))
+"""The layout of a structure that no arrivals have come to."""
+
+
+def _tuples(columns: Iterable[AnyArray], size: int) -> list[tuple[Any, ...]]:
+    lists = [column.tolist() for column in columns]
+    return list(zip(*lists, strict=True)) if lists else [()] * size
+
+
+def _column(values: list[Any], of: AnyArray) -> AnyArray:
+    """Return values as a column of the same kind as another; text is as wide as it needs to be."""
+    if of.dtype.kind == "U":
+        return np.array(values, dtype=np.str_)
+    if of.dtype != object:
+        return np.array(values, dtype=of.dtype)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column

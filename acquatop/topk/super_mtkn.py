@@ -1,231 +1,381 @@
 """The Super-MTK+N list: the few candidates that can still reach an answer, for all open windows at once.
 
-For every open window the best K+N candidates are its *members* (its MTK+N list). All windows'
-members stand in one list, sorted best first; a candidate that is a member of no window is
-dropped. Instead of start and end marks on each candidate, every window keeps the rank of its
-last member (its *tail*, the lower bound pointer of the paper): membership in a window is then
-"lies in the window, and ranks no worse than its tail". That stays right when scores change,
-when a newer arrival replaces an older one, and when windows do not overlap evenly.
+For every open window the best K+N candidates are its *members* (its MTK+N list: the best K are its
+K-list, the rest its N-list). All windows' members stand in one list, best first; a candidate that
+is a member of no window is dropped. What is dropped is remembered per window as one rank (the
+best) and one range per part, from which an answer knows whether anything forgotten could belong
+to it.
 
-What is dropped is remembered per window as one rank (the best) and one range per scoring
-variable, from which an answer knows whether anything forgotten could belong to it.
+Panes wait, unsifted, until the first of their windows is asked for: only then is it certain that
+nothing older is still to come, so a newer arrival always replaces the older. From then on
+everything in the list lies in the oldest open window, and the windows that a candidate is a member
+of are a stretch that ends with its last: whoever outranks it outlives it, or leaves before. That
+is why two window marks are enough, and one pass, best first, finds them all (:meth:`SuperMTKN._sift`).
+This pass takes the place of the lower bound pointers: it stays right when scores change, when a
+newer arrival replaces an older one, and when windows do not overlap evenly.
 """
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import Any, Self
 
+import numpy as np
 from sortedcontainers import SortedKeyList
 
-from acquatop.topk.candidate import Candidate, Dropped, Rank, best_rank
+from acquatop.topk.candidate import NOTHING, Candidate, Dropped, Layout, best_rank, parts_range, rank_of
+from acquatop.topk.contract import AnyArray, Certainty, FirstPart, IntArray, Rows, Scoring, Top
+from acquatop.topk.snapshot import State, pack, unpack
 
 _BEFORE_ALL = -(2**63)
+_KIND, _VERSION = "super-mtkn", 1
+_REASON = "a solution that was let go, or came too late, could belong here"
 
-
-@dataclass(slots=True)
-class _Window:
-    """One open window: how many members it has, the last one's rank, what it has lost."""
-
-    members: int = 0
-    tail: Rank | None = None
-    dropped: Dropped | None = None
+Pane = tuple[int, int]
+"""The first and the last window that hold it."""
 
 
 class SuperMTKN:
     """Candidates for the top k of every open window, with N more for scores that fall.
 
-    With L candidates held and W open windows, inserting takes O(log L + W) and a scan of the
-    list per window that pushes a member out; a batch that replaces or rescores takes O(L·W)
-    once. L is at most W·(K+N), and about (K+N)·H(width/slide) for arrivals in random order,
-    however many events a window holds.
+    With L candidates held, W open windows and B arrivals in P panes since the last answer, an answer takes
+    O((L+B)·log(L+B) + W·(K+N+P)), a change of remote values the same. L is at most W·(K+N), and about
+    (K+N)·H(width/slide) for arrivals in random order, however many events a window holds. What has
+    arrived since the last answer is held as a whole, the newest of each identity; with ``distinct``,
+    for identities that never come again, only the best K+N of each pane.
+
+    >>> held = SuperMTKN(k=1, n=1)
+    >>> rejected = held.add(0, 1, Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)))
+    >>> held.top(0).rows.identities.tolist(), held.top(0).certainty.value, held.held().identities.tolist()
+    (['c'], 'exact', ['c', 'b'])
     """
 
-    def __init__(self, k: int, n: int) -> None:
+    def __init__(self, k: int, n: int, scoring: Scoring | None = None, *, distinct: bool = False) -> None:
         if k < 1 or n < 0:
             raise ValueError("k must be at least 1 and n at least 0")
         self.k = k
         self.n = n
+        self.rejected = 0
+        self._scoring = scoring or FirstPart()
+        self._distinct = distinct
+        self._layout = NOTHING
+        self._identities_are_keys = True
         self._current = _BEFORE_ALL
-        self._list: SortedKeyList[Candidate] = SortedKeyList(key=_rank_of)
-        self._by_identity: dict[str, Candidate] = {}
-        self._by_key: dict[str, dict[str, Candidate]] = {}
-        self._windows: dict[int, _Window] = {}
+        self._list: SortedKeyList[Candidate] = SortedKeyList(key=rank_of)
+        self._by_identity: dict[Any, Candidate] = {}
+        self._panes: dict[Pane, dict[Any, Candidate]] = {}
+        self._dropped: dict[int, Dropped] = {}
 
-    def __len__(self) -> int:
-        return len(self._list)
+    # Arrivals -----------------------------------------------------------------------------------
 
-    def __iter__(self) -> Iterator[Candidate]:
-        """Iterate over the candidates, best first."""
-        return iter(self._list)
+    def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
+        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected.
 
-    def with_key(self, key: str) -> list[Candidate]:
-        """Return the candidates that join with one of the remote's keys."""
-        return list(self._by_key.get(key, {}).values())
+        O(1) each. What lies in no window (``first`` after ``last``) is not looked at. What was handed
+        back without a merit, and has one by now, may be added again as long as it is the newest of its
+        identity.
+        """
+        if first > last or not len(arrivals):
+            return np.empty(0, dtype=np.int64)
+        if last < self._current:
+            raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
+        self._layout = Layout.of(arrivals)
+        self._identities_are_keys &= np.array_equal(arrivals.identities, arrivals.keys)
+        merits = self._scoring.merits(arrivals.keys, arrivals.parts)
+        pane = self._panes.setdefault((first, last), {})
+        for candidate in self._layout.candidates(arrivals, merits, first, last):
+            _replace(pane, candidate)
+        rejected = np.flatnonzero(np.isnan(merits))
+        self.rejected += len(rejected)
+        self._prune([pane])
+        return rejected
 
-    def find(self, identity: str) -> Candidate | None:
-        """Return the candidate held under an identity."""
-        return self._by_identity.get(identity)
+    def remove(self, identities: AnyArray) -> None:
+        """Take out what is no solution any more. O(L) for all together."""
+        for identity in identities.tolist():
+            for pane in self._panes.values():
+                pane.pop(identity, None)
+            if identity in self._by_identity:
+                self._take_out(self._by_identity[identity])
+        self._sift()
 
-    def top(self, window: int) -> list[Candidate]:
-        """Return a window's best k candidates, best first. O(L)."""
-        best: list[Candidate] = []
-        for candidate in self._list:
-            if candidate.covers(window):
-                best.append(candidate)
-                if len(best) == self.k:
-                    break
-        return best
+    def note_lost(
+        self,
+        first: int,
+        last: int,
+        merit: float = math.inf,
+        lows: tuple[float, ...] | None = None,
+        highs: tuple[float, ...] | None = None,
+        rank: tuple[Any, ...] | None = None,
+    ) -> None:
+        """Note that these windows have lost arrivals that never came here, none better than ``merit``.
 
-    def dropped(self, window: int) -> Dropped | None:
-        """Return what is remembered of the candidates that a window has lost, None if it lost none."""
-        state = self._windows.get(window)
-        return state.dropped if state else None
+        ``lows`` and ``highs`` are the ranges of their parts, and ``rank`` is the best of their ranks, if
+        they are known. Who gives a merit below infinity, or a rank, answers for it that the lost would have
+        replaced nothing.
+        """
+        best = best_rank(merit) if rank is None else rank
+        self._note(range(max(first, self._current), last + 1), best, lows, highs)
 
-    def insert(self, arrivals: Iterable[Candidate]) -> None:
-        """Take in arrivals; one with the identity of a candidate that is held replaces it, unless it is older."""
-        newest: dict[str, Candidate] = {}
-        for arrival in arrivals:
-            held = newest.get(arrival.identity) or self._by_identity.get(arrival.identity)
-            if held is None or arrival.time_ms >= held.time_ms:
-                newest[arrival.identity] = arrival
-        replaced = [self._by_identity[identity] for identity in newest if identity in self._by_identity]
-        for candidate in replaced:
-            self._remove(candidate)
-        if replaced:
-            self._recount()
-        for arrival in sorted(newest.values(), key=_rank_of):
-            self._insert(arrival)
+    # Changes ------------------------------------------------------------------------------------
 
-    def remove(self, identities: Iterable[str]) -> None:
-        """Take out candidates that are no solutions any more, such as those the remote no longer has."""
-        removed = [self._by_identity[identity] for identity in identities if identity in self._by_identity]
-        for candidate in removed:
-            self._remove(candidate)
-        if removed:
-            self._recount()
+    def change(self, keys: AnyArray) -> Rows:
+        """Score anew what joins with keys whose remote values have changed; return those without a merit by now.
 
-    def rescore(self, merits: Iterable[tuple[Candidate, float]]) -> None:
-        """Give candidates that are held new merits. O(L·W) for all together."""
-        changes = list(merits)
-        for candidate, merit in changes:
-            self._list.remove(candidate)
+        They are held no longer. Nothing is known of what was dropped but the ranges of its parts: it
+        counts for as much as the best that these make possible with the new values.
+        """
+        changed = set(keys.tolist())
+        self._raise_dropped(keys)
+        touched = [each for each in self._all() if each.key in changed and not math.isnan(each.merit)]
+        if touched:
+            self._rescore(touched)
+        return self._layout.rows(each for each in touched if math.isnan(each.merit))
+
+    def _rescore(self, candidates: list[Candidate]) -> None:
+        rows = self._layout.rows(candidates)
+        listed = [each for each in candidates if self._by_identity.get(each.identity) is each]
+        for candidate in listed:
+            self._take_out(candidate)
+        for candidate, merit in zip(candidates, self._scoring.merits(rows.keys, rows.parts).tolist(), strict=True):
             candidate.set_merit(merit)
-            self._list.add(candidate)
-        if changes:
-            self._recount()
+        for candidate in listed:
+            if not math.isnan(candidate.merit):
+                self._put_in(candidate)
+        self._sift()
+        self._prune(self._panes.values())
 
-    def note_dropped(self, windows: range, best: Rank, lows: tuple[float, ...], highs: tuple[float, ...]) -> None:
-        """Note that windows have lost candidates that never came here: their best rank, their numbers' ranges."""
-        for window in range(max(windows.start, self._current), windows.stop):
-            state = self._windows.setdefault(window, _Window())
-            if state.dropped is None:
-                state.dropped = Dropped(best, lows, highs)
-            else:
-                state.dropped.add(best, lows, highs)
+    def resize(self, n: int) -> None:
+        """Hold n more than k from now on; what falls out is remembered as dropped."""
+        if n < 0:
+            raise ValueError("n must be at least 0")
+        self.n = n
+        self._sift()
+        self._prune(self._panes.values())
 
-    def raise_dropped(self, window: int, merit: float) -> None:
-        """Note that something a window has lost may by now be worth up to ``merit``."""
-        dropped = self.dropped(window)
-        if dropped is not None:
-            dropped.best = min(dropped.best, best_rank(merit))
+    # Answers ------------------------------------------------------------------------------------
 
-    def open_windows(self) -> list[int]:
-        """Return the windows that are open and hold or have lost something, oldest first."""
-        return sorted(self._windows)
+    def top(self, window: int) -> Top:
+        """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        if window < self._current:
+            raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
+        self._settle(window)
+        return self.predicted(window)
+
+    def predicted(self, window: int) -> Top:
+        """Return what would be a window's best k if nothing were to arrive or change any more."""
+        best = self._best(window, self.k)
+        rows, merits = self._layout.rows(best), np.array([each.merit for each in best], dtype=np.float64)
+        dropped = self._dropped.get(window)
+        if dropped is None or (len(best) == self.k and best[-1].rank < dropped.best):
+            return Top(window, rows, merits)
+        return Top(window, rows, merits, Certainty.APPROXIMATE, _REASON, -dropped.best[0])
+
+    def lists(self, window: int) -> tuple[Rows, Rows]:
+        """Return a window's K-list and its N-list as they are by now."""
+        best = self._best(window, self.k + self.n)
+        return self._layout.rows(best[: self.k]), self._layout.rows(best[self.k :])
 
     def close_before(self, window: int) -> None:
-        """Close every window before this one: their members expire, unless a later window needs them. O(L·W)."""
-        self._current = window
-        for closed in [index for index in self._windows if index < window]:
-            del self._windows[closed]
-        for candidate in [each for each in self._list if not self._is_needed(each)]:
-            self._remove(candidate)
-            self._forget(candidate)
-
-    # How it works -----------------------------------------------------------------------------
-
-    def _span(self, candidate: Candidate) -> range:
-        return range(max(candidate.first, self._current), candidate.last + 1)
-
-    def _is_needed(self, candidate: Candidate) -> bool:
-        return any(self._is_member(candidate, window) for window in self._span(candidate))
-
-    def _is_member(self, candidate: Candidate, window: int) -> bool:
-        state = self._windows.get(window)
-        return state is not None and state.tail is not None and candidate.rank <= state.tail
-
-    def _insert(self, arrival: Candidate) -> None:
-        windows = [(index, self._windows.setdefault(index, _Window())) for index in self._span(arrival)]
-        full = [pair for pair in windows if pair[1].members == self.k + self.n]
-        entered = [pair for pair in full if pair[1].tail is not None and arrival.rank < pair[1].tail]
-        if len(full) == len(windows) and not entered:
-            self._forget(arrival)
+        """Close all windows before this one: their members expire, unless a later window needs them."""
+        if window <= self._current:
             return
-        self._add(arrival)
-        for _, state in windows:
-            if state.members < self.k + self.n:
-                state.members += 1
-                state.tail = arrival.rank if state.tail is None else max(state.tail, arrival.rank)
-        for index, state in entered:
-            self._push_out_tail(index, state)
+        self._current = window
+        for closed in [index for index in self._dropped if index < window]:
+            del self._dropped[closed]
+        for span in [span for span in self._panes if span[1] < window]:
+            del self._panes[span]
+        for candidate in [each for each in self._list if each.last < window]:
+            self._take_out(candidate)
+        self._sift()
 
-    def _push_out_tail(self, window: int, state: _Window) -> None:
-        """Move a window's tail up by one of its candidates; drop the one it left if no window needs it."""
-        covering = (
-            candidate
-            for candidate in self._list.irange_key(max_key=state.tail, reverse=True)
-            if candidate.covers(window)
-        )
-        leaving, new_tail = next(covering), next(covering)
-        state.tail = new_tail.rank
-        if not self._is_needed(leaving):
-            self._remove(leaving)
-            self._forget(leaving)
+    def held(self) -> Rows:
+        """Return all that is held, best first."""
+        return self._layout.rows(sorted((each for each in self._all() if not math.isnan(each.merit)), key=rank_of))
 
-    def _recount(self) -> None:
-        """Set every window's members and tail anew from the list, then drop who is needed nowhere."""
-        for state in self._windows.values():
-            state.members, state.tail = 0, None
+    def __len__(self) -> int:
+        return len(self._list) + sum(map(len, self._panes.values()))
+
+    # How it works -------------------------------------------------------------------------------
+
+    def _all(self) -> Iterator[Candidate]:
+        """Return the list's candidates, then those of the panes that wait, from the oldest pane on."""
+        yield from self._list
+        for span in sorted(self._panes):
+            yield from self._panes[span].values()
+
+    def _best(self, window: int, count: int) -> list[Candidate]:
+        newest: dict[Any, Candidate] = {}
+        for candidate in self._all():
+            if candidate.covers(window):
+                _replace(newest, candidate)
+        return sorted((each for each in newest.values() if not math.isnan(each.merit)), key=rank_of)[:count]
+
+    def _prune(self, panes: Iterable[dict[Any, Candidate]]) -> None:
+        """Keep the best K+N of each pane, if none replaces another: all enter and leave every window together."""
+        for pane in panes if self._distinct else ():
+            scored = sorted((each for each in pane.values() if not math.isnan(each.merit)), key=rank_of)
+            self._forget(scored[self.k + self.n :])
+            pane.clear()
+            pane.update((each.identity, each) for each in scored[: self.k + self.n])
+
+    def _settle(self, window: int) -> None:
+        """Let the panes of a window, and of those before it, into the list."""
+        ready = sorted(span for span in self._panes if span[0] <= window)
+        newest: dict[Any, Candidate] = {}
+        for span in ready:
+            for arrival in self._panes.pop(span).values():
+                _replace(newest, arrival)
+        for identity, arrival in newest.items():
+            held = self._by_identity.get(identity)
+            if held is not None and held.time > arrival.time:
+                continue
+            if held is not None:
+                self._take_out(held)
+            if not math.isnan(arrival.merit):
+                self._put_in(arrival)
+        if ready:
+            self._sift()
+
+    def _sift(self) -> None:
+        """Set all window marks anew; drop who is a member of no window.
+
+        Everything listed lies in all open windows up to its last, so windows fill up oldest first.
+        """
+        members: defaultdict[int, int] = defaultdict(int)
+        start = max([self._current, *(each.first for each in self._list)])
         for candidate in self._list:
-            for window in self._span(candidate):
-                state = self._windows[window]
-                if state.members < self.k + self.n:
-                    state.members += 1
-                    state.tail = candidate.rank
-        for candidate in [each for each in self._list if not self._is_needed(each)]:
-            self._remove(candidate)
-            self._forget(candidate)
+            candidate.start = start
+            for window in range(start, candidate.last + 1):
+                members[window] += 1
+            while members[start] == self.k + self.n:
+                start += 1
+        in_none = [each for each in self._list if each.start > each.last]
+        for candidate in in_none:
+            self._take_out(candidate)
+        self._forget(in_none)
 
-    def _forget(self, candidate: Candidate) -> None:
-        self.note_dropped(self._span(candidate), candidate.rank, candidate.numbers, candidate.numbers)
+    def _raise_dropped(self, keys: AnyArray) -> None:
+        for window, dropped in self._dropped.items():
+            perhaps = self._perhaps_dropped(window, keys)
+            if not len(perhaps):
+                continue
+            if dropped.lows is None or dropped.highs is None:
+                dropped.best = best_rank(math.inf)
+                continue
+            reach = self._scoring.reach(dropped.lows, dropped.highs, perhaps)
+            dropped.best = min(dropped.best, best_rank(math.inf if math.isnan(reach) else reach))
 
-    def _add(self, candidate: Candidate) -> None:
+    def _perhaps_dropped(self, window: int, keys: AnyArray) -> AnyArray:
+        """Return the keys of which a window may have dropped something.
+
+        Where identities are keys, a key's newest arrival has replaced all others: nothing of it can be
+        missing in the windows where it is at hand.
+        """
+        if not self._identities_are_keys:
+            return keys
+        at_hand = {each.key for each in self._all() if each.covers(window)}
+        return keys[[key not in at_hand for key in keys.tolist()]]
+
+    def _forget(self, candidates: Iterable[Candidate]) -> None:
+        """Remember candidates as dropped, those of a pane together. O(1) each, and O(W) for each pane."""
+        panes: dict[Pane, Dropped] = {}
+        for each in candidates:
+            parts = parts_range(each)
+            pane = panes.setdefault((each.first, each.last), Dropped(each.rank, parts, parts))
+            pane.add(each.rank, parts, parts)
+        for (first, last), pane in panes.items():
+            self._note(range(max(first, self._current), last + 1), pane.best, pane.lows, pane.highs)
+
+    def _note(
+        self,
+        windows: Iterable[int],
+        best: tuple[Any, ...],
+        lows: tuple[float, ...] | None,
+        highs: tuple[float, ...] | None,
+    ) -> None:
+        for window in windows:
+            if window in self._dropped:
+                self._dropped[window].add(best, lows, highs)
+            else:
+                self._dropped[window] = Dropped(best, lows, highs)
+
+    def _put_in(self, candidate: Candidate) -> None:
         self._list.add(candidate)
         self._by_identity[candidate.identity] = candidate
-        self._by_key.setdefault(candidate.key, {})[candidate.identity] = candidate
 
-    def _remove(self, candidate: Candidate) -> None:
+    def _take_out(self, candidate: Candidate) -> None:
         self._list.remove(candidate)
         del self._by_identity[candidate.identity]
-        siblings = self._by_key[candidate.key]
-        del siblings[candidate.identity]
-        if not siblings:
-            del self._by_key[candidate.key]
+
+    # Snapshots ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        settings = {
+            "k": self.k,
+            "n": self.n,
+            "distinct": self._distinct,
+            "rejected": self.rejected,
+            "identities_are_keys": self._identities_are_keys,
+            "current": self._current,
+            "layout": self._layout.settings(),
+            "dropped": [[window, each.best, each.lows, each.highs] for window, each in self._dropped.items()],
+        }
+        waiting = (each for span in sorted(self._panes) for each in self._panes[span].values())
+        return pack(
+            _KIND,
+            _VERSION,
+            State(settings, {"list": self._layout.table(self._list), "panes": self._layout.table(waiting)}),
+        )
+
+    @classmethod
+    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
+        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        state = unpack(_KIND, _VERSION, snapshot)
+        settings = state.settings
+        restored = cls(settings["k"], settings["n"], scoring, distinct=settings["distinct"])
+        restored.rejected = settings["rejected"]
+        restored._identities_are_keys = settings["identities_are_keys"]
+        restored._current = settings["current"]
+        restored._layout = Layout.of_settings(settings["layout"])
+        for window, best, lows, highs in settings["dropped"]:
+            rank = tuple(tuple(each) if isinstance(each, list) else each for each in best)
+            restored._dropped[window] = Dropped(rank, _tuple(lows), _tuple(highs))
+        for candidate in restored._layout.of_table(state.tables["list"]):
+            restored._put_in(candidate)
+        for candidate in restored._layout.of_table(state.tables["panes"]):
+            pane = restored._panes.setdefault((candidate.first, candidate.last), {})
+            pane[candidate.identity] = candidate
+        return restored
 
     def _check(self) -> None:
         """Assert every invariant. O(L·W)."""
         self._list._check()
-        assert set(self._by_identity) == {each.identity for each in self._list}
-        assert {name for group in self._by_key.values() for name in group} == set(self._by_identity)
-        for window, state in self._windows.items():
-            assert window >= self._current
-            covering = [each for each in self._list if each.covers(window)]
-            members = covering[: self.k + self.n]
-            assert state.members == len(members), (window, state.members, len(members))
-            assert state.tail == (members[-1].rank if members else None)
-        assert all(self._is_needed(each) for each in self._list), "a candidate is held for no window"
+        assert self._by_identity == {each.identity: each for each in self._list}
+        assert len(self._by_identity) == len(self._list)
+        assert all(window >= self._current for window in self._dropped)
+        assert not any(math.isnan(each.merit) for each in self._list)
+        oldest = max([self._current, *(each.first for each in self._list)])
+        for at, candidate in enumerate(self._list):
+            assert oldest <= candidate.start <= candidate.last, "a candidate is held for no window"
+            for window in range(oldest, candidate.last + 1):
+                is_member = sum(each.covers(window) for each in self._list[:at]) < self.k + self.n
+                assert is_member == (candidate.start <= window), "a window mark is wrong"
+        for (first, last), pane in self._panes.items():
+            assert first <= last >= self._current
+            assert all(pane[name].identity == name for name in pane)
+            assert not self._distinct or len(pane) <= self.k + self.n
 
 
-def _rank_of(candidate: Candidate) -> Rank:
-    return candidate.rank
+def _replace(newest: dict[Any, Candidate], arrival: Candidate) -> None:
+    """Put an arrival among the newest of each identity, unless it is older."""
+    older = newest.get(arrival.identity)
+    if older is None or arrival.time >= older.time:
+        newest[arrival.identity] = arrival
+
+
+def _tuple(values: list[float] | None) -> tuple[float, ...] | None:
+    return None if values is None else tuple(values)

@@ -76,8 +76,9 @@ def _unbound(query: ast.Query) -> Iterator[Diagnostic]:
         bound = bound | {item.variable.name: None for item in _assignments(query.form.projection)}
     bound = bound | {item.variable.name: None for item in _assignments(query.group_by)}
     for condition in query.order:
+        known = bound | _inner(condition)
         for variable in ast.walk(condition.expression):
-            if isinstance(variable, ast.Variable) and variable.name not in bound | _inner(condition):
+            if isinstance(variable, ast.Variable) and variable.name not in known:
                 message = f"ORDER BY needs ?{variable.name}, but nothing binds it"
                 yield Diagnostic("unbound", message, variable.span, _near_variable(variable, bound))
 

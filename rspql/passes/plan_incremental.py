@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rspql import ast
 from rspql.built_ins import ARITIES
 from rspql.diagnostics import Diagnostic
 from rspql.passes.check_names import calls_own
+from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, expander
 from rspql.passes.push_filters import Pushed, push_filters
+from rspql.passes.read_stream import StreamPart, read_stream
 from rspql.passes.recognise_topk import Ranking, last_binds, written_out
 from rspql.passes.split_sources import Sources
-from rspql.plan import Score, Service, TopKPlan, WindowedPlan
+from rspql.plan import Aggregate, Score, Service, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, variables_of, visible
-from rspql.scoring import FunctionRegistry, check_condition, check_expression, ranges_of, to_sparql, variables_in
+from rspql.scoring import (
+    EVERYTHING,
+    FunctionRegistry,
+    Interval,
+    check_condition,
+    check_expression,
+    range_of_aggregate,
+    ranges_of,
+    to_sparql,
+    variables_in,
+)
 
-
-class NotIncremental(Exception):  # noqa: N818 (a reason, not an error)
-    """Why a top-k query is evaluated window by window; ``reason`` says it to people."""
-
-    def __init__(self, message: str, node: ast.Node | None) -> None:
-        super().__init__(message)
-        self.reason = Diagnostic("by-window", message, node.span if node else None, severity="warning")
+_FromStream = ast.WindowPattern | ast.SubSelect
 
 
 def plan_incremental(
@@ -31,34 +39,34 @@ def plan_incremental(
     functions: FunctionRegistry,
     found: list[Diagnostic],
 ) -> TopKPlan:
-    """Return the plan of a normalised top-k query as WINDOW ⋈ SERVICE, EXTEND, ORDER, LIMIT.
+    """Return the plan of a normalised top-k query: WINDOW, ⋈ SERVICE if it has one, EXTEND, ORDER, LIMIT.
 
     Raises :class:`NotIncremental` with the first reason why the query does not have that form;
     mistakes in the score are appended to ``found``.
     """
     _check_clauses(query, ranking)
-    window, service, filters = _parts(query)
-    pattern = _star(window)
-    stream, remote = variables_of(pattern), certain(service.group)
-    filters += _inner_filters(window, stream)
-    join = tuple(name for name in stream if name in visible(service.group))
-    _check_join(join, service, remote)
-    written = [_written(each, query) for each in filters]
-    _check_decidable(written)
-    pushed = push_filters(written, stream, remote)
-    score = _score(ranking, pushed, stream, visible(service.group), functions, found)
-    _check_computed(query, score)
+    element, service, filters = _parts(query)
+    part = read_stream(element)
+    _check_scopes(query, element, part)
+    remote = visible(service.group) if service else {}
+    join = tuple(name for name in part.bound if name in remote)
+    if service:
+        _check_join(join, service, part)
+    pushed = _pushed(part, [_written(each, query) for each in filters], service)
     _check_conditions(pushed.stream, functions)
-    own = ast.rewritten(service.group, expander(functions)).elements
-    inner = own + tuple(ast.Filter(_plain(each, functions)) for each in pushed.remote)
+    if part.aggregate or not service:
+        _check_numeric(ranking, functions)
+    score = _score(ranking, pushed, part, remote, functions, found)
+    _check_computed(query, score)
     return TopKPlan(
         name=windowed.name,
         output=windowed.output,
-        window=next(each for each in sources.windows if each.name == window.window),
-        stream_pattern=pattern,
-        stream_variables=tuple(stream),
+        window=next(each for each in sources.windows if each.name == part.window),
+        stream_pattern=part.pattern,
+        stream_variables=tuple(variables_of(part.pattern)),
         stream_filters=pushed.stream,
-        service=Service(_iri(service.service), ast.Group(inner), tuple(visible(service.group))),
+        aggregate=part.aggregate,
+        service=_asked(service, pushed.remote, functions) if service else None,
         join_variables=join,
         score=score,
         k=ranking.k,
@@ -74,7 +82,9 @@ def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
     if len(query.windows) > 1:
         raise NotIncremental("it reads several windows", query.windows[1])
     if query.group_by or query.having:
-        raise NotIncremental("it groups the joined solutions", query)
+        asks = any(isinstance(node, ast.ServicePattern) for node in ast.walk(query))
+        what = "groups the joined solutions" if asks else "orders groups by what is neither grouped by nor aggregated"
+        raise NotIncremental(f"it {what}", query)
     if query.form.duplicates:
         raise NotIncremental(f"it selects {query.form.duplicates}", query.form)
     if ranking.more_keys:
@@ -83,23 +93,24 @@ def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
         raise NotIncremental("it also needs static data", query)
 
 
-def _parts(query: ast.Query) -> tuple[ast.WindowPattern, ast.ServicePattern, list[ast.Expression]]:
-    """Return the one window and the one service of a query, and the filters beside them."""
+def _parts(query: ast.Query) -> tuple[_FromStream, ast.ServicePattern | None, list[ast.Expression]]:
+    """Return what is matched against the one window, the one service, if any, and the filters beside them."""
     assert query.where is not None
     elements = query.where.elements
     for element in elements:
         # What is assigned is written out where it is used: the score's expression, or another's.
-        if not isinstance(element, ast.WindowPattern | ast.ServicePattern | ast.Filter | ast.Assignment):
+        if not isinstance(element, _FromStream | ast.ServicePattern | ast.Filter | ast.Assignment):
             raise NotIncremental(_why_not(element), element)
     if len(last_binds(query)) < sum(isinstance(element, ast.Assignment) for element in elements):
         raise NotIncremental("a BIND stands before what it is joined with", elements[0])
-    windows = [element for element in elements if isinstance(element, ast.WindowPattern)]
+    windows = [element for element in elements if isinstance(element, _FromStream)]
     services = [element for element in elements if isinstance(element, ast.ServicePattern)]
     if len(windows) != 1:
         raise NotIncremental("it matches several patterns against windows", windows[1] if windows else query.where)
-    if len(services) != 1:
-        raise NotIncremental("it asks several services", services[1] if services else query.where)
-    return windows[0], services[0], [each.expression for each in elements if isinstance(each, ast.Filter)]
+    if len(services) > 1:
+        raise NotIncremental("it asks several services", services[1])
+    filters = [each.expression for each in elements if isinstance(each, ast.Filter)]
+    return windows[0], services[0] if services else None, filters
 
 
 def _why_not(element: ast.Pattern) -> str:
@@ -107,48 +118,43 @@ def _why_not(element: ast.Pattern) -> str:
         isinstance(each, ast.ServicePattern) for each in ast.walk(element)
     ):
         return "the SERVICE is optional"
-    if isinstance(element, ast.SubSelect | ast.Group) and any(
-        isinstance(each, ast.SubSelect) for each in ast.walk(element)
-    ):
-        return "it aggregates or selects in a query of its own"
+    if any(isinstance(each, ast.SubSelect) for each in ast.walk(element)):
+        return "there is more than a sub-query within the braces around it"
     return "there is more beside the WINDOW and SERVICE patterns"
 
 
-def _star(window: ast.WindowPattern) -> tuple[ast.TriplePattern, ...]:
-    triples = []
-    for element in window.group.elements:
-        if isinstance(element, ast.TriplePattern):
-            if not isinstance(element.predicate, ast.Iri):
-                raise NotIncremental("a predicate in the WINDOW is not an IRI", element.predicate)
-            if isinstance(element.subject, ast.BlankNode) or isinstance(element.object, ast.BlankNode):
-                raise NotIncremental("there is a blank node in the WINDOW", element)
-            triples.append(element)
-        elif isinstance(element, ast.SubSelect):
-            raise NotIncremental("it aggregates or selects within the WINDOW", element)
-        elif not isinstance(element, ast.Filter):
-            raise NotIncremental("there is more than triples and filters in the WINDOW", element)
-    if not triples:
-        raise NotIncremental("there is no triple pattern in the WINDOW", window)
-    return tuple(triples)
+def _check_scopes(query: ast.Query, element: ast.Pattern, part: StreamPart) -> None:
+    """Raise if a name that only a sub-query sees stands for something else outside."""
+    assert query.where is not None
+    others = [each for each in query.where.elements if each is not element]
+    outside = {name: None for node in (query.form, *others, *query.order) for name in used_in(node)}
+    for name in part.hidden:
+        if name in outside:
+            raise NotIncremental(f"?{name} within the sub-query is not the ?{name} outside it", element)
 
 
-def _inner_filters(window: ast.WindowPattern, stream: Names) -> list[ast.Expression]:
-    """Return the filters within the WINDOW, where nothing from outside is bound."""
-    filters = [each.expression for each in window.group.elements if isinstance(each, ast.Filter)]
-    for each in filters:
-        if any(name not in stream for name in used_in(each)):
-            raise NotIncremental("a filter in the WINDOW needs what is bound outside it", each)
-    return filters
+def _pushed(part: StreamPart, filters: list[ast.Expression], service: ast.ServicePattern | None) -> Pushed:
+    """Return where the filters of a query are decided, those within the WINDOW among them.
+
+    What is known of an aggregate's solution on arrival is the key alone.
+    """
+    on_arrival = part.bound if part.aggregate is None else {part.aggregate.key: None}
+    _check_decidable([*filters, *part.filters, *part.later])
+    pushed = push_filters([*filters, *part.later], on_arrival, certain(service.group) if service else {})
+    inside = push_filters(part.filters, variables_of(part.pattern), {})
+    return replace(pushed, stream=pushed.stream + inside.stream)
 
 
-def _check_join(join: tuple[str, ...], service: ast.ServicePattern, certainly: Names) -> None:
+def _check_join(join: tuple[str, ...], service: ast.ServicePattern, part: StreamPart) -> None:
     if len(join) > 1:
         shown = ", ".join(f"?{name}" for name in join)
         raise NotIncremental(f"it joins on more than one variable ({shown})", service)
     if not join:
         raise NotIncremental("the WINDOW and SERVICE patterns share no variable", service)
-    if join[0] not in certainly:
+    if join[0] not in certain(service.group):
         raise NotIncremental(f"the SERVICE does not always bind ?{join[0]}", service)
+    if part.aggregate and join[0] != part.aggregate.key:
+        raise NotIncremental(f"it joins on ?{join[0]}, which is an aggregate", service)
 
 
 def _written(expression: ast.Expression, query: ast.Query) -> ast.Expression:
@@ -159,15 +165,26 @@ def _written(expression: ast.Expression, query: ast.Query) -> ast.Expression:
     return written
 
 
+def _check_numeric(ranking: Ranking, functions: FunctionRegistry) -> None:
+    """Raise if a score is not made of numbers: SPARQL orders that, too."""
+    if ranking.expression is None:
+        return
+    _check_arithmetic(ranking.expression, functions)
+    problems: list[Diagnostic] = []
+    check_expression(ranking.expression, problems, functions=functions)
+    if problems:
+        raise NotIncremental(problems[0].message, ranking.expression)
+
+
 def _score(
     ranking: Ranking,
     pushed: Pushed,
-    stream: Names,
+    part: StreamPart,
     remote: Names,
     functions: FunctionRegistry,
     found: list[Diagnostic],
 ) -> Score:
-    expression = ranking.expression
+    expression, stream = ranking.expression, part.bound
     if expression is None:
         raise NotIncremental("the score is too large with all names written out", None)
     if isinstance(expression, ast.Variable) and expression.name not in stream:
@@ -190,6 +207,9 @@ def _score(
         if name not in stream and name not in remote:
             found.append(Diagnostic("unbound", f"nothing binds ?{name}, which the score needs", span))
     used = tuple(dict.fromkeys(needed))
+    if part.aggregate and part.aggregate.key in used:
+        message = f"?{part.aggregate.key}, which it groups by, is no part of a score or of a filter on aggregates"
+        raise NotIncremental(message, expression)
     return Score(
         expression=expression,
         descending=ranking.descending,
@@ -197,9 +217,20 @@ def _score(
         stream_variables=tuple(name for name in used if name in stream),
         remote_variables=tuple(name for name in used if name in remote and name not in stream),
         condition=whole,
-        ranges=ranges_of((*pushed.stream, *pushed.remote, *pushed.joined)),
+        ranges=_ranges(pushed, part.aggregate),
         functions=functions,
     )
+
+
+def _ranges(pushed: Pushed, aggregate: Aggregate | None) -> dict[str, Interval]:
+    """Return the ranges in which the variables of a score lie, as far as filters and aggregates tell."""
+    arriving = ranges_of(pushed.stream)
+    if aggregate is not None:
+        arriving = {
+            column.variable: range_of_aggregate(column.function, arriving.get(column.of or "", EVERYTHING))
+            for column in aggregate.columns
+        }
+    return ranges_of((*pushed.remote, *pushed.joined), arriving)
 
 
 def _conjunction(parts: tuple[ast.Expression, ...]) -> ast.Expression | None:
@@ -312,6 +343,9 @@ def _check_computed(query: ast.Query, score: Score) -> None:
             raise NotIncremental(f"it also computes ?{item.variable.name}, which is not the score", item)
 
 
-def _iri(service: ast.Iri | ast.Variable) -> ast.Iri:
-    assert isinstance(service, ast.Iri), "split_sources lets only IRIs pass"
-    return service
+def _asked(pattern: ast.ServicePattern, filters: tuple[ast.Expression, ...], functions: FunctionRegistry) -> Service:
+    """Return what is asked of a remote: the pattern, and the filters that it can decide alone."""
+    assert isinstance(pattern.service, ast.Iri), "split_sources lets only IRIs pass"
+    own = ast.rewritten(pattern.group, expander(functions)).elements
+    inner = own + tuple(ast.Filter(_plain(each, functions)) for each in filters)
+    return Service(pattern.service, ast.Group(inner), tuple(visible(pattern.group)))

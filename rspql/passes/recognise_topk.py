@@ -1,4 +1,4 @@
-"""Recognise a top-k query: windows joined with a service, scored, ordered, limited."""
+"""Recognise a top-k query: windows, joined with a service or not, scored, ordered, limited."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Ranking:
 def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagnostic:
     """Return the ranking of a top-k query, or the first reason why a query is none.
 
-    A ranking without LIMIT, or a LIMIT without ranking, is a likely mistake: a warning in ``found``.
+    A LIMIT without ranking is a likely mistake, and where a remote is asked so is a ranking without
+    LIMIT: a warning in ``found``.
     """
     patterns = list(ast.walk(query.where)) if query.where else []
     window = any(isinstance(node, ast.WindowPattern) for node in patterns)
@@ -39,8 +40,6 @@ def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagn
         return _reason("it is not a SELECT query", query.form)
     if not window:
         return _reason("it has no WINDOW pattern", query.where or query)
-    if not service:
-        return _reason("it has no SERVICE pattern", query.where or query)
     if not query.order:
         hint = "add ORDER BY DESC(?score) before LIMIT"
         if query.limit is not None:
@@ -49,7 +48,9 @@ def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagn
         return _reason("it has no ORDER BY", query.form, hint)
     if query.limit is None:
         hint = "add LIMIT k: how many results are wanted"
-        found.append(Diagnostic("no-limit", "the query has no LIMIT", query.order[-1].span, hint, severity="warning"))
+        if service:
+            message = "the query has no LIMIT"
+            found.append(Diagnostic("no-limit", message, query.order[-1].span, hint, severity="warning"))
         return _reason("it has no LIMIT", query.order[-1], hint)
     if query.limit < 1:
         found.append(Diagnostic("limit", "LIMIT 0 asks for no results", query.form.span, severity="warning"))

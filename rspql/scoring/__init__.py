@@ -7,7 +7,7 @@ from rspql.scoring.functions import FloatArray, FunctionRegistry, ScoringFunctio
 from rspql.scoring.intervals import EVERYTHING, Interval
 from rspql.scoring.library import DEFAULT_FUNCTIONS, FUNCTIONS, MATH
 from rspql.scoring.monotonicity import Direction, directions, explain_direction
-from rspql.scoring.ranges import ranges_of
+from rspql.scoring.ranges import range_of_aggregate, ranges_of
 from rspql.scoring.types import result_type
 from rspql.scoring.vectorise import ConditionFunction, ScoreFunction, vectorise, vectorise_condition
 
@@ -28,6 +28,7 @@ __all__ = [
     "check_expression",
     "directions",
     "explain_direction",
+    "range_of_aggregate",
     "ranges_of",
     "result_type",
     "scoring_function",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rspql import ast
 from rspql.scoring.datatypes import literal_value
@@ -12,16 +12,17 @@ from rspql.scoring.intervals import EVERYTHING, Interval
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
-def ranges_of(filters: Iterable[ast.Expression]) -> dict[str, Interval]:
+def ranges_of(filters: Iterable[ast.Expression], known: Mapping[str, Interval] | None = None) -> dict[str, Interval]:
     """Return the ranges in which variables lie wherever all filters hold; bounds are included, on the safe side.
 
-    Only comparisons of a variable with a number say something, alone or joined by ``&&``.
+    Only comparisons of a variable with a number say something, alone or joined by ``&&``. ``known``
+    are ranges in which variables lie in any case.
 
     >>> five = ast.Literal("5", ast.XSD + "integer")
     >>> ranges_of([ast.Binary(">", ast.Variable("x"), five)])
     {'x': Interval(low=5.0, high=inf)}
     """
-    ranges: dict[str, Interval] = {}
+    ranges = dict(known or {})
     pending = list(filters)
     while pending:
         each = pending.pop()
@@ -31,6 +32,23 @@ def ranges_of(filters: Iterable[ast.Expression]) -> dict[str, Interval]:
             _narrow(ranges, each.left, each.operator, each.right)
             _narrow(ranges, each.right, _MIRRORED[each.operator], each.left)
     return ranges
+
+
+def range_of_aggregate(function: str, values: Interval) -> Interval:
+    """Return where an aggregate of at least one value lies, given where the values do.
+
+    Of sums and averages only the sign is said: rounding can carry them past the rest.
+
+    >>> range_of_aggregate("count", EVERYTHING), range_of_aggregate("sum", Interval(2.0, 5.0))
+    (Interval(low=1.0, high=inf), Interval(low=0.0, high=inf))
+    """
+    match function:
+        case "count":
+            return Interval(1.0, math.inf)
+        case "min" | "max":
+            return values
+        case _:
+            return Interval(0.0 if values.low >= 0 else -math.inf, 0.0 if values.high <= 0 else math.inf)
 
 
 def _narrow(ranges: dict[str, Interval], left: ast.Expression, operator: str, right: ast.Expression) -> None:

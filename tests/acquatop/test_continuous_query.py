@@ -50,6 +50,7 @@ class Shape:
     start: int | None
     preload: bool
     bounded: bool
+    refill: bool = False
 
     @property
     def sign(self) -> int:
@@ -75,7 +76,13 @@ class Shape:
         )
         start = "" if self.start is None else f"start_ms = {self.start}"
         catalog = catalog_text(
-            arrivals=self.arrivals, n=self.n, items=self.items, requests=9, policy=self.policy, start=start
+            arrivals=self.arrivals,
+            n=self.n,
+            refill=str(self.refill).lower(),
+            items=self.items,
+            requests=9,
+            policy=self.policy,
+            start=start,
         )
         return bound(text, catalog)
 
@@ -98,6 +105,7 @@ shapes = st.builds(
     start=st.none() | st.integers(0, 10),
     preload=st.booleans(),
     bounded=st.booleans(),
+    refill=st.booleans(),
 )
 
 
@@ -176,7 +184,9 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
             assert all(shape.cannot_reach(answer, mentions) for _, mentions in unknown)
         if answer.status is Status.EXACT:
             assert shown(answer) == replay.right(answer, replay.remote.followers)
-        event(f"{answer.status}, {'some' if answer.rows else 'no'} rows")
+        if shape.refill and answer.status is Status.APPROXIMATE:
+            assert "no value from the remote yet" in (answer.reason or "")
+        event(f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'refilled' if shape.refill else 'dropped'}")
 
 
 @settings(max_examples=60)

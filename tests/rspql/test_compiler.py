@@ -34,10 +34,16 @@ def topk(text: str) -> TopKPlan:
     return plan
 
 
+def asked(plan: TopKPlan) -> list[str]:
+    """Return what a plan asks of its remote, line by line."""
+    assert plan.service is not None
+    return inside_text(plan.service.group).split("\n")
+
+
 def test_the_plan_of_a_top_k_query_is_the_papers_algebra() -> None:
     plan = topk(query())
     assert plan.stream_pattern == (ast.TriplePattern(ast.Variable("u"), ast.Iri("urn:m"), ast.Variable("m")),)
-    assert inside_text(plan.service.group) == "?u <urn:f> ?f ."
+    assert asked(plan) == ["?u <urn:f> ?f ."]
     assert (plan.join_variables, plan.k, plan.offset, plan.output) == (("u",), 3, 0, "RSTREAM")
     assert expression_text(plan.score.expression) == "?m + ?f"
     assert (plan.score.variable, plan.score.descending) == ("score", True)
@@ -70,7 +76,7 @@ def test_where_a_score_may_stand(text: str, expression: str | None, variable: st
 def test_filters_go_to_where_they_can_be_decided() -> None:
     plan = topk(query(f"{WINDOW} {SERVICE} FILTER(?m > 1 && ?f > 2 && ?m < ?f) FILTER(?m != 5)"))
     assert [expression_text(each) for each in plan.stream_filters] == ["?m > 1", "?m != 5"]
-    assert inside_text(plan.service.group).split("\n") == ["?u <urn:f> ?f .", "FILTER (?f > 2)"]
+    assert asked(plan) == ["?u <urn:f> ?f .", "FILTER (?f > 2)"]
     assert plan.score.condition is not None
     assert expression_text(plan.score.condition) == "?m < ?f"
 
@@ -78,7 +84,7 @@ def test_filters_go_to_where_they_can_be_decided() -> None:
 def test_filters_within_the_parts_stay_there() -> None:
     plan = topk(query("WINDOW :w { ?u :m ?m FILTER(?m > 1) } SERVICE :p { ?u :f ?f FILTER(?f > 2) }"))
     assert [expression_text(each) for each in plan.stream_filters] == ["?m > 1"]
-    assert "FILTER (?f > 2)" in inside_text(plan.service.group)
+    assert "FILTER (?f > 2)" in asked(plan)
 
 
 def test_braces_and_graph_are_other_spellings() -> None:
@@ -93,12 +99,6 @@ NOT_INCREMENTAL = {
     "the SERVICE is optional": query(f"{WINDOW} OPTIONAL {{ {SERVICE} }}"),
     "it orders by several keys": query(order="ORDER BY DESC(?score) ?u"),
     "it joins on more than one variable": query("WINDOW :w { ?u :m ?m } SERVICE :p { ?u :f ?f ; :m ?m }"),
-    "it aggregates or selects within the WINDOW": query(
-        "WINDOW :w { { SELECT ?u (COUNT(?t) AS ?m) { ?t :mentions ?u } GROUP BY ?u } } " + SERVICE
-    ),
-    "it aggregates or selects in a query of its own": query(
-        "{ SELECT ?u (SUM(?t) AS ?m) { WINDOW :w { ?u :x ?t } } GROUP BY ?u } " + SERVICE
-    ),
     "it reads several windows": query(
         f"{WINDOW} WINDOW :v {{ ?u :n ?n }} {SERVICE}",
         windows="FROM NAMED WINDOW :w ON :s [RANGE 9m] FROM NAMED WINDOW :v ON :t [RANGE 1m]",
@@ -228,7 +228,7 @@ def test_top_k_queries_that_are_evaluated_window_by_window(reason: str, text: st
 
 GENERAL = {
     "it is not a SELECT query": f"PREFIX : <urn:> ASK FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ {WINDOW} {SERVICE} }}",
-    "it has no SERVICE pattern": query(WINDOW, order="ORDER BY ?m", select="?m"),
+    "it has no WINDOW pattern": query("WINDOW ?w { ?u :m ?m }", order="ORDER BY ?m", select="?m"),
     "it has no ORDER BY": query(order="", limit=""),
     "it has no LIMIT": query(limit=""),
     "its LIMIT is 0": query(limit="LIMIT 0"),
@@ -242,6 +242,66 @@ def test_queries_that_are_not_top_k(reason: str, text: str) -> None:
     assert not analysis.is_topk
     assert analysis.reason is not None
     assert analysis.reason.message == reason
+
+
+def alone(where: str = WINDOW, *, select: str = "?u (2 * ?m AS ?score)", **clauses: str) -> str:
+    """Return a query without a SERVICE."""
+    return query(where, select=select, **clauses)
+
+
+def test_without_a_service_the_score_is_the_stream_s_alone() -> None:
+    plan = topk(alone(f"{WINDOW} FILTER(?m > 1)", limit="LIMIT 3 OFFSET 2"))
+    assert (plan.service, plan.join_variables) == (None, ())
+    assert (plan.score.stream_variables, plan.score.remote_variables) == (("m",), ())
+    assert (plan.score.condition, [expression_text(each) for each in plan.stream_filters]) == (None, ["?m > 1"])
+    assert (plan.k, plan.offset, plan.projection) == (3, 2, ("u", "score"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expression", "variable"),
+    [
+        (alone(select="?u", order="ORDER BY DESC(?m * ?m)"), "?m * ?m", None),
+        (alone(select="*", order="ORDER BY ?m"), "?m", None),
+        (alone("WINDOW :w { ?u :m ?m ; :n ?n }", select="?u (?m / ?n AS ?score)"), "?m / ?n", "score"),
+        (alone(f"{WINDOW} BIND(2 * ?m AS ?d)", select="?u", order="ORDER BY ?d"), "2 * ?m", "d"),
+        (alone("GRAPH :w { ?u :m ?m }"), "2 * ?m", "score"),
+    ],
+)
+def test_where_a_score_without_a_remote_may_stand(text: str, expression: str, variable: str | None) -> None:
+    plan = topk(text)
+    assert (expression_text(plan.score.expression), plan.score.variable) == (expression, variable)
+
+
+NOT_INCREMENTAL_ALONE = {
+    "it orders by several keys": alone(order="ORDER BY ?score ?u"),
+    "it selects DISTINCT": alone(select="DISTINCT ?u (2 * ?m AS ?score)"),
+    "it matches several patterns against windows": alone(f"{WINDOW} WINDOW :w {{ ?u :n ?n }}"),
+    "there is more beside the WINDOW": alone(f"{WINDOW} OPTIONAL {{ WINDOW :w {{ ?u :n ?n }} }}"),
+    "a BIND stands before": alone(f"BIND(5 AS ?b) {WINDOW}"),
+    "there is more than triples and filters": alone("WINDOW :w { ?u :m ?m OPTIONAL { ?u :n ?n } }"),
+    "a predicate in the WINDOW is not an IRI": alone("WINDOW :w { ?u ?p ?m }"),
+    "nothing binds ?zz, which a filter needs": alone(f"{WINDOW} FILTER(!BOUND(?zz))"),
+    "a filter is not decided on numbers alone": alone(f"{WINDOW} FILTER(?u != :ann)"),
+    "a filter is decided at the window's close": alone(f"{WINDOW} FILTER(?m > RAND())"),
+    "STRLEN is not computed on numbers alone": alone(select="?u (STRLEN(?m) AS ?score)"),
+    "> does not give a number": alone(select="?u (?m > 3 AS ?score)"),
+    "<urn:a> is not a number": alone(select="?u (IF(?m > 3, :a, :b) AS ?score)"),
+    "it also computes ?twice": alone(select="?u (2 * ?m AS ?twice) (3 * ?m AS ?score)"),
+    "it also needs static data": alone(windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"),
+}
+
+
+@pytest.mark.parametrize(("reason", "text"), NOT_INCREMENTAL_ALONE.items())
+def test_top_k_queries_without_a_service_that_are_evaluated_window_by_window(reason: str, text: str) -> None:
+    test_top_k_queries_that_are_evaluated_window_by_window(reason, text)
+
+
+def test_where_nothing_is_asked_nothing_is_warned_of() -> None:
+    assert analyse(alone(limit="")).diagnostics == ()
+    assert analyse(alone(select="?u (ABS(?m - 5) AS ?score)")).diagnostics == ()
+    assert [each.code for each in analyse(alone(order="")).diagnostics] == ["no-order"]
+    (found,) = analyse(alone(select="?u (?m + ?mm AS ?score)")).diagnostics
+    assert (found.code, found.is_error) == ("unbound", True)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.worlds import catalog_text
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "explain"
 QUERIES = sorted(FOLDER.glob("*.rspql"))
+PLANNED = sorted((FOLDER / "without_catalog").glob("*.rspql"))
 CATALOG = Catalog.parse(catalog_text(n=7, items=5, requests=2), file=Path("catalog.toml"), variables={})
 
 
@@ -28,6 +30,17 @@ def test_queries_are_explained(file: Path) -> None:
     analysis = check_query(file.read_text("utf-8"), catalog=CATALOG, file=file.name)
     assert analysis.plan is not None, analysis.diagnostics
     document = explain(analysis, replicas_of(CATALOG))
+    check(file, document)
+
+
+@pytest.mark.parametrize("file", PLANNED, ids=lambda file: file.stem)
+def test_plans_are_explained_without_a_catalog(file: Path) -> None:
+    analysis = check_query(file.read_text("utf-8"), file=file.name)
+    assert analysis.plan is not None, analysis.diagnostics
+    check(file, explain(analysis))
+
+
+def check(file: Path, document: dict[str, Any]) -> None:
     expected = file.with_suffix(".expected")
     if os.environ.get("UPDATE_FIXTURES"):
         expected.write_text(render(document), "utf-8")
@@ -38,3 +51,4 @@ def test_queries_are_explained(file: Path) -> None:
 
 def test_there_are_fixtures() -> None:
     assert len(QUERIES) > 8
+    assert len(PLANNED) > 3

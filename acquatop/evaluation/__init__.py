@@ -1,0 +1,1 @@
+"""How good answers are, compared with what is right."""

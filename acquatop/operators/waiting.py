@@ -1,0 +1,105 @@
+"""Solutions that have no score yet, because nothing is known of their key, or the remote has nothing for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
+
+LIMIT = 10_000
+"""How many solutions may wait; what is beyond it is dropped, and remembered."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One solution and the windows that it lies in."""
+
+    identity: str
+    key: str
+    time_ms: int
+    numbers: tuple[float, ...]
+    terms: tuple[str, ...]
+    first: int
+    last: int
+
+    def covers(self, window: int) -> bool:
+        """Say whether the solution lies in a window."""
+        return self.first <= window <= self.last
+
+
+class Waiting:
+    """Solutions by identity, the newest of each."""
+
+    def __init__(self) -> None:
+        self._solutions: dict[str, Solution] = {}
+
+    def __len__(self) -> int:
+        return len(self._solutions)
+
+    def __iter__(self) -> Iterator[Solution]:
+        return iter(self._solutions.values())
+
+    def identities(self) -> Set[str]:
+        """Return the identities of all that wait."""
+        return self._solutions.keys()
+
+    def of(self, window: int) -> list[Solution]:
+        """Return what waits in a window."""
+        return [each for each in self if each.covers(window)]
+
+    def put(self, solutions: Iterable[Solution]) -> list[Solution]:
+        """Let solutions wait, and return the oldest of all if too many wait now: these wait no longer."""
+        self._solutions.update((each.identity, each) for each in solutions)
+        if len(self._solutions) <= LIMIT:
+            return []
+        ordered = sorted(self, key=lambda each: (-each.time_ms, each.identity))
+        return [self._solutions.pop(each.identity) for each in ordered[LIMIT:]]
+
+    def remove(self, identities: Iterable[str]) -> None:
+        """Let some wait no longer."""
+        for identity in identities:
+            self._solutions.pop(identity, None)
+
+    def take(self, keys: Set[str]) -> list[Solution]:
+        """Return those that join with some keys; they wait no longer."""
+        taken = [each for each in self if each.key in keys]
+        self.remove(each.identity for each in taken)
+        return taken
+
+    def close_before(self, window: int) -> None:
+        """Let go of what lies only in windows before this one."""
+        self.remove([each.identity for each in self if each.last < window])
+
+
+def rows_of(solutions: list[Solution]) -> Rows:
+    """Return solutions as columns."""
+    return Rows(
+        np.array([each.time_ms for each in solutions], dtype=np.int64),
+        objects([each.identity for each in solutions]),
+        objects([each.key for each in solutions]),
+        numbers_of(solutions),
+        tuple(objects(column) for column in zip(*(each.terms for each in solutions), strict=True)),
+    )
+
+
+def numbers_of(solutions: list[Solution]) -> tuple[FloatArray, ...]:
+    """Return the stream's numbers of solutions as columns."""
+    return tuple(np.array(column) for column in zip(*(each.numbers for each in solutions), strict=True))
+
+
+def solutions_of(rows: Rows, firsts: IntArray, lasts: IntArray) -> list[Solution]:
+    """Return rows as solutions, given the windows that each lies in."""
+    numbers = zip(*(part.tolist() for part in rows.parts), strict=True) if rows.parts else [()] * len(rows)
+    terms = zip(*(column.tolist() for column in rows.carried), strict=True)
+    plain = (column.tolist() for column in (rows.identities, rows.keys, rows.times))
+    return list(map(Solution, *plain, numbers, terms, firsts.tolist(), lasts.tolist()))
+
+
+def objects(values: list[str] | tuple[str, ...]) -> AnyArray:
+    """Return text as a column of objects."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column

@@ -1,0 +1,118 @@
+"""The keys at or above a bar: enough of them to hold the best k, few enough to sort at every close."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.order import best
+from acquatop.topk.partials import NEVER
+
+Newest: TypeAlias = Callable[[IntArray], IntArray]
+Bar: TypeAlias = tuple[float, int, int]
+"""A place in the one total order: merit, time, key."""
+
+EVERYTHING: Bar = (-np.inf, NEVER, 2**63 - 1)
+
+_SLACK = 64
+_OVERFULL = 3
+
+
+class View:
+    """Exactly the keys that stand at or above a bar in the total order, ties and all.
+
+    Only a key whose merit or newest time has changed can cross the bar; as long as k stand above
+    it, nothing below matters. The bar is let down when fewer do, which looks at all keys, and goes
+    up when too many do, which looks at the members only. A merit of NaN stands nowhere.
+    """
+
+    def __init__(self, k: int) -> None:
+        self._k = k
+        self._bar: Bar | None = None
+        self._inside = np.empty(0, dtype=np.bool_)
+        self._members = np.empty(0, dtype=np.int64)
+        self.refills = 0
+
+    def grow(self, size: int) -> None:
+        """Make place for more keys."""
+        wider = np.zeros(size, dtype=np.bool_)
+        wider[: len(self._inside)] = self._inside
+        self._inside = wider
+
+    def update(self, touched: IntArray, merits: FloatArray, newest: Newest) -> None:
+        """Let the keys that may have changed, each once, cross the bar. O(touched + members)."""
+        if self._bar is None:
+            self.scan(merits, newest)
+            return
+        above = self._above(self._bar, touched, merits, newest)
+        inside = self._inside[touched]
+        self._inside[touched] = above
+        if (inside & ~above).any():
+            self._members = self._members[self._inside[self._members]]
+        self._members = np.concatenate([self._members, touched[above & ~inside]])
+        self._fit(len(touched), merits, newest)
+
+    def scan(self, merits: FloatArray, newest: Newest) -> None:
+        """See who is at or above the bar by now, when most keys may have changed. O(keys)."""
+        bar = self._bar or (np.inf, NEVER, -1)
+        at_least = np.flatnonzero(merits >= bar[0])
+        self._bar = bar
+        self._replace(at_least[self._above(bar, at_least, merits, newest)])
+        self._fit(0, merits, newest)
+
+    def best(self, merits: FloatArray, newest: Newest) -> IntArray:
+        """Return the best k keys, best first, or all that have a merit."""
+        members = self._members
+        return members[best(self._k, merits[members], newest(members), members)]
+
+    def _fit(self, touched: int, merits: FloatArray, newest: Newest) -> None:
+        if len(self._members) < self._k and self._bar != EVERYTHING:
+            self.refills += 1
+            self._cut(np.flatnonzero(merits == merits), touched, merits, newest)
+        elif len(self._members) > _OVERFULL * self._wanted(touched):
+            self._cut(self._members, touched, merits, newest)
+
+    def _wanted(self, touched: int) -> int:
+        """Return how many to hold: as many more than k as a close may touch, since that is what it costs anyway."""
+        return self._k + max(self._k, _SLACK, touched)
+
+    def _cut(self, among: IntArray, touched: int, merits: FloatArray, newest: Newest) -> None:
+        """Put the bar at the rank wanted, or let everything in where there are no more."""
+        wanted = self._wanted(touched)
+        if len(among) <= wanted:
+            self._bar = EVERYTHING
+            self._replace(among)
+            return
+        kept = among[best(wanted, merits[among], newest(among), among)]
+        lowest = kept[-1:]
+        self._bar = float(merits[lowest[0]]), int(newest(lowest)[0]), int(lowest[0])
+        self._replace(kept)
+
+    def _replace(self, members: IntArray) -> None:
+        self._inside[self._members] = False
+        self._inside[members] = True
+        self._members = members
+
+    def _above(self, bar: Bar, keys: IntArray, merits: FloatArray, newest: Newest) -> npt.NDArray[np.bool_]:
+        merit, time, last = bar
+        of_keys = merits[keys]
+        above: npt.NDArray[np.bool_] = of_keys > merit
+        tied = np.flatnonzero(of_keys == merit)
+        if len(tied):
+            times = newest(keys[tied])
+            above[tied] = (times > time) | ((times == time) & (keys[tied] <= last))
+        return above
+
+    def _check(self, merits: FloatArray, newest: Newest) -> None:
+        """Assert that the members are exactly the keys at or above the bar."""
+        assert len(np.unique(self._members)) == len(self._members)
+        assert set(self._members.tolist()) == set(np.flatnonzero(self._inside).tolist())
+        if self._bar is not None:
+            valid = np.flatnonzero(merits == merits)
+            above = valid[self._above(self._bar, valid, merits, newest)]
+            assert set(above.tolist()) == set(self._members.tolist())
+            assert len(self._members) >= min(self._k, len(valid))

@@ -1,0 +1,340 @@
+"""What lies in the windows that are open: every arrival, pane by pane, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from acquatop.topk.contract import AnyArray, IntArray, Rows
+from acquatop.topk.snapshot import SnapshotError, State, pack, rows_of, table_of, unpack
+
+NEVER = 2**63 - 1
+"""A window that none comes after."""
+
+_KIND, _VERSION = "content", 1
+_BEFORE_ALL = -(2**63)
+_TABLE_ROOM = 8
+_CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class PaneRows:
+    """Rows of one pane, and the first and the last window that hold it."""
+
+    first: int
+    last: int
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Rows as they came, and their earliest and latest time."""
+
+    rows: Rows
+    low: int
+    high: int
+
+
+class Content:
+    """The arrivals of all open windows; which one hides which is found out when they are read.
+
+    A newer arrival hides the older ones of its identity in the windows that hold both; newer is what
+    has the later time, or at the same time lies in the later pane, or came later. No later pane may
+    hold an earlier time. With ``distinct``, every arrival has an identity of its own, and none is
+    looked at.
+
+    Memory: the columns' own bytes for every row in any open window, hidden ones too, until the
+    last window that holds them closes: width plus slide of the stream if it comes in order. Small
+    batches are joined to chunks of some thousand rows, which copies a row a few times; reading joins
+    a pane's chunks to one, and needs the pane's memory once more for that moment.
+
+    >>> content = Content()
+    >>> content.append(0, 1, Rows(np.array([3, 4]), np.array([7, 8]), np.array([7, 8]), (np.array([5.0, 6.0]),)))
+    >>> content.append(1, 2, Rows(np.array([9]), np.array([7]), np.array([7]), (np.array([1.0]),)))
+    >>> [pane.rows.times.tolist() for pane in content.newest()]
+    [[3, 4], [9]]
+    >>> content.close_before(1)
+    >>> [pane.rows.times.tolist() for pane in content.newest()]
+    [[4], [9]]
+    """
+
+    def __init__(self, *, distinct: bool = False) -> None:
+        self.distinct = distinct
+        self._current = _BEFORE_ALL
+        self._panes: dict[tuple[int, int], list[_Chunk]] = {}
+        self._latest = (_BEFORE_ALL, _BEFORE_ALL)
+        self._removed: set[Any] = set()
+
+    def __len__(self) -> int:
+        """Return how many arrivals are kept: hidden ones too, and those to be removed that have not been met yet."""
+        return sum(len(chunk.rows) for chunks in self._panes.values() for chunk in chunks)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the columns take; of a column of objects, the references."""
+        return sum(
+            column.nbytes
+            for chunks in self._panes.values()
+            for chunk in chunks
+            for column in table_of(chunk.rows).values()
+        )
+
+    def append(self, first: int, last: int, arrivals: Rows) -> None:
+        """Keep a copy of arrivals that lie in the windows ``first`` to ``last``."""
+        if last < max(first, self._current):
+            raise ValueError(f"no open window holds the pane of the windows {first} to {last}")
+        if not len(arrivals):
+            return
+        if self._removed and is_in(arrivals.identities, self._removed).any():
+            self._settle()
+        chunk = _chunk(_copy(arrivals))
+        self._latest = max(self._latest, (chunk.high, first))
+        chunks = self._panes.setdefault((first, last), [])
+        chunks.append(chunk)
+        while len(chunks) > 1 and len(chunks[-2].rows) < min(2 * len(chunks[-1].rows), _CHUNK):
+            chunks[-2:] = [_joined(chunks[-2], chunks[-1])]
+
+    def remove(self, identities: AnyArray) -> None:
+        """Take out all arrivals of some identities. What is kept is gone through when it is read next."""
+        self._removed.update(identities.tolist())
+
+    def close_before(self, window: int) -> None:
+        """Let go of what lies only in windows before this one."""
+        self._current = max(self._current, window)
+        for pane in [pane for pane in self._panes if pane[1] < window]:
+            del self._panes[pane]
+
+    def panes(self) -> Iterator[PaneRows]:
+        """Iterate over everything that is kept, the oldest pane first, and in it what came first."""
+        self._settle()
+        for first, last in sorted(self._panes):
+            chunks = self._panes[first, last]
+            if len(chunks) > 1:
+                chunks[:] = [_chunk(Rows.together(chunk.rows for chunk in chunks))]
+            yield PaneRows(first, last, chunks[0].rows)
+
+    def newest(self, window: int | None = None) -> list[PaneRows]:
+        """Return what is not hidden in every open window that holds it, the oldest pane first.
+
+        With ``window``, what lies in that window and is not hidden there. O(n), and for integer
+        identities that are far apart O(n log n).
+        """
+        panes = [pane for pane in self.panes() if window is None or pane.first <= window <= pane.last]
+        if self.distinct or not panes:
+            return panes
+        current = self._current if window is None else window
+        codes = _codes([pane.rows.identities for pane in panes])
+        hides_from = np.full(1 + max(int(each.max()) for each in codes), NEVER)
+        found = []
+        for pane, code in zip(reversed(panes), reversed(codes), strict=True):
+            seen = _newest_positions(pane.rows.times, code, len(hides_from))
+            seen = seen[hides_from[code[seen]] > max(pane.first, current)]
+            hides_from[code] = pane.first
+            if len(seen):
+                found.append(pane if len(seen) == len(code) else PaneRows(pane.first, pane.last, pane.rows.take(seen)))
+        return found[::-1]
+
+    def hidden_from(self, first: int, arrivals: Rows) -> IntArray:
+        """Return from which window on something newer that is kept hides each arrival of a pane; NEVER if none does.
+
+        O(1) for arrivals that are as new as anything kept, else O(n) in what is newer.
+        """
+        until = np.full(len(arrivals), NEVER)
+        if self.distinct or not len(arrivals) or (int(arrivals.times.min()), first) >= self._latest:
+            return until
+        self._settle()
+        at: dict[Any, list[int]] = {}
+        for position, identity in enumerate(arrivals.identities.tolist()):
+            at.setdefault(identity, []).append(position)
+        for pane_first, time, identity in self._newer(first, arrivals):
+            for position in at[identity]:
+                if (time, pane_first) > (arrivals.times[position], first):
+                    until[position] = min(until[position], pane_first)
+        return until
+
+    def find(self, arrivals: Rows) -> list[PaneRows]:
+        """Return, with their panes, those kept that have the identity and the time of one of some arrivals. O(n).
+
+        Of several such in one pane, the one that came last.
+        """
+        wanted = set(zip(arrivals.identities.tolist(), arrivals.times.tolist(), strict=True))
+        found = []
+        for pane in self.panes() if wanted else ():
+            same_time = np.flatnonzero(np.isin(pane.rows.times, arrivals.times))
+            identities, times = pane.rows.identities[same_time].tolist(), pane.rows.times[same_time].tolist()
+            same = [each in wanted for each in zip(identities, times, strict=True)]
+            if any(same):
+                rows = pane.rows.take(same_time[np.array(same)])
+                found.append(PaneRows(pane.first, pane.last, rows.take(newest_positions(rows))))
+        return found
+
+    def with_keys(self, keys: AnyArray) -> list[PaneRows]:
+        """Return what joins with some keys. O(n)."""
+        wanted = set(keys.tolist())
+        chosen = ((pane, np.flatnonzero(is_in(pane.rows.keys, wanted))) for pane in self.panes())
+        return [PaneRows(pane.first, pane.last, pane.rows.take(at)) for pane, at in chosen if len(at)]
+
+    def take_out(self, first: int, last: int, arrivals: Rows) -> None:
+        """Let go of those in one pane that have the identity and the time of one of some arrivals.
+
+        O(1) if none of the pane is of the arrivals' times, else O(pane).
+        """
+        if not len(arrivals):
+            return
+        low, high = int(arrivals.times.min()), int(arrivals.times.max())
+        chunks = self._panes.get((first, last), [])
+        if not any(chunk.low <= high and low <= chunk.high for chunk in chunks):
+            return
+        gone = set(zip(arrivals.identities.tolist(), arrivals.times.tolist(), strict=True))
+        rows = Rows.together(chunk.rows for chunk in chunks)
+        names = zip(rows.identities.tolist(), rows.times.tolist(), strict=True)
+        stay = np.flatnonzero(np.fromiter((name not in gone for name in names), dtype=bool, count=len(rows)))
+        if not len(stay):
+            del self._panes[first, last]
+        elif len(stay) < len(rows):
+            self._panes[first, last] = [_chunk(rows.take(stay))]
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        panes = list(self.panes())
+        sizes = {
+            "firsts": np.array([pane.first for pane in panes], dtype=np.int64),
+            "lasts": np.array([pane.last for pane in panes], dtype=np.int64),
+            "sizes": np.array([len(pane.rows) for pane in panes], dtype=np.int64),
+        }
+        rows = table_of(Rows.together(pane.rows for pane in panes)) if panes else {}
+        settings = {"distinct": self.distinct, "current": self._current, "latest": list(self._latest)}
+        tables = {"panes": sizes, "rows": rows} if rows else {"panes": sizes}
+        return pack(_KIND, _VERSION, State(settings, tables))
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Self:
+        """Return the content that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        state = unpack(_KIND, _VERSION, snapshot)
+        try:
+            content = cls(distinct=bool(state.settings["distinct"]))
+            panes = [state.tables["panes"][name].tolist() for name in ("firsts", "lasts", "sizes")]
+            rows = rows_of(state.tables["rows"]) if "rows" in state.tables else None
+            start = 0
+            for first, last, size in zip(*panes, strict=True):
+                assert rows is not None
+                content.append(first, last, rows.take(slice(start, start + size)))
+                start += size
+            time, pane = state.settings["latest"]
+            content._current, content._latest = int(state.settings["current"]), (int(time), int(pane))
+        except (KeyError, TypeError, ValueError, AssertionError) as error:
+            raise SnapshotError(f"the snapshot is damaged: {error!r}") from error
+        return content
+
+    # How it works -----------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Take out what is to be removed."""
+        if not self._removed:
+            return
+        removed, self._removed = self._removed, set()
+        for pane, chunks in list(self._panes.items()):
+            stay = [np.flatnonzero(~is_in(chunk.rows.identities, removed)) for chunk in chunks]
+            chunks[:] = [
+                chunk if len(at) == len(chunk.rows) else _chunk(chunk.rows.take(at))
+                for chunk, at in zip(chunks, stay, strict=True)
+                if len(at)
+            ]
+            if not chunks:
+                del self._panes[pane]
+
+    def _newer(self, first: int, arrivals: Rows) -> Iterator[tuple[int, int, Any]]:
+        """Iterate over pane, time and identity of what may be newer than some arrivals and has one of their names."""
+        oldest, names = int(arrivals.times.min()), set(arrivals.identities.tolist())
+        for (pane_first, _), chunks in self._panes.items():
+            for chunk in chunks:
+                if (chunk.high, pane_first) > (oldest, first):
+                    same = np.flatnonzero(is_in(chunk.rows.identities, names))
+                    times, identities = chunk.rows.times[same].tolist(), chunk.rows.identities[same].tolist()
+                    yield from ((pane_first, *each) for each in zip(times, identities, strict=True))
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        for (first, last), chunks in self._panes.items():
+            assert first <= last
+            assert last >= self._current, "a pane of closed windows only is kept"
+            assert chunks, "a pane without rows is kept"
+            for chunk in chunks:
+                assert {len(column) for column in table_of(chunk.rows).values()} == {len(chunk.rows)}
+                assert (chunk.low, chunk.high) == (chunk.rows.times.min(), chunk.rows.times.max())
+                assert (chunk.high, first) <= self._latest
+            sizes = [len(chunk.rows) for chunk in chunks]
+            assert all(size > 0 for size in sizes)
+
+
+def is_in(column: AnyArray, values: set[Any]) -> npt.NDArray[np.bool_]:
+    """Say of each of a column whether it is one of some values.
+
+    >>> is_in(np.array(["a", "b", "a"], dtype=object), {"a"}).tolist()
+    [True, False, True]
+    """
+    if column.dtype.kind in "iu":
+        return np.isin(column, np.array(list(values), dtype=column.dtype))
+    return np.fromiter((each in values for each in column.tolist()), dtype=bool, count=len(column))
+
+
+def _codes(columns: list[AnyArray]) -> list[IntArray]:
+    """Return small numbers from 0 in the identities' place: the same for the same, in all columns."""
+    if columns[0].dtype.kind not in "iu":
+        numbers: dict[Any, int] = {}
+        return [
+            np.fromiter((numbers.setdefault(each, len(numbers)) for each in column.tolist()), np.int64, len(column))
+            for column in columns
+        ]
+    low, high = min(int(each.min()) for each in columns), max(int(each.max()) for each in columns)
+    if high - low < _TABLE_ROOM * sum(map(len, columns)):
+        return [(column - low).astype(np.int64) for column in columns]
+    codes = np.unique(np.concatenate(columns), return_inverse=True)[1]
+    return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def newest_positions(rows: Rows) -> IntArray:
+    """Return the positions of the newest of each identity, in order; of the same time, of what stands last.
+
+    >>> key = np.array([7, 8, 7, 7])
+    >>> newest_positions(Rows(np.array([5, 1, 9, 2]), key, key, ())).tolist()
+    [1, 2]
+    """
+    if not len(rows):
+        return np.empty(0, dtype=np.int64)
+    (codes,) = _codes([rows.identities])
+    return _newest_positions(rows.times, codes, 1 + int(codes.max()))
+
+
+def _newest_positions(times: IntArray, codes: IntArray, count: int) -> IntArray:
+    """Return the positions of each code's newest in one pane, in the pane's order."""
+    order = np.arange(len(times))
+    if (times[1:] < times[:-1]).any():
+        order = np.argsort(times, kind="stable")
+    # Where a code comes again, what is written last stays.
+    newest = np.full(count, -1)
+    newest[codes[order]] = order
+    return np.flatnonzero(newest[codes] == np.arange(len(codes)))
+
+
+def _chunk(rows: Rows) -> _Chunk:
+    return _Chunk(rows, int(rows.times.min()), int(rows.times.max()))
+
+
+def _joined(older: _Chunk, newer: _Chunk) -> _Chunk:
+    return _Chunk(Rows.together([older.rows, newer.rows]), min(older.low, newer.low), max(older.high, newer.high))
+
+
+def _copy(rows: Rows) -> Rows:
+    """Return rows of their own: not a view that keeps a whole batch in memory."""
+    return Rows(
+        rows.times.copy(),
+        rows.identities.copy(),
+        rows.keys.copy(),
+        tuple(part.copy() for part in rows.parts),
+        tuple(column.copy() for column in rows.carried),
+    )

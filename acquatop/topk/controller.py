@@ -1,0 +1,157 @@
+"""How many more than k to hold: chosen while running, from what refills and updates are seen to cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What the controller can be tuned with; the paper's own values, but for the last two.
+
+    ``alpha`` is how far the refill interval may lie from its target, ``beta`` by how much the view
+    may grow at a time, ``gamma`` how much of what was never needed it gives up at a time.
+    ``smoothing`` is the weight of the latest observation in the costs, ``limit`` the most to hold.
+    """
+
+    alpha: float = 2.0
+    beta: float = 0.5
+    gamma: float = 0.5
+    smoothing: float = 0.1
+    limit: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if self.alpha < 1 or self.beta <= 0 or not 0 < self.gamma < 1 or not 0 < self.smoothing <= 1:
+            raise ValueError("alpha must be at least 1, beta positive, gamma between 0 and 1, smoothing in (0, 1]")
+
+
+class Controller:
+    """Choose the size of a view that holds more than the top k, so that refills and upkeep cost about the same.
+
+    From the paper (*Efficient maintenance of materialized top-k views*, section 7 and Figure 7): the
+    target for the number of updates between two refills is Z0 = C_refill / C_update, of observed
+    costs. A refill after T < Z0/alpha updates lets the view grow to min(Z0/(alpha·T), 1 + beta)·kmax;
+    T > alpha·Z0 updates without one shrink it by gamma·(kmin - k), where kmin is the smallest number
+    held since, and set T to (1 - gamma)·alpha·Z0 and kmin down by as much as the view.
+
+    Repaired, or added: T = 0 counts as the largest growth; sizes are whole numbers, and a growth or
+    a shrinking is at least by one where there is any; the view never shrinks below k, nor when fewer
+    than k were held; it never grows above a limit, or above what there is to hold, as a view that
+    holds everything needs no refill; it does not shrink before kmin has been seen; costs are smoothed
+    exponentially, those of updates as a ratio of sums, since updates come in batches of any size; and
+    as long as no refill has been seen, or the clock shows no cost, a refill is taken to cost as much
+    as an update of everything there is.
+
+    Upkeep grows with the size and refills get fewer, so where both cost the same the total is at most
+    twice the best possible, and at most 1 + alpha times at the edges of what is tolerated, as far as
+    the workload stays as it is and single intervals are like their mean.
+
+    >>> controller = Controller(k=10, kmax=20)
+    >>> controller.updated(100, seconds=1.0)
+    >>> controller.refilled(controller.needs_refill(available=10_000), seconds=100.0)
+    >>> controller.updated(100, seconds=1.0)
+    >>> controller.kmax, controller.needs_refill(available=10_000)
+    (30, 45)
+    """
+
+    def __init__(self, k: int, kmax: int, tuning: Tuning | None = None) -> None:
+        if not 1 <= k <= kmax:
+            raise ValueError("k must be at least 1, and kmax at least k")
+        self.tuning = tuning or Tuning()
+        self.k = k
+        self.kmax = kmax
+        self.updates = 0.0
+        """T: how many updates came since the last refill; set back when the view shrinks."""
+        self._kmin: int | None = None
+        self._refill_cost: float | None = None
+        self._update_seconds = 0.0
+        self._update_count = 0.0
+
+    @classmethod
+    def for_content(cls, k: int, expected: int, tuning: Tuning | None = None) -> Self:
+        """Return a controller with the paper's first guess: N^0.6 of an expected content of N, and at least k."""
+        return cls(k, max(k, math.ceil(max(expected, 1) ** 0.6)), tuning)
+
+    @property
+    def n(self) -> int:
+        """How many more than k to hold."""
+        return self.kmax - self.k
+
+    def target(self, available: int) -> float:
+        """Return Z0, for a content of ``available``: how many updates should lie between two refills."""
+        cost = self._update_seconds / self._update_count if self._update_count else 0.0
+        if not self._refill_cost or cost <= 0:
+            return float(available)
+        return self._refill_cost / cost
+
+    def updated(self, count: int, seconds: float) -> None:
+        """Note a number of updates and what they cost together."""
+        keep = 1 - self.tuning.smoothing
+        self.updates += count
+        self._update_seconds = keep * self._update_seconds + seconds
+        self._update_count = keep * self._update_count + count
+
+    def needs_refill(self, available: int) -> int:
+        """Return to how many to refill the view now, out of ``available``. :meth:`refilled` is to be called next."""
+        tuning, target = self.tuning, self.target(available)
+        if self.updates * tuning.alpha >= target:
+            return self.kmax
+        factor = min(target / (tuning.alpha * self.updates), 1 + tuning.beta) if self.updates else 1 + tuning.beta
+        return max(self.kmax, min(math.ceil(factor * self.kmax), tuning.limit, available))
+
+    def refilled(self, kmax: int, seconds: float) -> None:
+        """Note that the view has been refilled, to how many, and what it cost."""
+        self.rebuilt(seconds)
+        self.kmax = kmax
+        self.updates = 0.0
+        self._kmin = None
+
+    def rebuilt(self, seconds: float) -> None:
+        """Note what it cost to fill the view for another reason than its size: as a refill would."""
+        weight = self.tuning.smoothing if self._refill_cost is not None else 1.0
+        self._refill_cost = weight * seconds + (1 - weight) * (self._refill_cost or 0.0)
+
+    def held(self, count: int, available: int) -> int:
+        """Note how many the view holds for certain; return how many it shall hold at most from now on."""
+        self._kmin = min(count, self.kmax if self._kmin is None else self._kmin)
+        allowed = self.tuning.alpha * self.target(available)
+        if self.updates > allowed:
+            spare = math.ceil(self.tuning.gamma * max(0, self._kmin - self.k))
+            self.kmax -= spare
+            self._kmin -= spare
+            self.updates = (1 - self.tuning.gamma) * allowed
+        return self.kmax
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that is needed to go on from here, as plain values."""
+        names = ("alpha", "beta", "gamma", "smoothing", "limit")
+        return {
+            "tuning": {name: getattr(self.tuning, name) for name in names},
+            "k": self.k,
+            "kmax": self.kmax,
+            "updates": self.updates,
+            "kmin": self._kmin,
+            "refill cost": self._refill_cost,
+            "update seconds": self._update_seconds,
+            "update count": self._update_count,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the controller that goes on from a state."""
+        controller = cls(int(state["k"]), int(state["kmax"]), Tuning(**state["tuning"]))
+        controller.updates = float(state["updates"])
+        controller._kmin = state["kmin"]
+        controller._refill_cost = state["refill cost"]
+        controller._update_seconds = float(state["update seconds"])
+        controller._update_count = float(state["update count"])
+        return controller
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        assert self.kmax >= self.k
+        assert self._kmin is None or self._kmin <= self.kmax
+        assert self.updates >= 0

@@ -1,0 +1,16 @@
+"""The top k of keys by a windowed aggregate, where most keys change with every window: all are scored anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acquatop.topk.contract import IntArray
+from acquatop.topk.keyed_aggregate import KeyedAggregate
+from acquatop.topk.partials import Partial
+
+
+class DenseAggregate(KeyedAggregate):
+    """A close takes O(keys), in whole columns."""
+
+    def _bring_up_to_date(self, touched: Sequence[Partial | IntArray]) -> None:
+        self._score_all()

@@ -1,0 +1,225 @@
+"""Exact sums of doubles per key: nothing drifts, whatever is added, taken off again, and in whichever order.
+
+Every double is a whole number of some small powers of two. It is cut into *digits* of 31 bits, the
+bins 2³¹ᵇ of which are the same for all doubles, and each bin keeps 64-bit whole sums. Adding and
+taking off are then exact; only reading rounds, once and correctly: a sum is what ``math.fsum`` of
+the same values gives. Infinities are counted beside, in bins of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.partials import At, Columns, Partial, add_to, take_from
+
+BITS = 31
+"""Of a digit. A key's sum may have up to 2³² values in it before a bin could overflow."""
+BASE = 1 << BITS
+MASK = BASE - 1
+LOWEST = -35
+"""The bin of the smallest doubles."""
+PLUS_INFINITY, MINUS_INFINITY = 1001, 1002
+"""The bins that count infinities."""
+
+_BLOCK = 1 << 13
+"""How much is done at once, so that what is between the steps stays in the processor's cache."""
+_HEAD_BITS = 62
+_PLAIN_SHIFT = 1000
+
+
+def digits_of(values: FloatArray, greatest: float | None = None) -> Iterator[tuple[int, FloatArray]]:
+    """Yield the bins that finite values have digits in, highest first, and these: whole numbers below 2³¹.
+
+    ``greatest`` is the greatest magnitude, for those who know it.
+
+    O(n) for each bin between the greatest value's and the last that is needed: whole numbers below
+    2³¹ need one, most others two or three.
+
+    >>> [(bin, digits.tolist()) for bin, digits in digits_of(np.array([3.0, -0.5]))]
+    [(0, [3.0, -0.0]), (-1, [0.0, -1073741824.0])]
+    """
+    rest = values
+    top = _greatest(values) if greatest is None else greatest
+    while top:
+        bin = (math.frexp(top)[1] - 1) // BITS
+        scaled = _scaled(rest, -BITS * bin)
+        digits = np.trunc(scaled)
+        yield bin, digits
+        # Scaling up loses nothing; scaled down, the smallest could have vanished.
+        if bin == LOWEST or (bin <= 0 and bool((digits == scaled).all())):
+            return
+        rest = rest - _scaled(digits, BITS * bin)
+        top = _greatest(rest)
+
+
+def rounded(limbs: Mapping[int, IntArray]) -> FloatArray:
+    """Return the doubles nearest to Σ limbs[b]·2³¹ᵇ, infinity where that is too great for any.
+
+    O(n) for each bin from the lowest to the highest.
+
+    >>> rounded({0: np.array([1, -1]), -1: np.array([1 << 30, 1 << 30])}).tolist()
+    [1.5, -0.5]
+    """
+    size = len(next(iter(limbs.values())))
+    sums = np.empty(size)
+    with np.errstate(over="ignore"):
+        for start in range(0, size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            sums[block] = _rounded({bin: limb[block] for bin, limb in limbs.items()})
+    return sums
+
+
+def _rounded(limbs: Mapping[int, IntArray]) -> FloatArray:
+    low, high = min(limbs), max(limbs)
+    if low == high:
+        return _scaled(limbs[low].astype(np.float64), BITS * low)
+    digits, top = _carried(limbs, low, high)
+    if high - low <= 2 and bool((np.abs(top) < BASE).all()):
+        pair = (top << BITS) | digits[high - 1]
+        if high - low == 1:
+            return _scaled(pair.astype(np.float64), BITS * low)
+        # The nearest double, and exactly what it leaves: 41 bits at most. Their sum rounds once.
+        near = pair.astype(np.float64)
+        left = (pair - near.astype(np.int64)).astype(np.float64) + digits[low] / BASE
+        return _scaled(near + left, BITS * (low + 1))
+    return _rounded_at_length(digits, top, low, high)
+
+
+def _greatest(values: FloatArray) -> float:
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+
+
+def _scaled(values: FloatArray, shift: int) -> FloatArray:
+    """Return values·2^shift."""
+    if shift == 0:
+        return values
+    if abs(shift) <= _PLAIN_SHIFT:
+        scaled: FloatArray = values * math.ldexp(1.0, shift)
+        return scaled
+    return np.ldexp(values, shift)
+
+
+def _carried(limbs: Mapping[int, IntArray], low: int, high: int) -> tuple[dict[int, IntArray], IntArray]:
+    """Return the digits (0 ≤ digit < 2³¹) of all bins but the highest, and what that holds after the carries."""
+    digits: dict[int, IntArray] = {}
+    carry: IntArray = np.zeros_like(limbs[high])
+    for bin in range(low, high):
+        total = carry + limbs[bin] if bin in limbs else carry
+        digits[bin] = total & MASK
+        carry = total >> BITS
+    return digits, limbs[high] + carry
+
+
+def _rounded_at_length(digits: dict[int, IntArray], top: IntArray, low: int, high: int) -> FloatArray:
+    """Take in digits, highest first, until 62 bits stand in the head; the rest only says whether there is more."""
+    head = top >> BITS
+    exponent = np.full(len(head), BITS * (high + 1))
+    full = np.zeros(len(head), dtype=np.bool_)
+    more = np.zeros(len(head), dtype=np.bool_)
+    for bin in range(high, low - 1, -1):
+        digit = top & MASK if bin == high else digits[bin]
+        more |= full & (digit != 0)
+        fits = np.abs(head) < BASE
+        last = ~full & ~fits
+        taken = np.where(full, 0, BITS)
+        if last.any():
+            size = np.frexp(head[last].astype(np.float64))[1].astype(np.int64)
+            taken[last] = np.maximum(_HEAD_BITS - size, 0)
+        left = BITS - taken
+        more |= last & ((digit & ((np.int64(1) << left) - 1)) != 0)
+        head = (head << taken) | np.where(full, 0, digit >> left)
+        exponent -= taken
+        full |= last
+    # One low bit for all that was left out: it decides what would be a tie, and changes nothing else.
+    result: FloatArray = np.ldexp((head | more).astype(np.float64), exponent)
+    return result
+
+
+def _fold(columns: Columns, slots: IntArray, size: int, values: FloatArray) -> None:
+    greatest: float | None = _greatest(values)
+    if greatest == math.inf:
+        for bin, infinity in ((PLUS_INFINITY, np.inf), (MINUS_INFINITY, -np.inf)):
+            if (hits := slots[values == infinity]).size:
+                np.add.at(_column(columns, bin, size), hits, 1)
+        finite = np.isfinite(values)
+        slots, values, greatest = slots[finite], values[finite], None
+    for bin, digits in digits_of(values, greatest):
+        np.add.at(_column(columns, bin, size), slots, digits.astype(np.int64))
+
+
+def _column(columns: Columns, bin: int, size: int) -> IntArray:
+    if bin not in columns:
+        columns[bin] = np.zeros(size, dtype=np.int64)
+    return columns[bin]
+
+
+class ExactSums:
+    """A sum per key. Adding or taking off m keys' partial sums takes O(m) per bin in use."""
+
+    def __init__(self) -> None:
+        self._bins: dict[int, IntArray] = {}
+        self._users: dict[int, int] = {}
+        self._size = 0
+
+    def fold(self, slots: IntArray, size: int, values: FloatArray) -> Columns:
+        """Return the values' sums per slot."""
+        columns: Columns = {}
+        for start in range(0, len(values), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            _fold(columns, slots[block], size, values[block])
+        return columns
+
+    def merge(self, places: Sequence[At], columns: Sequence[Columns], size: int) -> Columns:
+        """Return the sums of several partials, each one's keys at some places among ``size``."""
+        merged: Columns = {}
+        for at, each in zip(places, columns, strict=True):
+            for bin, sums in each.items():
+                add_to(_column(merged, bin, size), at, sums)
+        return merged
+
+    def grow(self, size: int) -> None:
+        """Make place for more keys."""
+        self._size = size
+        self._bins = {bin: _grown(sums, size) for bin, sums in self._bins.items()}
+
+    def enter(self, last: int, partial: Partial) -> None:
+        """Add a partial's sums."""
+        for bin, sums in partial.columns.items():
+            if bin not in self._bins:
+                self._bins[bin] = np.zeros(self._size, dtype=np.int64)
+            self._users[bin] = self._users.get(bin, 0) + 1
+            add_to(self._bins[bin], partial.at, sums)
+
+    def leave(self, window: int, gone: Sequence[Partial]) -> None:
+        """Take off again what some partials had added; a bin that none is left in goes."""
+        for partial in gone:
+            for bin, sums in partial.columns.items():
+                take_from(self._bins[bin], partial.at, sums)
+                self._users[bin] -= 1
+                if not self._users[bin]:
+                    del self._bins[bin], self._users[bin]
+
+    def read(self, at: At) -> FloatArray:
+        """Return the sums of some keys; NaN where both infinities are among the values."""
+        limbs = {bin: sums[at] for bin, sums in self._bins.items() if bin < PLUS_INFINITY}
+        sums = rounded(limbs) if limbs else np.zeros(self._size)[at]
+        plus, minus = self._any(PLUS_INFINITY, at), self._any(MINUS_INFINITY, at)
+        if plus is not None:
+            sums = np.where(plus, np.inf, sums)
+        if minus is not None:
+            sums = np.where(minus, -np.inf if plus is None else np.where(plus, np.nan, -np.inf), sums)
+        return sums
+
+    def _any(self, bin: int, at: At) -> npt.NDArray[np.bool_] | None:
+        return self._bins[bin][at] > 0 if bin in self._bins else None
+
+
+def _grown(column: IntArray, size: int) -> IntArray:
+    wider = np.zeros(size, dtype=np.int64)
+    wider[: len(column)] = column
+    return wider

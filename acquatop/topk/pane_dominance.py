@@ -1,0 +1,498 @@
+"""Dominance counting by pane: the Super-MTK+N list as arrays, updated a pane at a time.
+
+A candidate is *dominated* by a better one that expires no earlier. Who is dominated by k+n others
+is in no window's best k+n, now or later, and is dropped. As panes come in time order, a new pane
+outlives all that is held: each candidate's count grows by the number of better ones in the pane's
+best, found by one search in a sorted array; the pane's best are merged in. There are no marks on
+candidates, no pointers, and nothing is done per window or per event.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FirstPart, FloatArray, IntArray, Rows, Scoring, Top
+from acquatop.topk.lost import Lost, Rank, best_with
+from acquatop.topk.order import best, ranking
+from acquatop.topk.pane_top import PaneTop, Scored, among, newest_of, place
+from acquatop.topk.row_pool import RowPool, columns_of
+from acquatop.topk.sieve import Sieve
+from acquatop.topk.snapshot import State, pack, rows_of, table_of, unpack
+
+_BLOCK = 256
+_FEW = 128
+"""How many different last windows are looked at one by one."""
+_BEFORE_ALL = -(2**63)
+_KIND, _VERSION = "pane-dominance", 1
+
+
+_LASTS, _COUNTS, _SLOTS = range(3)
+
+
+@dataclass
+class _Candidates:
+    """The candidates, best first: the negative of each merit; its last window, its dominators, its row's slot."""
+
+    minus: FloatArray = field(default_factory=lambda: np.empty(0))
+    facts: IntArray = field(default_factory=lambda: np.empty((3, 0), np.int64))
+
+    @property
+    def lasts(self) -> IntArray:
+        return np.asarray(self.facts[_LASTS])
+
+    @property
+    def counts(self) -> IntArray:
+        return np.asarray(self.facts[_COUNTS])
+
+    @property
+    def slots(self) -> IntArray:
+        return np.asarray(self.facts[_SLOTS])
+
+    def take(self, at: AnyArray) -> _Candidates:
+        return _Candidates(self.minus[at], self.facts[:, at])
+
+    def __len__(self) -> int:
+        return len(self.minus)
+
+
+class PaneDominance:
+    """The best k of every open window, and n more for scores that fall, in arrays.
+
+    With ``distinct`` no identity ever comes twice, which lets a pane's arrivals be dropped as they
+    come; with ``fixed`` no merit ever changes either, and nothing need be remembered of the dropped.
+
+    An arrival costs one comparison, unless it is among its pane's best so far. With L candidates, a pane costs
+    O(L + (k+n) log L), and a change of remote values O(L log L) for all keys together. L is at most (k+n) per
+    open pane, and about (k+n)·H(width/slide) in random order, however many arrivals a window holds.
+    """
+
+    def __init__(
+        self, k: int, n: int = 0, scoring: Scoring | None = None, *, distinct: bool = False, fixed: bool = False
+    ) -> None:
+        if k < 1 or n < 0:
+            raise ValueError("k must be at least 1 and n at least 0")
+        if fixed and not distinct:
+            raise ValueError("where identities come again, merits change: fixed needs distinct")
+        self.k = k
+        self.n = n
+        self.rejected = 0
+        self._scoring = scoring if scoring is not None else FirstPart()
+        self._distinct = distinct
+        self._fixed = fixed
+        self._current = _BEFORE_ALL
+        self._settled = _BEFORE_ALL
+        self._newest = _BEFORE_ALL
+        self._held = _Candidates()
+        self._pool = RowPool()
+        self._panes: dict[tuple[int, int], PaneTop] = {}
+        self._lost = Lost()
+        self._sieve = Sieve()
+        self._guess = -math.inf
+
+    # Arrivals -----------------------------------------------------------------------------------
+
+    def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
+        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected."""
+        if first > last or not len(arrivals):
+            return np.empty(0, dtype=np.int64)
+        if last < self._current:
+            raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
+        merits = self._scoring.merits(arrivals.keys, arrivals.parts)
+        if first <= self._settled:
+            return self._insert(last, merits, arrivals)
+        pane = self._panes.get((first, last))
+        if pane is None:
+            pane = self._panes[first, last] = PaneTop(first, last, self._distinct)
+        rejected = pane.add(merits, arrivals, self.k + self.n, self._sieve, self._guess)
+        self.rejected += len(rejected)
+        if not self._fixed:
+            pane.widen(arrivals.parts)
+        return rejected
+
+    def note_lost(
+        self,
+        first: int,
+        last: int,
+        merit: float = math.inf,
+        lows: tuple[float, ...] = (),
+        highs: tuple[float, ...] = (),
+        rank: Rank | None = None,
+    ) -> None:
+        """Note that windows have lost something that never came here, worth ``merit`` at most for now.
+
+        ``lows`` and ``highs`` are the ranges of its parts, needed where merits change; ``rank`` is its very
+        place, where that is known.
+        """
+        if last >= self._current:
+            self._lost.note(last, best_with(merit) if rank is None else rank)
+            if lows:
+                self._lost.widen(last, lows, highs)
+
+    def settle(self, window: int) -> None:
+        """Let all panes of a window join the candidates, in time order: they are complete."""
+        self._settled = max(self._settled, window)
+        due = sorted(span for span in self._panes if span[0] <= window)
+        for span in due:
+            pane = self._panes.pop(span)
+            if pane.size:
+                self._join(pane)
+
+    def _join(self, pane: PaneTop) -> None:
+        capacity = self.k + self.n
+        if self._distinct:
+            found = pane.best(capacity)
+            lost = pane.lost(found, capacity)
+            self._learn(found)
+        else:
+            merits, rows = pane.newest()
+            counts = self._make_way(rows) & ~np.isnan(merits)
+            merits, rows = merits[counts], rows.take(counts.nonzero()[0])
+            order = best(capacity + 1, merits, rows.times, rows.identities)
+            lost = place(Scored(merits, rows), int(order[-1])) if len(order) > capacity else None
+            found = Scored(merits[order[:capacity]], rows.take(order[:capacity]))
+        if lost is not None and not self._fixed:
+            self._lost.note(pane.last, lost)
+            self._lost.widen(pane.last, pane.lows, pane.highs)
+        if len(found) and int(found.rows.times.min()) > self._newest:
+            self._merge(found, pane.last)
+        elif len(found):
+            self._place(found, pane.last)
+
+    def _learn(self, found: Scored) -> None:
+        """Guess the merit that the next pane's best will have: this one's, some places further down."""
+        capacity = self.k + self.n
+        self._guess = -math.inf
+        if len(found) == capacity > 1:
+            # The last places' distance from each other tells how far down some more of them would be.
+            margin = 16 + 4 * math.sqrt(capacity)
+            middle = float(found.merits[capacity // 2])
+            step = (middle - float(found.merits[-1])) / max(1, capacity - capacity // 2 - 1)
+            if math.isfinite(step):
+                self._guess = float(found.merits[-1]) - margin * step
+
+    def _merge(self, new: Scored, last: int) -> None:
+        """Merge a pane's best into the candidates: newer than all of them, so before those of the same merit."""
+        capacity = self.k + self.n
+        old, minus = self._held, -new.merits
+        facts = np.empty((3, len(new)), np.int64)
+        facts[_LASTS] = last
+        facts[_COUNTS] = np.arange(len(new))
+        start = self._pool.append(new.rows)
+        facts[_SLOTS] = np.arange(start, start + len(new))
+        is_rivalled = len(old) > 0 and bool((old.lasts >= last).any())
+        if is_rivalled:
+            # Who lies in the same last window expires no earlier than the new ones.
+            facts[_COUNTS] += np.searchsorted(old.minus[old.lasts >= last], minus, side="left")
+        if len(old):
+            old.counts[:] += np.searchsorted(minus, old.minus, side="right")
+            is_open = old.lasts >= self._current
+            if not self._fixed:
+                self._drop(old.take((old.counts >= capacity) & is_open))
+            old = old.take(((old.counts < capacity) & is_open).nonzero()[0])
+            minus = np.concatenate((minus, old.minus))
+            # Stable: the new stand before the old of the same merit.
+            order = np.argsort(minus, kind="stable")
+            minus, facts = minus[order], np.concatenate((facts, old.facts), axis=1)[:, order]
+        self._held = _Candidates(minus, facts)
+        self._newest = int(new.rows.times.max())
+        if is_rivalled:
+            self._drop_dominated()
+        self._compact()
+
+    def _compact(self) -> None:
+        """Let the pool forget the rows that no candidate needs, once they are most of it."""
+        if self._pool.used > 1.5 * len(self._held):
+            self._pool.keep(self._held.slots)
+            self._held.facts[_SLOTS] = np.arange(len(self._held))
+
+    def _insert(self, last: int, merits: FloatArray, arrivals: Rows) -> IntArray:
+        """Take in arrivals of a pane that has joined already, such as those that had no merit then."""
+        rejected = np.flatnonzero(np.isnan(merits))
+        self.rejected += len(rejected)
+        at = newest_of(arrivals.identities, arrivals.times)
+        at = at[self._make_way(arrivals.take(at)) & ~np.isnan(merits[at])]
+        if len(at):
+            self._place(Scored(merits[at], arrivals.take(at)), last)
+        return rejected
+
+    def _make_way(self, arrivals: Rows) -> AnyArray:
+        """Take out who is replaced by arrivals, one per identity; say which arrivals nothing newer hides."""
+        visible = np.ones(len(arrivals), dtype=bool)
+        if self._distinct or not len(self._held) or not len(arrivals):
+            return visible
+        mine = self._pool.take(self._held.slots)
+        if int(arrivals.times.min()) <= self._newest:
+            held = dict(zip(mine.identities.tolist(), mine.times.tolist(), strict=True))
+            pairs = zip(arrivals.identities.tolist(), arrivals.times.tolist(), strict=True)
+            visible = np.array([time >= held.get(identity, time) for identity, time in pairs])
+        replaced = among(mine.identities, arrivals.identities[visible])
+        if replaced.any():
+            self._recount(self._held.take(~replaced))
+        return visible
+
+    def _place(self, new: Scored, last: int) -> None:
+        """Put arrivals of any time where they belong."""
+        start = self._pool.append(new.rows)
+        facts = np.array([np.full(len(new), last), np.zeros(len(new)), np.arange(start, start + len(new))], np.int64)
+        minus = np.concatenate((self._held.minus, -new.merits))
+        self._newest = max(self._newest, int(new.rows.times.max()))
+        self._recount(_Candidates(minus, np.concatenate((self._held.facts, facts), axis=1)))
+        self._compact()
+
+    # Changes ------------------------------------------------------------------------------------
+
+    def change(self, keys: AnyArray) -> Rows:
+        """Score anew what joins with keys whose remote values have changed; return those without a merit by now."""
+        self._refuse_if_fixed()
+        self._expire()
+        self._lost.raise_to_reach(self._scoring, self._perhaps_lost(keys))
+        left = [pane.change(self._scoring, keys, self.k + self.n) for pane in self._panes.values()]
+        left.append(self._rescore(keys))
+        gone = [rows for rows in left if rows is not None]
+        return Rows.together(gone) if gone else NO_ROWS
+
+    def _rescore(self, keys: AnyArray) -> Rows | None:
+        if not len(self._held):
+            return None
+        touched = np.flatnonzero(among(self._pool.keys(self._held.slots), keys))
+        if not len(touched):
+            return None
+        rows = self._pool.take(self._held.slots[touched])
+        merits = self._scoring.merits(rows.keys, rows.parts)
+        self._held.minus[touched] = -merits
+        gone = np.isnan(merits)
+        self._recount(self._held.take(~np.isnan(self._held.minus)) if gone.any() else self._held)
+        return rows.take(np.flatnonzero(gone)) if gone.any() else None
+
+    def _perhaps_lost(self, keys: AnyArray) -> AnyArray:
+        """Return the keys of which something may have been lost: not those whose one solution is held."""
+        if self._distinct or not len(self._held):
+            return keys
+        rows = self._pool.take(self._held.slots)
+        its_own = rows.keys[rows.keys == rows.identities]
+        return keys[~among(keys, its_own)]
+
+    def remove(self, identities: AnyArray) -> None:
+        """Take out what is no solution any more."""
+        self._refuse_if_fixed()
+        for pane in self._panes.values():
+            pane.remove(identities, self.k + self.n)
+        older = among(self._pool.identities(self._held.slots), identities) if len(self._held) else np.empty(0, bool)
+        if older.any():
+            self._recount(self._held.take(~older))
+
+    def resize(self, n: int) -> None:
+        """Hold n more than k from now on."""
+        if n < 0:
+            raise ValueError("n must be at least 0")
+        for pane in self._panes.values():
+            pane.fix_floor(self.k + self.n)
+        self.n, smaller = n, n < self.n
+        self._guess = -math.inf
+        if smaller:
+            self._expire()
+            self._drop_dominated()
+
+    def _refuse_if_fixed(self) -> None:
+        if self._fixed:
+            raise ValueError("this structure was told that merits are fixed and identities do not come again")
+
+    def _recount(self, held: _Candidates) -> None:
+        """Put candidates in order and count anew by how many each is dominated; drop who is by k+n."""
+        rows = self._pool.take(held.slots)
+        self._held = held.take(ranking(-held.minus, rows.times, rows.identities))
+        self._held.facts[_COUNTS] = dominators(self._held.lasts, self.k + self.n)
+        self._drop_dominated()
+
+    def _drop_dominated(self) -> None:
+        is_dominated = self._held.counts >= self.k + self.n
+        if is_dominated.any():
+            self._drop(self._held.take(is_dominated))
+            self._held = self._held.take(~is_dominated)
+
+    def _drop(self, dropped: _Candidates) -> None:
+        """Remember candidates as lost."""
+        if len(dropped) and not self._fixed:
+            rows = self._pool.take(dropped.slots)
+            self._lost.note_all(dropped.lasts, -dropped.minus, rows.times, rows.identities)
+            self._lost.widen_all(dropped.lasts, rows.parts)
+
+    # Answers ------------------------------------------------------------------------------------
+
+    def top(self, window: int) -> Top:
+        """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        self.settle(window)
+        rows, merits = self._covering(window, self.k)
+        lost = self._lost.best(window)
+        if lost is None or (len(rows) == self.k and place(Scored(merits, rows), -1) < lost):
+            return Top(window, rows, merits)
+        reason = "a solution that was let go, or came too late, could belong here"
+        return Top(window, rows, merits, Certainty.APPROXIMATE, reason, lost.merit)
+
+    def lost(self, window: int) -> tuple[Rank, tuple[float, ...], tuple[float, ...]] | None:
+        """Return the best place of what a window has lost, and the lows and highs of its parts; None if nothing."""
+        rank, parts = self._lost.best(window), self._lost.parts(window)
+        return None if rank is None else (rank, *(parts or ((), ())))
+
+    def close_before(self, window: int) -> None:
+        """Close all windows before this one."""
+        self._current = max(self._current, window)
+        self._lost.close_before(self._current)
+        for span in [span for span in self._panes if span[1] < window]:
+            del self._panes[span]
+
+    def held(self) -> Rows:
+        """Return all that is held, best first; what lies only in windows to come, last."""
+        self._expire()
+        waiting = [Rows.together(pane.rows) for pane in self._panes.values() if pane.size]
+        listed = [self._pool.take(self._held.slots)] if len(self._held) else []
+        return Rows.together([*listed, *waiting]) if listed or waiting else NO_ROWS
+
+    def covering(self, window: int) -> Rows:
+        """Return what is held of a window that has been asked for, best first."""
+        return self._covering(window, len(self._held))[0]
+
+    def _covering(self, window: int, count: int) -> tuple[Rows, FloatArray]:
+        if not len(self._held):
+            return NO_ROWS, np.empty(0)
+        at = (self._held.lasts >= window).nonzero()[0][:count]
+        return self._pool.take(self._held.slots[at]), -self._held.minus[at]
+
+    def __len__(self) -> int:
+        self._expire()
+        return len(self._held) + sum(pane.size for pane in self._panes.values())
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the columns of what is held take: what objects in them refer to comes on top."""
+        panes = (column for pane in self._panes.values() for rows in pane.rows for column in columns_of(rows))
+        return (
+            self._pool.nbytes + self._held.minus.nbytes + self._held.facts.nbytes + sum(each.nbytes for each in panes)
+        )
+
+    def _expire(self) -> None:
+        expired = self._held.lasts < self._current
+        if expired.any():
+            self._held = self._held.take(~expired)
+
+    # Snapshots ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        self._expire()
+        settings: dict[str, Any] = {
+            "k": self.k,
+            "n": self.n,
+            "rejected": self.rejected,
+            "distinct": self._distinct,
+            "fixed": self._fixed,
+            "current": self._current,
+            "settled": self._settled,
+            "newest": self._newest,
+            "steps": [[last, list(rank)] for last, rank in self._lost.steps],
+            "ranges": [[last, known.lows, known.highs] for last, known in self._lost.ranges.items()],
+            "panes": [
+                [pane.first, pane.last, pane.bar, pane.has_let_go, pane.floor, pane.lows, pane.highs]
+                for pane in self._panes.values()
+            ],
+        }
+        tables = {}
+        if len(self._held):
+            own = {"merits": -self._held.minus, "lasts": self._held.lasts, "counts": self._held.counts}
+            tables["held"] = {**own, **table_of(self._pool.take(self._held.slots))}
+        for at, pane in enumerate(self._panes.values()):
+            if pane.size:
+                merits = {"merits": np.concatenate(pane.merits)}
+                tables[f"pane{at}"] = {**merits, **table_of(Rows.together(pane.rows))}
+        return pack(_KIND, _VERSION, State(settings, tables))
+
+    @classmethod
+    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
+        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        state = unpack(_KIND, _VERSION, snapshot)
+        settings = state.settings
+        restored = cls(settings["k"], settings["n"], scoring, distinct=settings["distinct"], fixed=settings["fixed"])
+        restored.rejected = settings["rejected"]
+        restored._current, restored._settled = settings["current"], settings["settled"]
+        restored._newest = settings["newest"]
+        for last, rank in settings["steps"]:
+            restored._lost.note(last, Rank(*rank))
+        for last, lows, highs in settings["ranges"]:
+            restored._lost.widen(last, tuple(lows), tuple(highs))
+        for at, (first, last, bar, has_let_go, floor, lows, highs) in enumerate(settings["panes"]):
+            pane = PaneTop(first, last, restored._distinct, bar=bar, has_let_go=has_let_go)
+            pane.floor = None if floor is None else Rank(*floor)
+            pane.lows, pane.highs = tuple(lows), tuple(highs)
+            if f"pane{at}" in state.tables:
+                columns = state.tables[f"pane{at}"]
+                pane.merits, pane.rows, pane.size = [columns["merits"]], [rows_of(columns)], len(columns["merits"])
+            restored._panes[first, last] = pane
+        if "held" in state.tables:
+            columns = state.tables["held"]
+            restored._pool.append(rows_of(columns))
+            slots = np.arange(len(columns["merits"]))
+            restored._held = _Candidates(-columns["merits"], np.array([columns["lasts"], columns["counts"], slots]))
+        return restored
+
+    def _check(self) -> None:
+        """Assert every invariant. O(L²)."""
+        self._lost._check()
+        for (first, last), pane in self._panes.items():
+            assert (pane.first, pane.last) == (first, last)
+            assert self._settled < first or not pane.size
+            assert pane.size == sum(map(len, pane.merits)) == sum(map(len, pane.rows))
+        held = self._held
+        if not len(held):
+            return
+        rows = self._pool.take(held.slots)
+        assert not np.isnan(held.minus).any()
+        assert ranking(-held.minus, rows.times, rows.identities).tolist() == list(range(len(held)))
+        assert len(set(rows.identities.tolist())) == len(held), "an identity is held twice"
+        assert len(set(held.slots.tolist())) == len(held), "two candidates share a row"
+        assert (held.counts < self.k + self.n).all(), "a dominated candidate is held"
+        for at, (last, count) in enumerate(zip(held.lasts.tolist(), held.counts.tolist(), strict=True)):
+            assert int((held.lasts[:at] >= last).sum()) <= count, "a candidate is dominated by more than is counted"
+
+
+def dominators(lasts: IntArray, most: int) -> IntArray:
+    """Return how many before each have a last window no earlier than its own, counting to ``most`` at least.
+
+    O(n·w) for w last windows where these are few; O(n·b + n log n) for blocks of b where they are many.
+
+    >>> dominators(np.array([3, 5, 3, 4]), 10).tolist()
+    [0, 0, 2, 1]
+    """
+    if not len(lasts):
+        return lasts
+    lowest = int(lasts.min())
+    if int(lasts.max()) - lowest < _FEW:
+        return _by_last(lasts, (np.bincount(lasts - lowest).nonzero()[0] + lowest).tolist())
+    return _by_block(lasts, most)
+
+
+def _by_last(lasts: IntArray, each: list[int]) -> IntArray:
+    counts = np.empty(len(lasts), dtype=np.int64)
+    for last in each:
+        at = (lasts == last).nonzero()[0]
+        counts[at] = np.cumsum(lasts >= last)[at] - 1
+    return counts
+
+
+def _by_block(lasts: IntArray, most: int) -> IntArray:
+    """Search each block in the sorted ones before it."""
+    counts = np.empty(len(lasts), dtype=np.int64)
+    earlier = np.tri(_BLOCK, k=-1, dtype=bool)
+    before = lasts[:0]
+    for start in range(0, len(lasts), _BLOCK):
+        block = lasts[start : start + _BLOCK]
+        size = len(block)
+        within = np.count_nonzero((block[None, :] >= block[:, None]) & earlier[:size, :size], axis=1)
+        counts[start : start + size] = within + len(before) - np.searchsorted(before, block, side="left")
+        # Who is dominated by as many as are asked for dominates no one that these do not.
+        matters = block[counts[start : start + size] < most]
+        before = np.sort(np.concatenate((before, matters)))
+    return counts

@@ -1,0 +1,211 @@
+"""The arrivals of one pane that can still matter, as they come in, in batches of any size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows, Scoring
+from acquatop.topk.lost import Rank
+from acquatop.topk.order import best
+from acquatop.topk.sieve import Sieve
+
+_NOTHING = -math.inf
+
+
+@dataclass
+class Scored:
+    """Rows with their merits, best first."""
+
+    merits: FloatArray
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.merits)
+
+
+@dataclass
+class PaneTop:
+    """The best ``capacity`` of a pane, or all of it where newer arrivals may replace older ones.
+
+    All arrivals of a pane enter and leave every window together, so of arrivals that replace nothing
+    only the pane's best can ever matter. The merit of the last of them is a bar that most of the
+    others do not pass: these cost one comparison each, and are gone. Where an arrival may replace
+    an older one, all are held until the pane is complete, as each may still make room for another.
+    """
+
+    first: int
+    last: int
+    distinct: bool
+    merits: list[FloatArray] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
+    size: int = 0
+    bar: float = _NOTHING
+    has_let_go: bool = False
+    floor: Rank | None = None
+    """The best place that anything let go had before merits changed."""
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+
+    def add(self, merits: FloatArray, arrivals: Rows, capacity: int, sieve: Sieve, guess: float) -> IntArray:
+        """Take in arrivals and return the positions of those without a merit.
+
+        ``guess`` is a merit that ``capacity`` arrivals of a batch are likely to have: a wrong one costs time only.
+        """
+        kept = self._passing(merits, capacity, sieve, guess) if self.distinct else np.arange(len(merits))
+        passed = merits[kept]
+        without = np.isnan(passed)
+        rejected = kept[without] if without.any() else kept[:0]
+        if len(rejected) and self.distinct:
+            kept, passed = kept[~without], passed[~without]
+        if len(kept) < len(merits) - len(rejected):
+            self.has_let_go = True
+        if len(kept):
+            self.merits.append(passed)
+            self.rows.append(arrivals if len(kept) == len(merits) else arrivals.take(kept))
+            self.size += len(kept)
+        if self.distinct and self.size > 2 * capacity + 64:
+            self._prune(capacity)
+        return rejected
+
+    def widen(self, parts: tuple[FloatArray, ...]) -> None:
+        """Note the ranges of arrivals' parts."""
+        lows, highs = tuple(map(_lowest, parts)), tuple(map(_highest, parts))
+        self.lows = tuple(map(min, self.lows, lows)) if self.lows else lows
+        self.highs = tuple(map(max, self.highs, highs)) if self.highs else highs
+
+    def newest(self) -> tuple[FloatArray, Rows]:
+        """Return the newest arrival of each identity, with its merit, which may be none (NaN)."""
+        merits, rows = self._all()
+        at = newest_of(rows.identities, rows.times)
+        return merits[at], rows.take(at)
+
+    def best(self, capacity: int) -> Scored:
+        """Return the pane's best, best first."""
+        merits, rows = self._all()
+        order = best(capacity, merits, rows.times, rows.identities)
+        self.has_let_go |= len(order) < len(merits)
+        return Scored(merits[order], rows.take(order))
+
+    def lost(self, found: Scored, capacity: int) -> Rank | None:
+        """Return the best place of what was let go, given the pane's best; None if all is still there."""
+        if not self.has_let_go or len(found) < capacity:
+            return self.floor
+        after = place(found, -1, after=1)
+        return after if self.floor is None else min(after, self.floor)
+
+    def change(self, scoring: Scoring, keys: AnyArray, capacity: int) -> Rows | None:
+        """Score anew what joins with keys; return what has no merit any more."""
+        if not self.size:
+            return None
+        merits, rows = self._all()
+        touched = np.flatnonzero(among(rows.keys, keys))
+        if not len(touched):
+            return None
+        self.fix_floor(capacity)
+        changed = merits.copy()
+        changed[touched] = scoring.merits(rows.keys[touched], tuple(part[touched] for part in rows.parts))
+        gone = np.isnan(changed) & ~np.isnan(merits)
+        # Where an arrival replaces older ones it does so without a merit, too.
+        kept = np.flatnonzero(~gone) if self.distinct else np.arange(len(changed))
+        self._set(changed[kept], rows.take(kept))
+        return rows.take(np.flatnonzero(gone)) if gone.any() else None
+
+    def remove(self, identities: AnyArray, capacity: int) -> None:
+        """Take out arrivals."""
+        if self.size:
+            merits, rows = self._all()
+            self.fix_floor(capacity)
+            kept = np.flatnonzero(~among(rows.identities, identities))
+            self._set(merits[kept], rows.take(kept))
+
+    def fix_floor(self, capacity: int) -> None:
+        """Before merits or the capacity change: what was let go until now has a place after the present last one."""
+        if self.has_let_go:
+            self.floor = self.lost(self.best(capacity), capacity)
+            self.bar = _NOTHING
+
+    def _passing(self, merits: FloatArray, capacity: int, sieve: Sieve, guess: float) -> IntArray:
+        """Return the positions of the arrivals that pass the bar, and those without a merit."""
+        if self.size >= capacity:
+            return sieve.passing(merits, self.bar)
+        if len(merits) <= capacity:
+            return np.arange(len(merits))
+        # The pane's last place is not known yet: with a guess that holds, one comparison is enough.
+        kept = sieve.passing(merits, guess)
+        if len(kept) > 4 * capacity or np.count_nonzero(merits[kept] >= guess) < capacity:
+            bar = _bar(merits if len(kept) < capacity else merits[kept], capacity)
+            kept = sieve.passing(merits, bar)
+        return kept
+
+    def _prune(self, capacity: int) -> None:
+        merits, rows = self._all()
+        order = best(capacity, merits, rows.times, rows.identities)
+        self.has_let_go = True
+        self._set(merits[order], rows.take(order))
+        self.bar = float(merits[order[-1]])
+
+    def _all(self) -> tuple[FloatArray, Rows]:
+        if len(self.rows) > 1:
+            self.merits, self.rows = [np.concatenate(self.merits)], [Rows.together(self.rows)]
+        return self.merits[0], self.rows[0]
+
+    def _set(self, merits: FloatArray, rows: Rows) -> None:
+        self.merits, self.rows, self.size = [merits], [rows], len(merits)
+
+
+def place(scored: Scored, at: int, after: int = 0) -> Rank:
+    """Return a row's place in the total order."""
+    identity = scored.rows.identities[at]
+    identity = identity.item() if isinstance(identity, np.generic) else identity
+    return Rank(-float(scored.merits[at]), -int(scored.rows.times[at]), identity, after)
+
+
+def _lowest(part: FloatArray) -> float:
+    # What is no number may be taken for any.
+    lowest = float(part.min())
+    return -math.inf if math.isnan(lowest) else lowest
+
+
+def _highest(part: FloatArray) -> float:
+    highest = float(part.max())
+    return math.inf if math.isnan(highest) else highest
+
+
+def _bar(merits: FloatArray, capacity: int) -> float:
+    """Return a merit that at least ``capacity`` have, close to the highest such; minus infinity if there are fewer.
+
+    That of a part of them is as sound, and quickly found.
+    """
+    part = merits[: max(4 * capacity, len(merits) // 16)]
+    part = part[~np.isnan(part)]
+    return float(np.partition(part, len(part) - capacity)[len(part) - capacity]) if len(part) >= capacity else _NOTHING
+
+
+def among(column: AnyArray, wanted: AnyArray) -> AnyArray:
+    """Return which of a column's values are among others."""
+    if column.dtype != object:
+        if not 0 < len(wanted) <= 8 * len(column) + 1024 or len(column) > 8 * len(wanted) + 1024:
+            return np.isin(column, wanted)
+        # Of about as many, one search is quicker than a table of all that lies between.
+        in_order = np.sort(wanted)
+        return np.asarray(in_order[np.minimum(np.searchsorted(in_order, column), len(wanted) - 1)] == column)
+    values = set(wanted.tolist())
+    return np.fromiter((each in values for each in column.tolist()), dtype=bool, count=len(column))
+
+
+def newest_of(identities: AnyArray, times: IntArray) -> IntArray:
+    """Return the position of each identity's newest arrival, of two of one time the one that came later.
+
+    >>> newest_of(np.array([7, 8, 7, 7]), np.array([5, 1, 9, 2])).tolist()
+    [1, 2]
+    """
+    order = np.argsort(times, kind="stable")
+    if identities.dtype == object:
+        newest = dict(zip(identities[order].tolist(), order.tolist(), strict=True))
+        return np.sort(np.fromiter(newest.values(), dtype=np.int64, count=len(newest)))
+    backwards = order[::-1]
+    _, at = np.unique(identities[backwards], return_index=True)
+    return np.sort(backwards[at])

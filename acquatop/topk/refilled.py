@@ -1,0 +1,437 @@
+"""A top-k structure whose holes are refilled from the windows' content, so that its answers are exact."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from acquatop.topk.content import Content, PaneRows, is_in, newest_positions
+from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Scoring, Top, TopK
+from acquatop.topk.controller import Controller
+from acquatop.topk.order import best
+from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
+
+BoolArray = npt.NDArray[np.bool_]
+
+_KIND, _VERSION = "refilled", 1
+_BEFORE_ALL = -(2**63)
+_PARTS = ("content", "waiting", "woken", "structure")
+
+
+class Resizable(TopK, Protocol):
+    """A structure that holds ``n`` more than k."""
+
+    n: int
+
+    def resize(self, n: int) -> None:
+        """Hold n more than k from now on."""
+
+
+@runtime_checkable
+class Accountable(Protocol):
+    """A structure that says what a window has lost: from which follows how many of its best are certain."""
+
+    def lost(self, window: int) -> tuple[Any, tuple[float, ...], tuple[float, ...]] | None:
+        """Return the best place, which has a ``merit``, of what a window has lost; None if it has lost nothing."""
+
+    def covering(self, window: int) -> Rows:
+        """Return what is held of a window that has been asked for, best first."""
+
+    def settle(self, window: int) -> None:
+        """Let all panes of a window join what is held: they are complete."""
+
+
+Factory = Callable[[int], Resizable]
+"""Makes an empty structure that holds so many more than k."""
+
+
+@dataclass
+class _Loss:
+    """What a window has lost for good: how much it can be worth, and where its parts lie if that is known."""
+
+    merit: float
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
+
+
+class Refilled:
+    """Any structure that may have holes, and all that lies in the open windows to fill them from.
+
+    Where the structure's answer is not certain, it is built anew from the content with the remote's
+    present values, and answers again. So every answer is exact, but for what :meth:`note_lost`
+    tells of; the rows of an answer depend neither on n nor on when a refill happens. Arrivals without
+    a merit are kept too, and join the answers once a change gives them one; it does no harm
+    to add them again. How many more than k are held is the controller's choice (:class:`Controller`).
+
+    With ``in_order``, the structure is built anew where something of a pane comes, or gets its first
+    merit, after a window that holds the pane has been asked for: for structures that join panes one
+    after the other. One that puts anything in its place needs no such care.
+
+    A refill takes O(content), and what the structure takes to add it all. Without one, an arrival
+    costs a copy of its columns on top; one older than what is there, a look through what is newer; a change
+    of values, a look through what has no merit. Memory: the content of all open windows
+    (:class:`Content`), and a copy of what has no merit.
+    """
+
+    def __init__(
+        self,
+        factory: Factory,
+        scoring: Scoring,
+        controller: Controller,
+        *,
+        distinct: bool = False,
+        in_order: bool = True,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.controller = controller
+        self.rejected = 0
+        self.refills = 0
+        """How often the structure was built anew."""
+        self._factory = factory
+        self._scoring = scoring
+        self._distinct = distinct
+        self._in_order = in_order
+        self._clock = clock
+        self._structure = factory(controller.n)
+        if self._structure.k != controller.k:
+            raise ValueError(f"the structure's k is {self._structure.k}, the controller's {controller.k}")
+        self._content = Content(distinct=distinct)
+        self._waiting = Content(distinct=True)
+        self._woken = Content(distinct=True)
+        self._losses: dict[int, _Loss] = {}
+        self._current = _BEFORE_ALL
+        self._asked = _BEFORE_ALL
+        self._is_stale = False
+
+    @property
+    def k(self) -> int:
+        """How many an answer has at most."""
+        return self.controller.k
+
+    @property
+    def n(self) -> int:
+        """How many more than k the structure holds at present."""
+        return self._structure.n
+
+    @property
+    def updates(self) -> float:
+        """How many updates the controller counts since the last refill."""
+        return self.controller.updates
+
+    def __len__(self) -> int:
+        return len(self._structure)
+
+    def held(self) -> Rows:
+        """Return all that the structure holds, best first: how much depends on n."""
+        return self._structure.held()
+
+    # Arrivals and changes -----------------------------------------------------------------------
+
+    def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
+        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected."""
+        if last < max(first, self._current):
+            raise ValueError(f"the windows {first} to {last} have closed: note_lost tells the others of a loss")
+        started = self._clock()
+        new = self._new(first, last, arrivals)
+        fresh = arrivals if len(new) == len(arrivals) else arrivals.take(new)
+        goes_on = self._goes_on(first, last, fresh)
+        self._content.append(first, last, fresh)
+        passed = fresh if goes_on.all() else fresh.take(np.flatnonzero(goes_on))
+        without = np.zeros(len(arrivals), dtype=bool)
+        without[new[goes_on][self._structure.add(first, last, passed)]] = True
+        if len(passed) < len(arrivals):
+            apart = np.setdiff1d(np.arange(len(arrivals)), new[goes_on])
+            without[apart] = np.isnan(self._merits(arrivals.take(apart)))
+        self._wait(first, last, fresh, without[new])
+        rejected = np.flatnonzero(without)
+        self.rejected += len(rejected)
+        self.controller.updated(len(arrivals), self._clock() - started)
+        return rejected
+
+    def change(self, keys: AnyArray) -> Rows:
+        """Score anew what joins with keys whose remote values have changed; return those without a merit by now.
+
+        Of those that were held; they are kept, and a later change may bring them in again.
+        """
+        started = self._clock()
+        lost = self._structure.change(keys)
+        self._wake(keys)
+        for pane in self._content.find(lost) if len(lost) else ():
+            self._waiting.append(pane.first, pane.last, pane.rows)
+        self._raise_losses(keys)
+        self.controller.updated(len(keys), self._clock() - started)
+        return lost
+
+    def remove(self, identities: AnyArray) -> None:
+        """Take out what is no solution any more."""
+        started = self._clock()
+        for content in (self._content, self._waiting, self._woken):
+            content.remove(identities)
+        self._structure.remove(identities)
+        self.controller.updated(len(identities), self._clock() - started)
+
+    def note_lost(
+        self,
+        first: int,
+        last: int,
+        merit: float = math.inf,
+        lows: tuple[float, ...] = (),
+        highs: tuple[float, ...] = (),
+    ) -> None:
+        """Note that windows have lost something that never came here, worth ``merit`` at most for now.
+
+        That cannot be refilled. ``lows`` and ``highs`` are the ranges of its parts, from which follows what
+        it may be worth when values change: without them it is taken to keep its merit. What may have
+        replaced something must be noted without a limit to its merit: nothing is certain then.
+        """
+        for window in range(max(first, self._current), last + 1):
+            loss = self._losses.get(window)
+            if loss is None:
+                self._losses[window] = _Loss(merit, lows, highs)
+                continue
+            loss.merit = max(loss.merit, merit)
+            loss.lows = tuple(map(min, loss.lows, lows)) if loss.lows and lows else loss.lows or lows
+            loss.highs = tuple(map(max, loss.highs, highs)) if loss.highs and highs else loss.highs or highs
+
+    # Answers ------------------------------------------------------------------------------------
+
+    def settle(self, window: int) -> None:
+        """Note that all panes of a window are complete."""
+        if isinstance(self._structure, Accountable):
+            self._structure.settle(window)
+
+    def lost(self, window: int) -> tuple[Any, tuple[float, ...], tuple[float, ...]] | None:
+        """Return the best place, and the ranges of the parts, of what the structure does not hold; None if nothing."""
+        return self._structure.lost(window) if isinstance(self._structure, Accountable) else None
+
+    def covering(self, window: int) -> Rows:
+        """Return what the structure holds of a window that has been asked for, best first."""
+        return self._structure.covering(window) if isinstance(self._structure, Accountable) else NO_ROWS
+
+    def top(self, window: int) -> Top:
+        """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        self._asked = max(self._asked, window)
+        answer = None if self._is_stale else self._structure.top(window)
+        if answer is None or answer.certainty is not Certainty.EXACT:
+            answer = self._refill(window, has_hole=answer is not None)
+        else:
+            held = self.controller.held(self._certain(window), len(self._content))
+            if held < self.k + self._structure.n:
+                self._structure.resize(held - self.k)
+        return self._with_losses(answer)
+
+    def close_before(self, window: int) -> None:
+        """Close all windows before this one."""
+        self._current = max(self._current, window)
+        self._structure.close_before(window)
+        for content in (self._content, self._waiting, self._woken):
+            content.close_before(window)
+        for closed in [index for index in self._losses if index < window]:
+            del self._losses[closed]
+
+    # How it works -------------------------------------------------------------------------------
+
+    def _merits(self, rows: Rows) -> FloatArray:
+        return self._scoring.merits(rows.keys, rows.parts)
+
+    def _new(self, first: int, last: int, arrivals: Rows) -> IntArray:
+        """Return the positions of arrivals that are not there yet: what had no merit may be added again."""
+        is_new = np.ones(len(arrivals), dtype=bool)
+        # Where identities come again, the same arrival again takes its own place.
+        for content in (self._waiting, self._woken) if self._distinct else ():
+            for pane in content.panes() if len(content) else ():
+                if (pane.first, pane.last) == (first, last):
+                    is_new &= ~is_in(arrivals.identities, set(pane.rows.identities.tolist()))
+        return np.flatnonzero(is_new)
+
+    def _goes_on(self, first: int, last: int, arrivals: Rows) -> BoolArray:
+        """Say which arrivals the structure can take: not those that something newer hides.
+
+        The structure may have dropped what hides them. Where it hides them in some windows only, or where
+        they come too late for their place, the structure is built anew before it is asked again.
+        """
+        until = self._content.hidden_from(first, arrivals)
+        is_visible = until > max(first, self._current)
+        is_late = first <= self._asked and (self._in_order or self._asked >= self._current)
+        goes_on = is_visible & (until > last) & (not is_late)
+        self._is_stale |= bool((is_visible & ~goes_on).any())
+        return goes_on
+
+    def _wait(self, first: int, last: int, arrivals: Rows, without: BoolArray) -> None:
+        """Let arrivals without a merit wait for one, unless something newer stands next to them."""
+        if not self._distinct:
+            self._waiting.take_out(first, last, arrivals)
+        if without.any():
+            if not self._distinct:
+                without = without & _are_at(newest_positions(arrivals), len(arrivals))
+            self._waiting.append(first, last, arrivals.take(np.flatnonzero(without)))
+
+    def _wake(self, keys: AnyArray) -> None:
+        """Hand to the structure what has waited for a merit, and has one now."""
+        for pane in self._waiting.with_keys(keys) if len(self._waiting) else ():
+            has_merit = ~np.isnan(self._merits(pane.rows))
+            if not has_merit.any():
+                continue
+            woken = pane.rows.take(np.flatnonzero(has_merit))
+            self._waiting.take_out(pane.first, pane.last, woken)
+            if self._distinct:
+                self._woken.append(pane.first, pane.last, woken)
+            goes_on = self._goes_on(pane.first, pane.last, woken)
+            if goes_on.any():
+                self._structure.add(pane.first, pane.last, woken.take(np.flatnonzero(goes_on)))
+
+    def _refill(self, window: int, *, has_hole: bool) -> Top:
+        started = self._clock()
+        kmax = self.controller.needs_refill(len(self._content)) if has_hole else self.controller.kmax
+        self._rebuild(kmax - self.k)
+        answer = self._structure.top(window)
+        if answer.certainty is not Certainty.EXACT:
+            answer = self._from_content(window)
+        self.refills += 1
+        if has_hole:
+            self.controller.refilled(kmax, self._clock() - started)
+        else:
+            self.controller.rebuilt(self._clock() - started)
+        return answer
+
+    def _rebuild(self, n: int) -> None:
+        """Build the structure anew: pane by pane in their order, as if nothing had come before."""
+        structure = self._factory(n)
+        structure.close_before(self._current)
+        waited = list(self._waiting.panes()) if self._distinct else []
+        waiting = Content(distinct=True)
+        waiting.close_before(self._current)
+        for pane in self._content.newest():
+            rejected = structure.add(pane.first, pane.last, pane.rows)
+            waiting.append(pane.first, pane.last, pane.rows.take(rejected))
+        for pane in waited:
+            self._woken.append(pane.first, pane.last, pane.rows)
+        self._structure, self._waiting, self._is_stale = structure, waiting, False
+
+    def _from_content(self, window: int) -> Top:
+        """Answer without the structure: for one that is in doubt even when it has just been filled."""
+        panes = [_with_merits(pane, self._merits(pane.rows)) for pane in self._content.newest(window)]
+        panes = [(rows, merits) for rows, merits in panes if len(rows)]
+        if not panes:
+            return replace(self._structure.top(window), certainty=Certainty.EXACT, reason=None, bound=None)
+        rows, merits = Rows.together(rows for rows, _ in panes), np.concatenate([merits for _, merits in panes])
+        at = best(self.k, merits, rows.times, rows.identities)
+        return Top(window, rows.take(at), merits[at])
+
+    def _certain(self, window: int) -> int:
+        """Return how many of a window's best are certainly its best, at least k where there are as many.
+
+        Of a structure that does not say, it is assumed of all: then n is halved where no refill comes.
+        """
+        if not isinstance(self._structure, Accountable):
+            return self.controller.kmax
+        rows, lost = self._structure.covering(window), self._structure.lost(window)
+        count = min(len(rows), self.controller.kmax)
+        if lost is None or count <= self.k:
+            return count
+        return max(self.k, int((self._merits(rows.take(slice(0, count))) > lost[0].merit).sum()))
+
+    def _raise_losses(self, keys: AnyArray) -> None:
+        for loss in self._losses.values():
+            if loss.lows and loss.merit < math.inf:
+                loss.merit = max(loss.merit, self._scoring.reach(loss.lows, loss.highs, keys))
+
+    def _with_losses(self, answer: Top) -> Top:
+        loss = self._losses.get(answer.window)
+        if loss is None or loss.merit == -math.inf:
+            return answer
+        if loss.merit < math.inf and len(answer) == self.k and float(answer.merits[-1]) > loss.merit:
+            return answer
+        reason = "a solution that came too late could belong here"
+        return replace(answer, certainty=Certainty.APPROXIMATE, reason=reason, bound=loss.merit)
+
+    # Snapshots ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here, the controller's state too."""
+        settings = {
+            "controller": self.controller.state(),
+            "rejected": self.rejected,
+            "refills": self.refills,
+            "distinct": self._distinct,
+            "in order": self._in_order,
+            "current": self._current,
+            "asked": self._asked,
+            "stale": self._is_stale,
+            "losses": [[window, each.merit, each.lows, each.highs] for window, each in self._losses.items()],
+        }
+        contents = (self._content, self._waiting, self._woken)
+        parts = [*(content.snapshot() for content in contents), self._structure.snapshot()]
+        tables = {name: {"bytes": np.frombuffer(part, np.uint8)} for name, part in zip(_PARTS, parts, strict=True)}
+        return pack(_KIND, _VERSION, State(settings, tables))
+
+    @classmethod
+    def restore(
+        cls,
+        snapshot: bytes,
+        scoring: Scoring,
+        factory: Factory | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> Self:
+        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes.
+
+        ``factory`` is the one that it was made with; :class:`PaneDominance` if none is given.
+        """
+        state = unpack(_KIND, _VERSION, snapshot)
+        settings = state.settings
+        try:
+            controller = Controller.from_state(settings["controller"])
+            distinct = bool(settings["distinct"])
+            make = factory or (lambda n: PaneDominance(controller.k, n, scoring, distinct=distinct))
+            in_order = bool(settings["in order"])
+            restored = cls(make, scoring, controller, distinct=distinct, in_order=in_order, clock=clock)
+            content, waiting, woken, structure = (state.tables[name]["bytes"].tobytes() for name in _PARTS)
+            restored.rejected, restored.refills = int(settings["rejected"]), int(settings["refills"])
+            restored._current, restored._asked = int(settings["current"]), int(settings["asked"])
+            restored._is_stale = bool(settings["stale"])
+            restored._losses = {
+                window: _Loss(merit, tuple(lows), tuple(highs)) for window, merit, lows, highs in settings["losses"]
+            }
+        except (KeyError, TypeError, ValueError) as error:
+            raise SnapshotError(f"the snapshot is damaged: {error!r}") from error
+        restored._content = Content.restore(content)
+        restored._waiting, restored._woken = Content.restore(waiting), Content.restore(woken)
+        restored._structure = type(restored._structure).restore(structure, scoring)
+        return restored
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        for part in (self._content, self._waiting, self._woken, self._structure, self.controller):
+            part._check()
+        assert self._structure.n == self.controller.n
+        assert all(window >= self._current for window in self._losses)
+        kept = _names(self._content.panes())
+        assert _names(self._waiting.panes()) <= kept, "what waits is not in the content"
+        assert _names(self._woken.panes()) <= kept, "what was woken is not in the content"
+
+
+def _are_at(positions: IntArray, count: int) -> BoolArray:
+    """Return a column that is true at some positions."""
+    column = np.zeros(count, dtype=bool)
+    column[positions] = True
+    return column
+
+
+def _with_merits(pane: PaneRows, merits: FloatArray) -> tuple[Rows, FloatArray]:
+    at = np.flatnonzero(~np.isnan(merits))
+    return pane.rows.take(at), merits[at]
+
+
+def _names(panes: Iterable[PaneRows]) -> set[tuple[int, int, Any, int]]:
+    return {
+        (pane.first, pane.last, *name)
+        for pane in panes
+        for name in zip(pane.rows.identities.tolist(), pane.rows.times.tolist(), strict=True)
+    }

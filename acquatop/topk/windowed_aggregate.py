@@ -1,0 +1,81 @@
+"""The top k of keys by a windowed aggregate, by whichever way has turned out to be cheaper."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from acquatop.topk.aggregate_totals import Aggregate
+from acquatop.topk.contract import IntArray, Scoring
+from acquatop.topk.keyed_aggregate import KeyedAggregate
+from acquatop.topk.partials import Partial
+
+_FIXED = 1000
+"""Units that a call takes, however little there is to do."""
+_TRIALS = 0.02
+_WEIGHT = 0.25
+
+
+class Chooser:
+    """Which of several ways is the cheapest, from the seconds per unit that each has taken so far.
+
+    Two hundredths of the time may go into trying the others again.
+
+    >>> chooser = Chooser(2)
+    >>> chooser.note(0, 1000, 3.0)
+    >>> chooser.note(1, 1000, 1.0)
+    >>> chooser.choose([1000, 1000]), chooser.choose([1000, 9000])
+    (1, 0)
+    """
+
+    def __init__(self, ways: int) -> None:
+        self._rates: list[float | None] = [None] * ways
+        self._for_trials = 0.0
+
+    def choose(self, units: Sequence[int]) -> int:
+        """Return the way to go, which each would take some units of work."""
+        if None in self._rates:
+            return self._rates.index(None)
+        costs = [(amount + _FIXED) * (rate or 0.0) for amount, rate in zip(units, self._rates, strict=True)]
+        ways = sorted(range(len(costs)), key=costs.__getitem__)
+        if self._for_trials > costs[ways[1]]:
+            self._for_trials = 0.0
+            return ways[1]
+        return ways[0]
+
+    def note(self, way: int, units: int, seconds: float) -> None:
+        """Note what a way has taken."""
+        rate, known = seconds / (units + _FIXED), self._rates[way]
+        self._rates[way] = rate if known is None else known + _WEIGHT * (rate - known)
+        self._for_trials += _TRIALS * seconds
+
+
+class WindowedAggregate(KeyedAggregate):
+    """Scores all keys at a close, or only those touched: which of the two changes the time taken, never an answer.
+
+    >>> import numpy as np
+    >>> from acquatop.topk.contract import FirstPart, Rows
+    >>> sums = WindowedAggregate(2, "sum", FirstPart())
+    >>> times, keys = np.array([1, 2, 3]), np.array([0, 1, 0])
+    >>> _ = sums.add(0, 1, Rows(times, keys, keys, (np.array([5.0, 6.0, 2.5]),)))
+    >>> top = sums.top(0)
+    >>> top.rows.keys.tolist(), top.merits.tolist()
+    ([0, 1], [7.5, 6.0])
+    """
+
+    def __init__(
+        self, k: int, aggregate: Aggregate | str, scoring: Scoring, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        super().__init__(k, aggregate, scoring)
+        self._clock = clock
+        self._chooser = Chooser(2)
+
+    def _bring_up_to_date(self, touched: Sequence[Partial | IntArray]) -> None:
+        sizes = self._known, sum(len(part.counts) if isinstance(part, Partial) else len(part) for part in touched)
+        way = self._chooser.choose(sizes)
+        started = self._clock()
+        if way == 0:
+            self._score_all()
+        else:
+            self._score_touched(touched)
+        self._chooser.note(way, sizes[way], self._clock() - started)
