@@ -9,7 +9,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
@@ -22,13 +22,16 @@ from rich.console import Console
 from rich.table import Table
 
 from acquatop.topk.contract import AnyArray, FloatArray, Rows, Top, TopK
+from acquatop.topk.controller import Controller
 from acquatop.topk.mintopk import MinTopk
 from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.refilled import Refilled
 from benchmarks import core_aggregates
 
 WINDOW = 1_000_000
 KEYS = 100_000
-ROUNDS = 3
+FLOOR = "floor: scores > t"
+ARRAYS = "pane dominance (arrays)"
 
 Step = Callable[[int], object]
 """Does what one slide of the window asks for."""
@@ -158,23 +161,26 @@ def in_polars(stream: Stream, k: int) -> Step:
     return step
 
 
-def timed(stream: Stream, made: Way, slides: int, rounds: int = ROUNDS) -> float:
-    """Return the nanoseconds per event of the fastest round."""
-    best = float("inf")
-    for _ in range(rounds):
-        step = made(stream)
-        started = time.perf_counter()
-        for number in range(1, slides + 1):
+def timed(stream: Stream, ways: Mapping[str, Way], slides: int) -> dict[str, float]:
+    """Return the nanoseconds per event of each way, the median of its slides.
+
+    The ways take turns slide by slide, so whatever else the machine does falls on all of them alike.
+    """
+    steps = {name: way(stream) for name, way in ways.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(1, slides + 1):
+        for name, step in steps.items():
+            started = time.perf_counter()
             step(number)
-        best = min(best, time.perf_counter() - started)
-    return 1e9 * best / (slides * stream.slide)
+            seconds[name].append(time.perf_counter() - started)
+    return {name: 1e9 * statistics.median(each) / stream.slide for name, each in seconds.items()}
 
 
-def changing(stream: Stream, k: int, n: int, share: float, certainties: list[str]) -> Step:
-    """Return the step of Topk+N with a share of the remote's values changing before each close."""
+def changing(stream: Stream, k: int, n: int, certainties: list[str], *, refill: bool = False) -> Step:
+    """Return the step of Topk+N with 1 % of the remote's values changing before each close."""
     chance = np.random.default_rng(2)
     scoring = Joined(chance.random(KEYS))
-    size = round(share * KEYS)
+    size = KEYS // 100
     changes = [(chance.choice(KEYS, size, replace=False), chance.random(size)) for _ in range(stream.slides + 1)]
 
     def change(held: TopK) -> None:
@@ -182,7 +188,13 @@ def changing(stream: Stream, k: int, n: int, share: float, certainties: list[str
         scoring.values[keys] = values
         held.change(keys)
 
-    inner = structure(stream, partial(PaneDominance, k, n, scoring, distinct=True), change if share else None)
+    plain = partial(PaneDominance, k, scoring=scoring, distinct=True)
+
+    def made() -> TopK:
+        controller = Controller(k, k + n)
+        return Refilled(plain, scoring, controller, distinct=True, in_order=False) if refill else plain(n)
+
+    inner = structure(stream, made, change)
 
     def step(number: int) -> object:
         top = inner(number)
@@ -201,67 +213,70 @@ def array(k: int) -> Callable[[], TopK]:
 def by_k(ks: Iterable[int]) -> Iterator[Line]:
     """Compare the ways for several k: windows of a million events that slide by a hundred thousand."""
     for k in ks:
-        job = f"window 1M, slide 100K, k {k}"
-        stream = Stream(WINDOW, WINDOW // 10, 30)
-        base = timed(stream, partial(floor, k=k), 30)
-        yield Line(job, "floor: scores > t", base, 1.0)
-        ways: list[tuple[str, Way, int]] = [
-            ("numpy partition of each pane", partial(partition, k=k), 30),
-            ("pane dominance (arrays)", partial(structure, made=array(k)), 30),
-            ("polars, each window anew", partial(in_polars, k=k), 5),
-            ("DuckDB, each window anew", partial(in_duckdb, k=k), 5),
-            ("heapq.nlargest, each window anew", partial(heap, k=k), 3),
-            ("MinTopk on a sorted list", partial(structure, made=partial(MinTopk, k)), 2),
-        ]
-        for way, made, slides in ways:
-            cost = timed(stream, made, slides, ROUNDS if slides > 5 else 1)
-            yield Line(job, way, cost, cost / base)
+        stream = Stream(WINDOW, WINDOW // 10, 40)
+        light: dict[str, Way] = {
+            FLOOR: partial(floor, k=k),
+            "numpy partition of each pane": partial(partition, k=k),
+            ARRAYS: partial(structure, made=array(k)),
+        }
+        heavy: dict[str, Way] = {
+            "polars, each window anew": partial(in_polars, k=k),
+            "DuckDB, each window anew": partial(in_duckdb, k=k),
+            "heapq.nlargest, each window anew": partial(heap, k=k),
+            "MinTopk on a sorted list": partial(structure, made=partial(MinTopk, k)),
+        }
+        costs = timed(stream, light, 40) | timed(stream, heavy, 5)
+        yield from _lines(f"window 1M, slide 100K, k {k}", costs)
 
 
 def by_slide(k: int) -> Iterator[Line]:
     """Compare slides from a tenth to a ten-thousandth of the window."""
-    for share, slides in ((10, 30), (100, 300), (1_000, 1_000), (10_000, 1_000)):
+    for share, slides in ((10, 40), (100, 300), (1_000, 1_000), (10_000, 1_000)):
         stream = Stream(WINDOW, WINDOW // share, slides)
-        job = f"window 1M, slide 1/{share} of it, k {k}"
-        base = timed(stream, partial(floor, k=k), slides)
-        for way, made, steps in (
-            ("pane dominance (arrays)", partial(structure, made=array(k)), slides),
-            ("polars, each window anew", partial(in_polars, k=k), 5),
-        ):
-            cost = timed(stream, made, steps, ROUNDS if steps > 5 else 1)
-            yield Line(job, way, cost, cost / base)
+        costs = timed(stream, {FLOOR: partial(floor, k=k), ARRAYS: partial(structure, made=array(k))}, slides)
+        costs |= timed(stream, {"DuckDB, each window anew": partial(in_duckdb, k=k)}, 5)
+        yield from _lines(f"window 1M, slide {stream.slide:,}, k {k}", costs)
 
 
 def by_window(k: int) -> Iterator[Line]:
     """Let the window grow: the cost per event should not."""
-    for window in (10_000, 100_000, 1_000_000, 10_000_000):
-        slide = max(1_000, window // 10)
-        stream = Stream(window, slide, 10)
-        cost = timed(stream, partial(structure, made=array(k)), 10)
-        yield Line(f"window {window:,}, slide a tenth, k {k}", "pane dominance (arrays)", cost)
-    for window in (100_000, 1_000_000, 10_000_000):
-        stream = Stream(window, 10_000, 100)
-        cost = timed(stream, partial(structure, made=array(k)), 100)
-        yield Line(f"window {window:,}, slide 10,000, k {k}", "pane dominance (arrays)", cost)
+    for slide in (1_000, 10_000, 100_000):
+        for window in (10_000, 100_000, 1_000_000, 10_000_000):
+            if window >= 10 * slide:
+                stream = Stream(window, slide, 60)
+                costs = timed(stream, {ARRAYS: partial(structure, made=array(k))}, 60)
+                yield Line(f"window {window:,}, slide {slide:,}, k {k}", ARRAYS, costs[ARRAYS])
 
 
 def with_changes(ks: Iterable[int]) -> Iterator[Line]:
     """Compare Topk+N, with 1 % of the remote's values changing before each close, with MinTopk on the same join."""
     for k in ks:
-        job = f"joined with {KEYS:,} remote values, k {k}"
-        stream = Stream(WINDOW, WINDOW // 10, 20)
+        stream = Stream(WINDOW, WINDOW // 10, 30)
         frozen = Joined(np.random.default_rng(2).random(KEYS))
-        base = timed(stream, partial(floor, k=k), 20)
-        fixed = timed(
-            stream, partial(structure, made=partial(PaneDominance, k, 0, frozen, distinct=True, fixed=True)), 20
-        )
-        yield Line(job, "MinTopk's job (arrays), values that never change", fixed, fixed / base, "1.0 × MinTopk")
-        for n in (0, k):
-            certainties: list[str] = []
-            cost = timed(stream, partial(changing, k=k, n=n, share=0.01, certainties=certainties), 20)
-            exact = certainties.count("exact") / len(certainties)
-            note = f"{cost / fixed:.1f} × MinTopk; {exact:.0%} of answers exact"
-            yield Line(job, f"Topk+N (arrays), N {n}, 1 % changed", cost, cost / base, note)
+        fixed = "MinTopk's job (arrays), values that never change"
+        certainties: dict[str, list[str]] = {f"Topk+N (arrays), N {n}, 1 % changed": [] for n in (0, k)}
+        refilled = f"Topk+N (arrays), N {k} at first, 1 % changed, refilled"
+        certainties[refilled] = []
+        ways: dict[str, Way] = {
+            FLOOR: partial(floor, k=k),
+            fixed: partial(structure, made=partial(PaneDominance, k, 0, frozen, distinct=True, fixed=True)),
+            **{
+                name: partial(changing, k=k, n=n, certainties=certainties[name])
+                for name, n in zip(certainties, (0, k, k), strict=True)
+            },
+            refilled: partial(changing, k=k, n=k, certainties=certainties[refilled], refill=True),
+        }
+        costs = timed(stream, ways, 30)
+        notes = {
+            name: f"{costs[name] / costs[fixed]:.1f} × MinTopk; {each.count('exact') / len(each):.0%} of answers exact"
+            for name, each in certainties.items()
+        }
+        yield from _lines(f"joined with {KEYS:,} remote values, k {k}", costs, notes)
+
+
+def _lines(job: str, costs: Mapping[str, float], notes: Mapping[str, str] | None = None) -> Iterator[Line]:
+    for way, cost in costs.items():
+        yield Line(job, way, cost, cost / costs[FLOOR], (notes or {}).get(way, ""))
 
 
 def memory(ks: Iterable[int]) -> Iterator[Line]:
@@ -286,7 +301,7 @@ def memory(ks: Iterable[int]) -> Iterator[Line]:
         note = (
             f"{early:.0f} held early, {late:.0f} after 10,000 windows (law {law:.0f}), {held.nbytes / late:.0f} B each"
         )
-        yield Line(f"memory, 10 panes, k {k}", "pane dominance (arrays)", 1e9 * seconds / (10_000 * slide), None, note)
+        yield Line(f"memory, 10 panes, k {k}", ARRAYS, 1e9 * seconds / (10_000 * slide), None, note)
 
 
 def main() -> None:

@@ -178,6 +178,17 @@ class Content:
         chosen = ((pane, np.flatnonzero(is_in(pane.rows.keys, wanted))) for pane in self.panes())
         return [PaneRows(pane.first, pane.last, pane.rows.take(at)) for pane, at in chosen if len(at)]
 
+    def newest_with_keys(self, keys: AnyArray) -> Iterator[PaneRows]:
+        """Iterate over what joins with some keys and is the newest of its identity in its pane. O(n)."""
+        wanted = set(keys.tolist())
+        for pane in self.panes():
+            at = np.flatnonzero(is_in(pane.rows.keys, wanted))
+            if len(at) and not self.distinct:
+                same = np.flatnonzero(is_in(pane.rows.identities, set(pane.rows.identities[at].tolist())))
+                at = np.intersect1d(at, same[newest_positions(pane.rows.take(same))])
+            if len(at):
+                yield PaneRows(pane.first, pane.last, pane.rows.take(at))
+
     def take_out(self, first: int, last: int, arrivals: Rows) -> None:
         """Let go of those in one pane that have the identity and the time of one of some arrivals.
 

@@ -134,9 +134,12 @@ class TopK(Protocol):
     *exact* gives the same rows; how a pane's arrivals are cut into several calls changes nothing.
     """
 
-    k: int
     rejected: int
     """How many arrivals had no merit: NaN is no score."""
+
+    @property
+    def k(self) -> int:
+        """How many an answer has at most."""
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
         """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected.

@@ -10,7 +10,7 @@ candidates, no pointers, and nothing is done per window or per event.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -30,30 +30,37 @@ _BEFORE_ALL = -(2**63)
 _KIND, _VERSION = "pane-dominance", 1
 
 
-_LASTS, _COUNTS, _SLOTS = range(3)
-
-
 @dataclass
 class _Candidates:
     """The candidates, best first: the negative of each merit; its last window, its dominators, its row's slot."""
 
-    minus: FloatArray = field(default_factory=lambda: np.empty(0))
-    facts: IntArray = field(default_factory=lambda: np.empty((3, 0), np.int64))
+    minus: FloatArray
+    lasts: IntArray
+    counts: IntArray
+    slots: IntArray
+
+    @classmethod
+    def none(cls) -> _Candidates:
+        nothing = np.empty(0, np.int64)
+        return cls(np.empty(0), nothing, nothing, nothing)
+
+    def take(self, at: IntArray) -> _Candidates:
+        return _Candidates(self.minus.take(at), self.lasts.take(at), self.counts.take(at), self.slots.take(at))
+
+    def where(self, mask: AnyArray) -> _Candidates:
+        return self.take(mask.nonzero()[0])
+
+    def with_(self, others: _Candidates) -> _Candidates:
+        return _Candidates(
+            np.concatenate((self.minus, others.minus)),
+            np.concatenate((self.lasts, others.lasts)),
+            np.concatenate((self.counts, others.counts)),
+            np.concatenate((self.slots, others.slots)),
+        )
 
     @property
-    def lasts(self) -> IntArray:
-        return np.asarray(self.facts[_LASTS])
-
-    @property
-    def counts(self) -> IntArray:
-        return np.asarray(self.facts[_COUNTS])
-
-    @property
-    def slots(self) -> IntArray:
-        return np.asarray(self.facts[_SLOTS])
-
-    def take(self, at: AnyArray) -> _Candidates:
-        return _Candidates(self.minus[at], self.facts[:, at])
+    def nbytes(self) -> int:
+        return self.minus.nbytes + self.lasts.nbytes + self.counts.nbytes + self.slots.nbytes
 
     def __len__(self) -> int:
         return len(self.minus)
@@ -86,7 +93,8 @@ class PaneDominance:
         self._current = _BEFORE_ALL
         self._settled = _BEFORE_ALL
         self._newest = _BEFORE_ALL
-        self._held = _Candidates()
+        self._held = _Candidates.none()
+        self._last = _BEFORE_ALL
         self._pool = RowPool()
         self._panes: dict[tuple[int, int], PaneTop] = {}
         self._lost = Lost()
@@ -177,37 +185,41 @@ class PaneDominance:
     def _merge(self, new: Scored, last: int) -> None:
         """Merge a pane's best into the candidates: newer than all of them, so before those of the same merit."""
         capacity = self.k + self.n
-        old, minus = self._held, -new.merits
-        facts = np.empty((3, len(new)), np.int64)
-        facts[_LASTS] = last
-        facts[_COUNTS] = np.arange(len(new))
-        start = self._pool.append(new.rows)
-        facts[_SLOTS] = np.arange(start, start + len(new))
-        is_rivalled = len(old) > 0 and bool((old.lasts >= last).any())
-        if is_rivalled:
-            # Who lies in the same last window expires no earlier than the new ones.
-            facts[_COUNTS] += np.searchsorted(old.minus[old.lasts >= last], minus, side="left")
-        if len(old):
-            old.counts[:] += np.searchsorted(minus, old.minus, side="right")
-            is_open = old.lasts >= self._current
-            if not self._fixed:
-                self._drop(old.take((old.counts >= capacity) & is_open))
-            old = old.take(((old.counts < capacity) & is_open).nonzero()[0])
-            minus = np.concatenate((minus, old.minus))
-            # Stable: the new stand before the old of the same merit.
-            order = np.argsort(minus, kind="stable")
-            minus, facts = minus[order], np.concatenate((facts, old.facts), axis=1)[:, order]
-        self._held = _Candidates(minus, facts)
-        self._newest = int(new.rows.times.max())
-        if is_rivalled:
-            self._drop_dominated()
+        added = self._added(new, last)
+        is_rivalled = last <= self._last
+        self._last = last
+        # Stable: the new stand before the old of the same merit.
+        both = added.with_(self._held)
+        order = both.minus.argsort(kind="stable")
+        both = both.take(order)
+        is_old = order >= len(added)
+        ahead = (~is_old).cumsum()
+        # Only those that lie in the same last window expire no earlier than the new ones.
+        both.counts += np.where(is_old, ahead, ahead - 1 + (self._rivals(both, is_old, last) if is_rivalled else 0))
+        stays = both.counts < capacity
+        stays &= both.lasts >= self._current
+        if not self._fixed:
+            self._drop(both.where((both.counts >= capacity) & (both.lasts >= self._current)))
+        self._held = both.where(stays)
         self._compact()
+
+    def _added(self, new: Scored, last: int) -> _Candidates:
+        """Return arrivals as candidates that no one dominates yet."""
+        size = len(new)
+        start = self._pool.append(new.rows)
+        self._newest = max(self._newest, int(new.rows.times.max()))
+        lasts, counts = np.full(size, last), np.zeros(size, np.int64)
+        return _Candidates(-new.merits, lasts, counts, np.arange(start, start + size))
+
+    @staticmethod
+    def _rivals(both: _Candidates, is_old: AnyArray, last: int) -> IntArray:
+        return np.asarray((is_old & (both.lasts >= last)).cumsum())
 
     def _compact(self) -> None:
         """Let the pool forget the rows that no candidate needs, once they are most of it."""
         if self._pool.used > 1.5 * len(self._held):
             self._pool.keep(self._held.slots)
-            self._held.facts[_SLOTS] = np.arange(len(self._held))
+            self._held.slots = np.arange(len(self._held))
 
     def _insert(self, last: int, merits: FloatArray, arrivals: Rows) -> IntArray:
         """Take in arrivals of a pane that has joined already, such as those that had no merit then."""
@@ -231,25 +243,26 @@ class PaneDominance:
             visible = np.array([time >= held.get(identity, time) for identity, time in pairs])
         replaced = among(mine.identities, arrivals.identities[visible])
         if replaced.any():
-            self._recount(self._held.take(~replaced))
+            self._recount(self._held.where(~replaced))
         return visible
 
     def _place(self, new: Scored, last: int) -> None:
         """Put arrivals of any time where they belong."""
-        start = self._pool.append(new.rows)
-        facts = np.array([np.full(len(new), last), np.zeros(len(new)), np.arange(start, start + len(new))], np.int64)
-        minus = np.concatenate((self._held.minus, -new.merits))
-        self._newest = max(self._newest, int(new.rows.times.max()))
-        self._recount(_Candidates(minus, np.concatenate((self._held.facts, facts), axis=1)))
+        self._recount(self._held.with_(self._added(new, last)))
         self._compact()
 
     # Changes ------------------------------------------------------------------------------------
 
     def change(self, keys: AnyArray) -> Rows:
         """Score anew what joins with keys whose remote values have changed; return those without a merit by now."""
-        self._refuse_if_fixed()
         self._expire()
         self._lost.raise_to_reach(self._scoring, self._perhaps_lost(keys))
+        return self.rescore(keys)
+
+    def rescore(self, keys: AnyArray) -> Rows:
+        """Do as :meth:`change` does, for a caller that adds again what was lost with the keys and may matter now."""
+        self._refuse_if_fixed()
+        self._expire()
         left = [pane.change(self._scoring, keys, self.k + self.n) for pane in self._panes.values()]
         left.append(self._rescore(keys))
         gone = [rows for rows in left if rows is not None]
@@ -265,7 +278,7 @@ class PaneDominance:
         merits = self._scoring.merits(rows.keys, rows.parts)
         self._held.minus[touched] = -merits
         gone = np.isnan(merits)
-        self._recount(self._held.take(~np.isnan(self._held.minus)) if gone.any() else self._held)
+        self._recount(self._held.where(~np.isnan(self._held.minus)) if gone.any() else self._held)
         return rows.take(np.flatnonzero(gone)) if gone.any() else None
 
     def _perhaps_lost(self, keys: AnyArray) -> AnyArray:
@@ -283,7 +296,7 @@ class PaneDominance:
             pane.remove(identities, self.k + self.n)
         older = among(self._pool.identities(self._held.slots), identities) if len(self._held) else np.empty(0, bool)
         if older.any():
-            self._recount(self._held.take(~older))
+            self._recount(self._held.where(~older))
 
     def resize(self, n: int) -> None:
         """Hold n more than k from now on."""
@@ -305,14 +318,15 @@ class PaneDominance:
         """Put candidates in order and count anew by how many each is dominated; drop who is by k+n."""
         rows = self._pool.take(held.slots)
         self._held = held.take(ranking(-held.minus, rows.times, rows.identities))
-        self._held.facts[_COUNTS] = dominators(self._held.lasts, self.k + self.n)
+        self._held.counts = dominators(self._held.lasts, self.k + self.n)
+        self._last = int(self._held.lasts.max(initial=self._last))
         self._drop_dominated()
 
     def _drop_dominated(self) -> None:
         is_dominated = self._held.counts >= self.k + self.n
         if is_dominated.any():
-            self._drop(self._held.take(is_dominated))
-            self._held = self._held.take(~is_dominated)
+            self._drop(self._held.where(is_dominated))
+            self._held = self._held.where(~is_dominated)
 
     def _drop(self, dropped: _Candidates) -> None:
         """Remember candidates as lost."""
@@ -370,14 +384,12 @@ class PaneDominance:
     def nbytes(self) -> int:
         """How many bytes the columns of what is held take: what objects in them refer to comes on top."""
         panes = (column for pane in self._panes.values() for rows in pane.rows for column in columns_of(rows))
-        return (
-            self._pool.nbytes + self._held.minus.nbytes + self._held.facts.nbytes + sum(each.nbytes for each in panes)
-        )
+        return self._pool.nbytes + self._held.nbytes + sum(each.nbytes for each in panes)
 
     def _expire(self) -> None:
         expired = self._held.lasts < self._current
         if expired.any():
-            self._held = self._held.take(~expired)
+            self._held = self._held.where(~expired)
 
     # Snapshots ----------------------------------------------------------------------------------
 
@@ -435,7 +447,8 @@ class PaneDominance:
             columns = state.tables["held"]
             restored._pool.append(rows_of(columns))
             slots = np.arange(len(columns["merits"]))
-            restored._held = _Candidates(-columns["merits"], np.array([columns["lasts"], columns["counts"], slots]))
+            restored._held = _Candidates(-columns["merits"], columns["lasts"], columns["counts"], slots)
+            restored._last = int(columns["lasts"].max())
         return restored
 
     def _check(self) -> None:

@@ -55,11 +55,13 @@ class PaneTop:
         ``guess`` is a merit that ``capacity`` arrivals of a batch are likely to have: a wrong one costs time only.
         """
         kept = self._passing(merits, capacity, sieve, guess) if self.distinct else np.arange(len(merits))
-        passed = merits[kept]
+        passed = merits.take(kept)
         without = np.isnan(passed)
-        rejected = kept[without] if without.any() else kept[:0]
-        if len(rejected) and self.distinct:
-            kept, passed = kept[~without], passed[~without]
+        rejected = kept[:0]
+        if without.any():
+            rejected = kept[without]
+            if self.distinct:
+                kept, passed = kept[~without], passed[~without]
         if len(kept) < len(merits) - len(rejected):
             self.has_let_go = True
         if len(kept):
@@ -135,10 +137,9 @@ class PaneTop:
             return np.arange(len(merits))
         # The pane's last place is not known yet: with a guess that holds, one comparison is enough.
         kept = sieve.passing(merits, guess)
-        if len(kept) > 4 * capacity or np.count_nonzero(merits[kept] >= guess) < capacity:
-            bar = _bar(merits if len(kept) < capacity else merits[kept], capacity)
-            kept = sieve.passing(merits, bar)
-        return kept
+        if capacity <= len(kept) <= 4 * capacity and np.count_nonzero(merits.take(kept) >= guess) >= capacity:
+            return kept
+        return sieve.passing(merits, _bar(merits if len(kept) < capacity else merits[kept], capacity))
 
     def _prune(self, capacity: int) -> None:
         merits, rows = self._all()

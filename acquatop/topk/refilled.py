@@ -14,8 +14,10 @@ import numpy.typing as npt
 from acquatop.topk.content import Content, PaneRows, is_in, newest_positions
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Scoring, Top, TopK
 from acquatop.topk.controller import Controller
+from acquatop.topk.lost import Rank
 from acquatop.topk.order import best
 from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.pane_top import Scored, place
 from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
 
 BoolArray = npt.NDArray[np.bool_]
@@ -46,6 +48,20 @@ class Accountable(Protocol):
 
     def settle(self, window: int) -> None:
         """Let all panes of a window join what is held: they are complete."""
+
+    def rescore(self, keys: AnyArray) -> Rows:
+        """Do as ``change`` does, for a caller that adds again what was lost with the keys and may matter now."""
+
+    def note_lost(
+        self,
+        first: int,
+        last: int,
+        merit: float,
+        lows: tuple[float, ...],
+        highs: tuple[float, ...],
+        rank: Rank | None,
+    ) -> None:
+        """Note that windows have lost something, whose place is known."""
 
 
 Factory = Callable[[int], Resizable]
@@ -161,8 +177,13 @@ class Refilled:
         Of those that were held; they are kept, and a later change may bring them in again.
         """
         started = self._clock()
-        lost = self._structure.change(keys)
-        self._wake(keys)
+        if isinstance(self._structure, Accountable) and not self._in_order:
+            lost = self._structure.rescore(keys)
+            self._wake(keys)
+            self._bring_back(keys)
+        else:
+            lost = self._structure.change(keys)
+            self._wake(keys)
         for pane in self._content.find(lost) if len(lost) else ():
             self._waiting.append(pane.first, pane.last, pane.rows)
         self._raise_losses(keys)
@@ -286,6 +307,28 @@ class Refilled:
             goes_on = self._goes_on(pane.first, pane.last, woken)
             if goes_on.any():
                 self._structure.add(pane.first, pane.last, woken.take(np.flatnonzero(goes_on)))
+
+    def _bring_back(self, keys: AnyArray) -> None:
+        """Hand to the structure what it does not hold and may matter with the present values of some keys."""
+        held = set(self._structure.held().identities.tolist())
+        capacity = self.k + self._structure.n
+        for pane in self._content.newest_with_keys(keys):
+            merits = self._merits(pane.rows)
+            others = np.flatnonzero(~np.isnan(merits) & ~is_in(pane.rows.identities, held))
+            merits, rows = merits[others], pane.rows.take(others)
+            at = best(capacity + 1, merits, rows.times, rows.identities)
+            back = rows.take(at[:capacity])
+            goes_on = self._goes_on(pane.first, pane.last, back)
+            self._structure.add(pane.first, pane.last, back.take(np.flatnonzero(goes_on)))
+            if len(at) > capacity:
+                self._note_rest(pane, Scored(merits, rows), int(at[-1]))
+
+    def _note_rest(self, pane: PaneRows, scored: Scored, at: int) -> None:
+        """Tell the structure of the best of what it was not handed."""
+        assert isinstance(self._structure, Accountable)
+        lows = tuple(float(part.min()) for part in scored.rows.parts)
+        highs = tuple(float(part.max()) for part in scored.rows.parts)
+        self._structure.note_lost(pane.first, pane.last, math.inf, lows, highs, place(scored, at))
 
     def _refill(self, window: int, *, has_hole: bool) -> Top:
         started = self._clock()
