@@ -19,6 +19,7 @@ Where this differs from the paper's pseudo-code (its Figure 6), it is because th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -30,6 +31,8 @@ from acquatop.topk.contract import AnyArray, FirstPart, IntArray, Rows, Scoring,
 from acquatop.topk.snapshot import State, pack, unpack
 
 _BEFORE_ALL = -(2**63)
+_CHUNK = 1_000
+"""How many arrivals are compared with the windows' bars at once: most of them enter none."""
 _KIND, _VERSION = "mintopk", 1
 
 
@@ -69,13 +72,16 @@ class MinTopk:
         merits = self._scoring.merits(arrivals.keys, arrivals.parts)
         without = np.isnan(merits)
         scored = np.flatnonzero(~without)
-        candidates = self._layout.candidates(arrivals.take(scored), merits[scored], first, last)
         if first > self._current:
+            candidates = self._layout.candidates(arrivals.take(scored), merits[scored], first, last)
             waiting = self._ahead.get((first, last), []) + candidates
             self._ahead[first, last] = sorted(waiting, key=rank_of)[: self.k]
         else:
-            for candidate in candidates:
-                self._insert(candidate)
+            for start in range(0, len(scored), _CHUNK):
+                at = scored[start : start + _CHUNK]
+                at = at[merits[at] >= self._bar(last)]
+                for candidate in self._layout.candidates(arrivals.take(at), merits[at], first, last):
+                    self._insert(candidate)
         self.rejected += len(arrivals) - len(scored)
         return np.flatnonzero(without)
 
@@ -142,6 +148,11 @@ class MinTopk:
                 self._push_out_last(window)
             else:
                 self._count_up(window)
+
+    def _bar(self, last: int) -> float:
+        """Return a merit below which nothing enters any window up to ``last``."""
+        pointers = [self._pointers.get(window) for window in range(self._current, last + 1)]
+        return min((-math.inf if pointer is None else pointer.merit for pointer in pointers), default=-math.inf)
 
     def _enters(self, arrival: Candidate, window: int) -> bool:
         last = self._pointers.get(window)
