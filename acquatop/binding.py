@@ -135,9 +135,6 @@ def bind_windowed(
 def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str | None) -> BoundQuery | Diagnostic:
     """Bind a plan for incremental evaluation, or return why the catalog's data do not lend themselves to it."""
     found: list[Diagnostic] = []
-    if plan.aggregate is not None:
-        message = "aggregates of a window's solutions are not kept up to date yet"
-        return Diagnostic("by-window", message, plan.stream_pattern[0].span, severity="warning")
     window = _window(plan.window, catalog, found)
     service = _service(plan.service.iri, catalog, found) if plan.service else None
     if window is None or (plan.service and service is None):

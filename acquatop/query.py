@@ -6,13 +6,14 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 import pyarrow as pa
 from rdflib.term import Identifier
 
 from acquatop.answer import Answer, Counts, Row
 from acquatop.binding import BoundQuery
+from acquatop.operators.aggregated import Aggregated
 from acquatop.operators.certify import certify
+from acquatop.operators.contract import TopKOperator
 from acquatop.operators.occupancy import Occupancy
 from acquatop.operators.panes import PaneBuffer
 from acquatop.operators.relation_to_stream import RelationToStream
@@ -59,7 +60,7 @@ class ContinuousQuery:
         self._rank = RANKERS[refresh.policy.partition("-")[2] if refresh else "LRU"]
         self._panes = PaneBuffer(bound.windows)
         self._occupancy = Occupancy(bound.windows)
-        self._topkn = TopKN(bound.plan, self._store, bound.windows, n=refresh.n if refresh else 0, refill=bound.refills)
+        self._topkn = _operator(bound, self._store, refresh.n if refresh else 0)
         self._output = RelationToStream(bound.plan.output)
         self._next: int | None = 0 if bound.windows.t0_ms is not None else None
         self._tally = Tally()
@@ -126,10 +127,10 @@ class ContinuousQuery:
         for pane in self._panes.take_until(closes_ms):
             self._topkn.add_pane(pane)
         self._topkn.settle(window)
-        refreshed = self._refresh(longest_wait)
+        refreshed = self._refresh(window, longest_wait)
         self._topkn.apply_changes(refreshed.changed)
         top = self._topkn.top(window)
-        certificate = certify(self._topkn, self._store, window, top, refreshed.fetched)
+        certificate = certify(self._topkn, window, top, None if self._store is None else refreshed.fetched)
         now = self._clock()
         return Answer(
             query=self.name,
@@ -152,32 +153,26 @@ class ContinuousQuery:
             emitted_ms=round(1000 * self._wall_clock()),
         )
 
-    def _refresh(self, longest_wait: float) -> Refreshed:
+    def _refresh(self, window: int, longest_wait: float) -> Refreshed:
         if self._maintainer is None:
             return Refreshed(frozenset(), (), Spending(), 0, None)
-        return self._maintainer.refresh(self._keys_to_refresh(), longest_wait=longest_wait)
+        keys = self._keys_to_refresh(window, self._maintainer.budget.items)
+        return self._maintainer.refresh(keys, longest_wait=longest_wait)
 
-    def _keys_to_refresh(self) -> list[str]:
+    def _keys_to_refresh(self, window: int, limit: int) -> list[str]:
         """Return the candidates' keys in the order in which to ask: those without any value come first.
 
         Keys that the remote is known not to have are asked again last, when there is budget left.
         """
         assert self._store is not None
-        waiting = list(self._topkn.waiting)
-        if waiting:
-            in_order = np.argsort(-self._topkn.expected(waiting), kind="stable")
-            waiting = [waiting[at] for at in in_order]
-        known = self._store.rows([each.key for each in waiting]) >= 0
-        unknown = [each.key for each, is_known in zip(waiting, known, strict=True) if not is_known]
-        absent = [each.key for each, is_known in zip(waiting, known, strict=True) if is_known]
-        listed = tuple(dict.fromkeys(self._topkn.list.held().keys.tolist()))
-        fetched_at = self._store.fetched_at(self._store.rows(listed))
-        order = self._rank(Candidates(listed, fetched_at, self._topkn.list.k))
-        return list(dict.fromkeys([*unknown, *(listed[at] for at in order), *absent]))
+        wanted = self._topkn.wanted(window, limit)
+        fetched_at = self._store.fetched_at(self._store.rows(wanted.held))
+        order = self._rank(Candidates(wanted.held, fetched_at, self._topkn.k))
+        return list(dict.fromkeys([*wanted.unknown, *(wanted.held[at] for at in order), *wanted.absent]))
 
     def _row(self, top: Top, at: int, refreshed: Refreshed, now: float) -> Row:
         key = top.rows.keys[at]
-        terms = dict(zip(self._bound.plan.stream_variables, (column[at] for column in top.rows.carried), strict=True))
+        terms = dict(self._topkn.terms(top.rows, at))
         if self._store is not None:
             remote = ((name, self._store.term(name, key)) for name in self._store.variables)
             terms.update((name, term) for name, term in remote if term is not None and name not in terms)
@@ -211,4 +206,14 @@ class ContinuousQuery:
         return result_type(self._bound.plan.score.expression, types, self._bound.plan.score.functions)
 
     def _take_counts(self, window: int, refreshed: Refreshed) -> Counts:
-        return self._tally.take(len(self._topkn.waiting.of(window)), refreshed.ambiguous)
+        return self._tally.take(self._topkn.unscored(window), refreshed.ambiguous)
+
+
+def _operator(bound: BoundQuery, store: ReplicaStore | None, n: int) -> TopKOperator:
+    """Return what keeps a query's candidates."""
+    plan = bound.plan
+    if plan.aggregate is None:
+        return TopKN(plan, store, bound.windows, n=n, refill=bound.refills)
+    datatypes = {each.of: bound.matcher.datatype(each.of) for each in plan.aggregate.columns if each.of is not None}
+    latest_only = bound.stream.arrivals == "latest"
+    return Aggregated(plan, store, bound.windows, n=n, latest_only=latest_only, datatypes=datatypes)

@@ -285,7 +285,9 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
     first = f"the first {result['k']}" + (f" after {result['offset']}" if result["offset"] else "")
     order = "equal scores: the newer first, then by the terms' text"
     yield f"result: {first}, of {_variables(result['variables'])}", [(order, [])]
-    memory = document["memory"]
+    memory, aggregate = document["memory"], document["windows"][0]["aggregate"]
+    if aggregate:
+        yield f"memory: each ?{aggregate['key']}'s aggregates, and the identity of every solution in a window", []
     if memory:
         yield (
             f"memory: {memory['per_window']} candidates per window; about {memory['expected']} in all, "

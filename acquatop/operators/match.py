@@ -16,7 +16,7 @@ from acquatop.terms import from_ast
 from connectors.mapping import BAD, DATATYPES, SUBJECT, TIME, XSD_DOUBLE, JsonMapping
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
-from rspql.plan import TopKPlan
+from rspql.plan import Aggregate, TopKPlan
 from rspql.scoring import variables_in, vectorise_condition
 
 IDENTITY, KEY, GONE = "identity", "key", "gone"
@@ -43,9 +43,10 @@ class Matcher:
     def __init__(self, plan: TopKPlan, mapping: JsonMapping, *, latest_only: bool) -> None:
         self._mapping = mapping
         self._latest_only = latest_only
-        self._key = plan.join_variables[0] if plan.join_variables else None
+        self._aggregate = plan.aggregate
+        self._key = plan.aggregate.key if plan.aggregate else plan.join_variables[0] if plan.join_variables else None
         self._variables = plan.stream_variables
-        self._numbers = plan.score.stream_variables
+        self._numbers = _aggregated(plan.aggregate) if plan.aggregate else plan.score.stream_variables
         self._pattern = plan.stream_pattern
         # What is only compared may be text; what is computed with must be a number.
         self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
@@ -68,27 +69,41 @@ class Matcher:
             found.append(Diagnostic("unsupported", message, self._pattern[0].span))
         for triple in self._pattern:
             self._check_triple(triple, found)
-        if self._key in objects and self._datatype(self._key) == XSD_DOUBLE:
+        if self._key in objects and self.datatype(self._key) == XSD_DOUBLE:
             message = (
                 f"a join on ?{self._key}, which is a double on the stream, is not supported: equal numbers may differ"
+                if self._aggregate is None
+                else f"?{self._key}, which it groups by, is a double on the stream: equal numbers may differ"
             )
             found.append(Diagnostic("unsupported", message, self._pattern[0].span, "join on an IRI, string or integer"))
-        self._check_numbers(found)
+        if self._aggregate is None:
+            self._check_score(found)
+        else:
+            self._check_aggregated(self._aggregate, found)
+        self._check_filters(found)
 
-    def _check_numbers(self, found: list[Diagnostic]) -> None:
+    def _check_aggregated(self, aggregate: Aggregate, found: list[Diagnostic]) -> None:
+        for column in aggregate.columns:
+            function = column.function.upper()
+            if column.of is not None and not self._is_number(column.of):
+                message = f"{function} needs a number in ?{column.of}, but the stream has none there"
+                found.append(Diagnostic("unsupported", message, self._pattern[0].span))
+
+    def _check_score(self, found: list[Diagnostic]) -> None:
         for name in self._numbers:
             if not found and not self._is_number(name):
                 message = f"the score needs a number in ?{name}, but the stream has none there"
                 code = "unsupported" if self._orders_by_term else "score"
                 found.append(Diagnostic(code, message, self._pattern[0].span))
 
+    def _check_filters(self, found: list[Diagnostic]) -> None:
         for _, condition in self._filters:
             for name, span in variables_in(condition).items():
                 if not self._is_number(name):
                     message = f"a FILTER on ?{name}, which is not a number on the stream, is not decided on arrival"
                     found.append(Diagnostic("unsupported", message, span))
 
-    def _datatype(self, variable: str) -> str | None:
+    def datatype(self, variable: str) -> str | None:
         """Return the datatype of a variable that is the object of a pattern, None for others."""
         predicates = (
             triple.predicate.value
@@ -99,7 +114,7 @@ class Matcher:
         return next((each.datatype for each in mapped if each is not None), None)
 
     def _is_number(self, variable: str) -> bool:
-        datatype = self._datatype(variable)
+        datatype = self.datatype(variable)
         return datatype is not None and DATATYPES[datatype] != pa.string()
 
     def _check_triple(self, triple: ast.TriplePattern, found: list[Diagnostic]) -> None:
@@ -162,6 +177,11 @@ class Matcher:
             else:
                 keep = pc.and_(keep, pc.equal(terms_of(values, datatype), _constant(triple.object)))
         return columns, pc.fill_null(keep, False), readable
+
+
+def _aggregated(aggregate: Aggregate) -> tuple[str, ...]:
+    """Return the variables whose numbers are aggregated, each once."""
+    return tuple(dict.fromkeys(column.of for column in aggregate.columns if column.of is not None))
 
 
 def unknown_predicate(predicate: ast.Iri, mapping: JsonMapping) -> list[Diagnostic]:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from replica.store import ReplicaStore
+from rspql import ast
 from rspql.plan import Score
-from rspql.scoring import Interval, ScoreFunction, bounds, vectorise, vectorise_condition
+from rspql.scoring import Interval, ScoreFunction, bounds, variables_in, vectorise, vectorise_condition
+
+BoolArray = npt.NDArray[np.bool_]
+
+_GROUPS = 256
+"""How many different rows are looked at one by one when it is asked what they could reach."""
 
 
 class ReplicaScoring:
@@ -23,6 +31,11 @@ class ReplicaScoring:
         self._score = score
         self._store = store
         self._function = _scoring(score)
+        self._conditions = [
+            vectorise_condition(each, score.functions)
+            for each in _conjuncts(score.condition)
+            if all(name in score.stream_variables for name in variables_in(each))
+        ]
         self._sign = 1.0 if score.descending else -1.0
         self.scored = 0
         """How many rows have been scored."""
@@ -33,15 +46,26 @@ class ReplicaScoring:
 
     def merits_of(self, keys: list[str], indices: IntArray, parts: tuple[FloatArray, ...]) -> FloatArray:
         """Return each row's merit, where the keys are given once each, and by index for the rows."""
-        self.scored += len(indices)
+        return self.merits_at(indices if self._store is None else self._store.rows(keys)[indices], parts)
+
+    def merits_at(self, rows: IntArray, parts: tuple[FloatArray, ...]) -> FloatArray:
+        """Return each row's merit, where its key's row in the replica is given, -1 for what that does not know."""
+        self.scored += len(rows)
         columns = dict(zip(self._score.stream_variables, parts, strict=True))
         if self._store is None:
-            return np.array(np.broadcast_to(self._sign * self._function(columns), len(indices)))
-        rows = self._store.rows(keys)
+            return np.array(np.broadcast_to(self._sign * self._function(columns), len(rows)))
         for name in self._score.remote_variables:
-            columns[name] = self._store.numbers(name, rows)[indices]
-        present = self._store.present(rows)[indices]
+            columns[name] = self._store.numbers(name, rows)
+        present = self._store.present(rows)
         return np.where(present, self._sign * np.broadcast_to(self._function(columns), present.shape), np.nan)
+
+    def can_count(self, parts: tuple[FloatArray, ...], count: int) -> BoolArray:
+        """Return which rows could be results, as far as conditions on the stream's numbers alone tell."""
+        columns = dict(zip(self._score.stream_variables, parts, strict=True))
+        possible = np.ones(count, dtype=np.bool_)
+        for holds in self._conditions:
+            possible &= holds(columns)
+        return possible
 
     def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
         """Return the best merit possible for the stream's numbers within ranges.
@@ -56,6 +80,30 @@ class ReplicaScoring:
         known = {**self._score.ranges, **dict(ranges), **remote}
         reach = bounds(self._score.expression, known, functions=self._score.functions)
         return reach.high if self._score.descending else -reach.low
+
+    def reaches(self, parts: tuple[FloatArray, ...], count: int) -> FloatArray:
+        """Return for each row a merit that it cannot exceed, whatever the remote has for it.
+
+        It is the best merit possible as long as there are few different rows; of many, neighbours are
+        taken together. O(n log n), and O(1) analyses of the score.
+        """
+        if not parts or not count:
+            return np.full(count, self.reach((), ()) if count else math.nan)
+        order = np.lexsort(parts)
+        columns = [part[order] for part in parts]
+        begins = np.any([np.diff(column, prepend=math.nan) != 0 for column in columns], axis=0)
+        groups = np.cumsum(begins) - 1
+        if groups[-1] >= _GROUPS:
+            groups = groups * _GROUPS // (groups[-1] + 1)
+            begins = np.diff(groups, prepend=-1) != 0
+        starts = np.flatnonzero(begins)
+        # Without a number anything is possible.
+        lows = [np.minimum.reduceat(np.where(np.isnan(each), -math.inf, each), starts).tolist() for each in columns]
+        highs = [np.maximum.reduceat(np.where(np.isnan(each), math.inf, each), starts).tolist() for each in columns]
+        reaches = np.array(list(map(self.reach, zip(*lows, strict=True), zip(*highs, strict=True))))
+        of_rows = np.empty(count)
+        of_rows[order] = reaches[groups]
+        return of_rows
 
     def _values(self, keys: AnyArray) -> dict[str, Interval] | None:
         """Return where the remote's values of some keys lie; None if there are none."""
@@ -81,6 +129,18 @@ class ReplicaScoring:
             mean = self._store.mean(name) if self._store is not None else 0.0
             columns[name] = np.full(count, 0.0 if np.isnan(mean) else mean)
         return self._sign * np.broadcast_to(self._function(columns), count)
+
+
+def _conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
+    """Yield the conditions that must all hold for one to hold."""
+    match condition:
+        case None:
+            return
+        case ast.Binary("&&", left, right):
+            yield from _conjuncts(left)
+            yield from _conjuncts(right)
+        case _:
+            yield condition
 
 
 def _scoring(score: Score) -> ScoreFunction:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acquatop.operators.contract import Wanted
 from acquatop.operators.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.operators.panes import Pane
 from acquatop.operators.scoring import ReplicaScoring
@@ -40,8 +41,9 @@ class TopKN:
         self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, *, n: int, refill: bool = False
     ) -> None:
         self.scoring = ReplicaScoring(plan.score, store)
-        k = plan.k + plan.offset
-        self.list = _refilled(k, n, self.scoring) if refill else PaneDominance(k, n, self.scoring)
+        self.k = plan.k + plan.offset
+        self.list = _refilled(self.k, n, self.scoring) if refill else PaneDominance(self.k, n, self.scoring)
+        self._store = store
         self._refills = refill
         self.waiting = Waiting()
         self._numbers = plan.score.stream_variables
@@ -151,9 +153,50 @@ class TopKN:
         """Return a window's best, and whether anything that is not held could be among them."""
         return self.list.top(window)
 
-    def expected(self, waiting: list[Solution]) -> FloatArray:
-        """Return a guess at the merit of solutions that wait."""
-        return self.scoring.expected(numbers_of(waiting), len(waiting))
+    def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
+        """Return the terms of one of the best: what the window's pattern binds."""
+        return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
+
+    def wanted(self, window: int, limit: int) -> Wanted:
+        """Return the candidates' keys: all that wait, in any window, and all that are held."""
+        assert self._store is not None
+        waiting = list(self.waiting)
+        if waiting:
+            in_order = np.argsort(-self.scoring.expected(numbers_of(waiting), len(waiting)), kind="stable")
+            waiting = [waiting[at] for at in in_order]
+        known = self._known(waiting)
+        unknown = [each.key for each, is_known in zip(waiting, known, strict=True) if not is_known]
+        absent = [each.key for each, is_known in zip(waiting, known, strict=True) if is_known]
+        return Wanted(unknown, tuple(dict.fromkeys(self.list.held().keys.tolist())), absent)
+
+    def unscored(self, window: int) -> int:
+        """Return how many of a window's solutions have no score."""
+        return len(self.waiting.of(window))
+
+    def without_value(self, window: int, bar: float) -> FloatArray:
+        """Return the merits that solutions without a value could have, of those that could reach the bar."""
+        waiting = self.waiting.of(window)
+        known = self._known(waiting)
+        unknown = [each.numbers for each, is_known in zip(waiting, known, strict=True) if not is_known]
+        reach = {numbers: self.scoring.reach(numbers, numbers) for numbers in set(unknown)}
+        return np.array([reach[numbers] for numbers in unknown if reach[numbers] >= bar])
+
+    def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
+        """Say whether anything whose key has not been fetched just now could reach the bar, be it held or not."""
+        lost = self.list.lost(window)
+        if lost is not None and self.scoring.reach(*lost[1:]) >= bar:
+            return True
+        held = self.list.covering(window)
+        stale = np.array([key not in fetched for key in held.keys.tolist()], dtype=bool)
+        columns = [part[stale].tolist() for part in held.parts]
+        numbers = set(zip(*columns, strict=True)) if columns else {()} if stale.any() else set()
+        numbers |= {each.numbers for each in self.waiting.of(window) if each.key not in fetched}
+        return any(self.scoring.reach(each, each) >= bar for each in numbers)
+
+    def _known(self, waiting: list[Solution]) -> list[bool]:
+        assert self._store is not None
+        known: list[bool] = (self._store.rows([each.key for each in waiting]) >= 0).tolist()
+        return known
 
     def close_before(self, window: int) -> None:
         """Let go of all that lies only in windows before this one."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,8 @@ import numpy.typing as npt
 from acquatop.topk.contract import FloatArray, IntArray
 from acquatop.topk.exact_sums import ExactSums
 from acquatop.topk.extremes import Extremes
-from acquatop.topk.partials import NEVER, At, Counted, Folding, Partial, add_to, raise_to, take_from
+from acquatop.topk.partials import NEVER, At, Counted, Folder, Folding, Partial, add_to, raise_to, take_from
+from acquatop.topk.side_by_side import Columnwise, SideBySide
 
 
 class Aggregate(enum.StrEnum):
@@ -24,8 +26,12 @@ class Aggregate(enum.StrEnum):
     AVG = "avg"
 
 
-def folding_of(aggregate: Aggregate) -> Folding:
-    """Return how an aggregate is kept."""
+def folding_of(aggregates: Sequence[Aggregate]) -> SideBySide:
+    """Return how some aggregates are kept."""
+    return SideBySide([_kind_of(each) for each in aggregates])
+
+
+def _kind_of(aggregate: Aggregate) -> Folding[FloatArray, FloatArray]:
     if aggregate is Aggregate.COUNT:
         return Counted()
     if aggregate in (Aggregate.SUM, Aggregate.AVG):
@@ -34,15 +40,18 @@ def folding_of(aggregate: Aggregate) -> Folding:
 
 
 class Totals:
-    """Columns over all keys. A pane of m keys comes in and goes in O(m)."""
+    """Columns over all keys, one of counts and one of newest times for all aggregates.
 
-    def __init__(self, aggregate: Aggregate) -> None:
-        self.aggregate = aggregate
+    A pane of m keys comes in and goes in O(m).
+    """
+
+    def __init__(self, aggregates: Sequence[Aggregate]) -> None:
+        self._aggregates = aggregates
         self.newest_gone = NEVER
         self._size = 0
         self._counts = np.empty(0, dtype=np.int64)
         self._newest = np.empty(0, dtype=np.int64)
-        self.folding = folding_of(aggregate)
+        self.folding = folding_of(aggregates)
         self._inside: dict[int, list[Partial]] = {}
 
     def grow(self, size: int) -> None:
@@ -70,6 +79,37 @@ class Totals:
             self.folding.leave(window, gone)
         return gone
 
+    def withdraw(self, last: int, taken: Partial, folder: Folder[Columnwise, Columnwise], *, afresh: bool) -> None:
+        """Take some events out of what is in until after the window ``last``. O(what that is).
+
+        If ``afresh``, ``taken`` says what is left of their keys there: newest times, and what else
+        cannot be had by taking off.
+        """
+        before = self._inside.pop(last)
+        if afresh:
+            wanted = np.zeros(self._size, dtype=np.bool_)
+            wanted[taken.at] = True
+            for partial in before:
+                partial.newest[wanted[partial.at]] = NEVER
+                self.folding.clear(partial.columns, wanted[partial.at])
+        after = folder.together([*before, taken])
+        if not isinstance(after.at, slice):
+            kept = np.flatnonzero(after.counts)
+            after = after.only(kept, after.at[kept])
+        self._inside[last] = [after]
+        add_to(self._counts, taken.at, taken.counts)
+        self.folding.exchange(last, before, taken, after)
+
+    def look_up(self, keys: IntArray) -> None:
+        """Find the newest event times of some keys in what is in. O(that)."""
+        wanted = np.zeros(self._size, dtype=np.bool_)
+        wanted[keys] = True
+        self._newest[keys] = NEVER
+        for _, partial in self.inside():
+            at = np.arange(len(partial.counts)) if isinstance(partial.at, slice) else partial.at
+            hits = np.flatnonzero(wanted[at])
+            self._newest[at[hits]] = np.maximum(self._newest[at[hits]], partial.newest[hits])
+
     def inside(self) -> Iterator[tuple[int, Partial]]:
         """Iterate over what is in, each with the last window that it is in."""
         return ((last, partial) for last, partials in self._inside.items() for partial in partials)
@@ -78,7 +118,7 @@ class Totals:
         """Begin again with only these in. O(their sizes, and all keys)."""
         size, self._size = self._size, 0
         self._counts, self._newest = self._counts[:0], self._newest[:0]
-        self.folding, self._inside = folding_of(self.aggregate), {}
+        self.folding, self._inside = folding_of(self._aggregates), {}
         self.grow(size)
         for last, partial in inside:
             self.enter(last, partial)
@@ -87,15 +127,17 @@ class Totals:
         """Return which keys have an event in the window."""
         return self._counts[keys] > 0
 
-    def aggregates(self, keys: At) -> FloatArray:
-        """Return the aggregates of keys that are alive; NaN where both infinities were to be added.
+    def aggregates(self, keys: At) -> tuple[FloatArray, ...]:
+        """Return each aggregate of keys that are alive; NaN where both infinities were to be added.
 
         Of keys that are not, anything.
         """
-        if self.aggregate is Aggregate.COUNT:
-            return self._counts[keys].astype(np.float64)
-        read = self.folding.read(keys)
-        return read / np.maximum(self._counts[keys], 1) if self.aggregate is Aggregate.AVG else read
+        return tuple(map(self._finished, self._aggregates, self.folding.read(keys), repeat(self._counts[keys])))
+
+    def _finished(self, aggregate: Aggregate, read: FloatArray, counts: IntArray) -> FloatArray:
+        if aggregate is Aggregate.COUNT:
+            return counts.astype(np.float64)
+        return read / np.maximum(counts, 1) if aggregate is Aggregate.AVG else read
 
     def newest(self, keys: IntArray) -> IntArray:
         """Return the newest event times of keys that are alive.
@@ -106,22 +148,13 @@ class Totals:
         newest = self._newest[keys]
         doubtful = newest <= self.newest_gone
         if doubtful.any():
-            self._look_up(keys[doubtful])
+            self.look_up(keys[doubtful])
             newest = self._newest[keys]
         return newest
 
-    def _look_up(self, keys: IntArray) -> None:
-        wanted = np.zeros(self._size, dtype=np.bool_)
-        wanted[keys] = True
-        self._newest[keys] = NEVER
-        for _, partial in self.inside():
-            at = np.arange(len(partial.counts)) if isinstance(partial.at, slice) else partial.at
-            hits = np.flatnonzero(wanted[at])
-            self._newest[at[hits]] = np.maximum(self._newest[at[hits]], partial.newest[hits])
-
     def _check(self) -> None:
         """Assert that the columns are what they are when only what is in is summed afresh."""
-        afresh = Totals(self.aggregate)
+        afresh = Totals(self._aggregates)
         afresh.grow(self._size)
         for last, partial in self.inside():
             afresh.enter(last, partial)
@@ -129,4 +162,5 @@ class Totals:
         alive = np.flatnonzero(self._counts)
         assert (self._counts[alive] > 0).all()
         assert np.array_equal(afresh.newest(alive), self.newest(alive))
-        assert np.array_equal(afresh.aggregates(alive), self.aggregates(alive), equal_nan=True)
+        for ours, theirs in zip(self.aggregates(alive), afresh.aggregates(alive), strict=True):
+            assert np.array_equal(ours, theirs, equal_nan=True)

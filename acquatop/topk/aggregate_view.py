@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from acquatop.topk.order import best
 from acquatop.topk.partials import NEVER
 
 Newest: TypeAlias = Callable[[IntArray], IntArray]
-Bar: TypeAlias = tuple[float, int, int]
-"""A place in the one total order: merit, time, key."""
+Bar: TypeAlias = tuple[float, int, Any]
+"""A place in the one total order: merit, time, and what the key stands for."""
 
-EVERYTHING: Bar = (-np.inf, NEVER, 2**63 - 1)
+EVERYTHING: Bar = (-np.inf, NEVER, None)
+_NOTHING: Bar = (np.inf, NEVER, None)
+# No time is as old, so names are never compared with these.
 
 _SLACK = 64
 _OVERFULL = 3
@@ -27,11 +29,13 @@ class View:
 
     Only a key whose merit or newest time has changed can cross the bar; as long as k stand above
     it, nothing below matters. The bar is let down when fewer do, which looks at all keys, and goes
-    up when too many do, which looks at the members only. A merit of NaN stands nowhere.
+    up when too many do, which looks at the members only. A merit of NaN stands nowhere. ``names``
+    gives what keys stand for, which is what orders them.
     """
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k: int, names: Callable[[IntArray], AnyArray] = lambda keys: keys) -> None:
         self._k = k
+        self._names = names
         self._bar: Bar | None = None
         self._inside = np.empty(0, dtype=np.bool_)
         self._members = np.empty(0, dtype=np.int64)
@@ -58,7 +62,7 @@ class View:
 
     def scan(self, merits: FloatArray, newest: Newest) -> None:
         """See who is at or above the bar by now, when most keys may have changed. O(keys)."""
-        bar = self._bar or (np.inf, NEVER, -1)
+        bar = self._bar or _NOTHING
         at_least = np.flatnonzero(merits >= bar[0])
         self._bar = bar
         self._replace(at_least[self._above(bar, at_least, merits, newest)])
@@ -67,7 +71,7 @@ class View:
     def best(self, merits: FloatArray, newest: Newest) -> IntArray:
         """Return the best k keys, best first, or all that have a merit."""
         members = self._members
-        return members[best(self._k, merits[members], newest(members), members)]
+        return members[best(self._k, merits[members], newest(members), self._names(members))]
 
     def _fit(self, touched: int, merits: FloatArray, newest: Newest) -> None:
         if len(self._members) < self._k and self._bar != EVERYTHING:
@@ -87,9 +91,9 @@ class View:
             self._bar = EVERYTHING
             self._replace(among)
             return
-        kept = among[best(wanted, merits[among], newest(among), among)]
+        kept = among[best(wanted, merits[among], newest(among), self._names(among))]
         lowest = kept[-1:]
-        self._bar = float(merits[lowest[0]]), int(newest(lowest)[0]), int(lowest[0])
+        self._bar = float(merits[lowest[0]]), int(newest(lowest)[0]), self._names(lowest)[0]
         self._replace(kept)
 
     def _replace(self, members: IntArray) -> None:
@@ -104,7 +108,10 @@ class View:
         tied = np.flatnonzero(of_keys == merit)
         if len(tied):
             times = newest(keys[tied])
-            above[tied] = (times > time) | ((times == time) & (keys[tied] <= last))
+            above[tied] = times > time
+            level = tied[times == time]
+            if len(level):
+                above[level] = self._names(keys[level]) <= last
         return above
 
     def _check(self, merits: FloatArray, newest: Newest) -> None:

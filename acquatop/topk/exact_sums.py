@@ -174,6 +174,15 @@ class ExactSums:
             _fold(columns, slots[block], size, values[block])
         return columns
 
+    def unfold(
+        self, slots: IntArray, size: int, values: FloatArray, left: tuple[IntArray, FloatArray] | None
+    ) -> Columns:
+        """Return the sums that take the values off again."""
+        return {bin: -sums for bin, sums in self.fold(slots, size, values).items()}
+
+    def clear(self, columns: Columns, at: npt.NDArray[np.bool_]) -> None:
+        """Do nothing: what is taken off is exact."""
+
     def merge(self, places: Sequence[At], columns: Sequence[Columns], size: int) -> Columns:
         """Return the sums of several partials, each one's keys at some places among ``size``."""
         merged: Columns = {}
@@ -203,6 +212,17 @@ class ExactSums:
                 self._users[bin] -= 1
                 if not self._users[bin]:
                     del self._bins[bin], self._users[bin]
+
+    def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
+        """Have one partial in the place of several: their merger with a change."""
+        # What a change takes off was put there, so its bins are in use.
+        for bin, sums in change.columns.items():
+            add_to(self._bins[bin], change.at, sums)
+        for bin in after.columns:
+            self._users[bin] += 1
+        for partial in before:
+            for bin in partial.columns:
+                self._users[bin] -= 1
 
     def read(self, at: At) -> FloatArray:
         """Return the sums of some keys; NaN where both infinities are among the values."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from acquatop.topk.contract import FloatArray, IntArray
-from acquatop.topk.partials import At, Columns, Partial, raise_to
+from acquatop.topk.partials import At, BoolArray, Columns, Partial, raise_to
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class _Pane:
 class Extremes:
     """The greatest value per key, or the smallest. A pane of m keys comes and goes in O(m), over its life.
 
-    Panes that do not leave in the order in which they came cost O(all that is held) when one goes.
+    Panes that do not leave in the order in which they came cost O(all that is held) when one goes,
+    and so do values that are withdrawn, all together.
     """
 
     def __init__(self, *, smallest: bool = False) -> None:
@@ -35,6 +36,7 @@ class Extremes:
         self._front = np.empty(0)
         self._waiting: list[_Pane] = []
         self._stacked: list[tuple[_Pane, FloatArray]] = []
+        self._stale = False
 
     def fold(self, slots: IntArray, size: int, values: FloatArray) -> Columns:
         """Return the extremes per slot, with the sign that makes them the greatest."""
@@ -42,6 +44,17 @@ class Extremes:
         # Adding zero leaves one zero of two, else the order of events would choose.
         np.maximum.at(greatest, slots, self._sign * (values + 0.0))
         return {0: greatest}
+
+    def unfold(
+        self, slots: IntArray, size: int, values: FloatArray, left: tuple[IntArray, FloatArray] | None
+    ) -> Columns:
+        """Return the extremes of what is left, or what changes none."""
+        return {0: np.full(size, -np.inf)} if left is None else self.fold(left[0], size, left[1])
+
+    def clear(self, columns: Columns, at: BoolArray) -> None:
+        """Forget the extremes of some keys in a partial: nothing else can take a value out of them."""
+        columns[0][at] = -np.inf
+        self._stale = True
 
     def merge(self, places: Sequence[At], columns: Sequence[Columns], size: int) -> Columns:
         """Return the extremes of several partials, each one's keys at some places among ``size``."""
@@ -60,8 +73,18 @@ class Extremes:
         self._waiting.append(pane)
         raise_to(self._back, pane.at, pane.values)
 
+    def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
+        """Have one partial in the place of several; all panes are stacked anew if that changes an extreme."""
+        if not self._stale:
+            return
+        panes = [pane for pane, _ in self._stacked] + self._waiting
+        kept = [pane for pane in panes if pane.last != last]
+        self._clear(panes)
+        self._waiting = [*kept, _Pane(last, after.at, after.columns[0])]
+
     def leave(self, window: int, gone: Sequence[Partial]) -> None:
         """Let what was in until some window before this one count no longer."""
+        self._restack_if_stale()
         while self._stacked and self._stacked[-1][0].last < window:
             pane, before = self._stacked.pop()
             self._front[pane.at] = before
@@ -70,19 +93,28 @@ class Extremes:
 
     def read(self, at: At) -> FloatArray:
         """Return the extremes of some keys."""
+        self._restack_if_stale()
         greatest: FloatArray = np.maximum(self._front[at], self._back[at])
         return self._sign * greatest
 
+    def _restack_if_stale(self) -> None:
+        if self._stale:
+            self._stale = False
+            self._restack(-(2**63))
+
     def _restack(self, window: int) -> None:
         panes = [pane for pane, _ in self._stacked] + self._waiting
-        for pane in panes:
-            self._back[pane.at] = -np.inf
-            self._front[pane.at] = -np.inf
-        self._waiting, self._stacked = [], []
+        self._clear(panes)
         for pane in sorted((each for each in panes if each.last >= window), key=lambda each: -each.last):
             before = self._front[pane.at].copy()
             self._stacked.append((pane, before))
             raise_to(self._front, pane.at, pane.values)
+
+    def _clear(self, panes: Sequence[_Pane]) -> None:
+        for pane in panes:
+            self._back[pane.at] = -np.inf
+            self._front[pane.at] = -np.inf
+        self._waiting, self._stacked = [], []
 
 
 def _grown(column: FloatArray, size: int) -> FloatArray:

@@ -7,22 +7,25 @@ Only merits are kept beside: :class:`~acquatop.topk.aggregate_view.View` finds t
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from acquatop.topk.aggregate_totals import Aggregate, Totals
 from acquatop.topk.aggregate_view import View
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows, Scoring, Top
 from acquatop.topk.order import ranking
 from acquatop.topk.partials import Folder, Numbering, Partial, packed, unpacked
+from acquatop.topk.side_by_side import Columnwise
 from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
 
-_KIND, _VERSION = "aggregate", 1
+_KIND, _VERSION = "aggregate", 2
 _FOLD_AT = 1 << 15
 _BLOCK = 1 << 14
 """How many keys are scored at once, so that what is between the steps stays in the processor's cache."""
@@ -34,7 +37,7 @@ _NO_KEY = 1 << 63
 class _Pane:
     """A pane of no window asked for so far: the last few events as they are, those before them folded."""
 
-    events: list[tuple[IntArray, IntArray, FloatArray]] = field(default_factory=list)
+    events: list[tuple[IntArray, IntArray, Columnwise]] = field(default_factory=list)
     partials: list[Partial] = field(default_factory=list)
     size: int = 0
 
@@ -42,31 +45,42 @@ class _Pane:
 class KeyedAggregate(ABC):
     """The contract of :mod:`acquatop.topk.contract` for aggregates per key.
 
-    Keys are small whole numbers from zero, and are the identities. ``parts`` hold the value (for
-    COUNT they may hold anything); of the rows given back, the aggregate. The times given back are
-    the newest of each key's events in the window. A key without an event in the window is no
-    candidate; one whose merit is NaN is none until its merit changes. A window may be asked for
-    again, after changes, until a later one is.
+    Keys are small whole numbers from zero, and are the identities. ``parts`` hold a value for each
+    aggregate (for COUNT they may hold anything); of the rows given back, the aggregates. The times
+    given back are the newest of each key's events in the window. A key without an event in the
+    window is no candidate; one whose merit is NaN is none until its merit changes. A window may be
+    asked for again, after changes, until a later one is.
+
+    Where keys are numbers that stand for something else, ``names`` gives what their order is: a key
+    without events may come to stand for another thing.
 
     Memory is O(keys), and O(keys touched) for each pane; of events, only a few are kept.
     """
 
-    def __init__(self, k: int, aggregate: Aggregate | str, scoring: Scoring) -> None:
+    def __init__(
+        self,
+        k: int,
+        aggregates: Aggregate | str | Sequence[Aggregate | str],
+        scoring: Scoring,
+        names: Callable[[IntArray], AnyArray] = lambda keys: keys,
+    ) -> None:
         if k < 1:
             raise ValueError("k must be at least 1")
         self.k = k
         self.rejected = 0
-        self._aggregate = Aggregate(aggregate)
+        several = [aggregates] if isinstance(aggregates, str) else aggregates
+        self._aggregates = tuple(map(Aggregate, several))
         self._scoring = scoring
         self._open: int | None = None
         self._known = 0
-        self._totals = Totals(self._aggregate)
+        self._totals = Totals(self._aggregates)
         self._numbering = Numbering()
         self._folder = Folder(self._totals.folding, self._numbering)
         self._waiting: dict[tuple[int, int], _Pane] = {}
         self._merits: FloatArray = np.empty(0)
         self._all = np.arange(0)
-        self._view = View(k)
+        self._names = names
+        self._view = View(k, names)
         self._touched: list[Partial | IntArray] = []
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
@@ -84,7 +98,7 @@ class KeyedAggregate(ABC):
         values, rejected = self._values(arrivals)
         if len(rejected):
             keys, times = np.delete(keys, rejected), np.delete(times, rejected)
-            values = np.delete(values, rejected)
+            values = tuple(np.delete(column, rejected) for column in values)
             self.rejected += len(rejected)
         if first <= last and len(keys):
             self._take_in(self._waiting.setdefault((first, last), _Pane()), keys, times, values)
@@ -103,6 +117,32 @@ class KeyedAggregate(ABC):
         self._score(codes)
         lost = codes[self._totals.alive(codes) & np.isnan(self._merits[codes])]
         return self._rows(np.sort(lost))
+
+    def withdraw(
+        self, lasts: IntArray, keys: IntArray, parts: Columnwise, left: Callable[[int, IntArray], Rows] | None
+    ) -> None:
+        """Take some events out of the window last asked for, each in by the last of the windows that it was in.
+
+        ``left`` says which events of some keys are left, of those in by a last window; None says that
+        for each event taken out there is an equal one in, newer, that stays for longer. O(all that is
+        in by these windows), and with ``left`` all that is held.
+        """
+        values = self._columns(len(keys), parts)
+        order = np.argsort(lasts, kind="stable")
+        each, starts = np.unique(lasts[order], return_index=True)
+        for last, at in zip(each.tolist(), np.split(order, starts[1:]), strict=True):
+            its = None if left is None else functools.partial(self._left, left, last)
+            taken = self._folder.taken(keys[at], tuple(column[at] for column in values), its)
+            self._totals.withdraw(last, taken, self._folder, afresh=left is not None)
+            self._touched.append(taken)
+        if left is not None and len(keys):
+            self._totals.look_up(self._numbering.distinct(keys))
+
+    def _left(
+        self, left: Callable[[int, IntArray], Rows], last: int, keys: IntArray
+    ) -> tuple[IntArray, IntArray, Columnwise]:
+        rows = left(last, keys)
+        return rows.keys, rows.times, self._columns(len(rows), rows.parts)
 
     def remove(self, identities: AnyArray) -> None:
         """Forget all events of some keys so far, also those of windows to come. O(all that is held)."""
@@ -145,7 +185,24 @@ class KeyedAggregate(ABC):
         self._settle()
         merits = self._merits[: self._known]
         keys = np.flatnonzero(~np.isnan(merits))
-        return self._rows(keys[ranking(merits[keys], self._totals.newest(keys), keys)])
+        return self._rows(keys[ranking(merits[keys], self._totals.newest(keys), self._names(keys))])
+
+    def inside(self) -> IntArray:
+        """Return all keys with an event in the window last asked for, with a merit or without. O(keys)."""
+        return np.flatnonzero(self._totals.alive(slice(0, self._known)))
+
+    def newest(self, keys: IntArray) -> IntArray:
+        """Return the newest times of keys with an event in the window last asked for."""
+        return self._totals.newest(keys)
+
+    def aggregates(self, keys: IntArray) -> Columnwise:
+        """Return the aggregates of keys with an event in the window last asked for."""
+        return self._totals.aggregates(keys)
+
+    def merits(self, keys: IntArray) -> FloatArray:
+        """Return the merits of some keys in the window last asked for."""
+        self._settle()
+        return self._merits[keys]
 
     def snapshot(self) -> bytes:
         """Return everything that is needed to go on from here. O(all that is held)."""
@@ -155,7 +212,7 @@ class KeyedAggregate(ABC):
             partials += [({"inside": 0, "first": first, "last": last}, partial) for partial in pane.partials]
         settings = {
             "k": self.k,
-            "aggregate": self._aggregate.value,
+            "aggregates": [each.value for each in self._aggregates],
             "rejected": self.rejected,
             "open": self._open,
             "known": self._known,
@@ -170,7 +227,7 @@ class KeyedAggregate(ABC):
         """
         try:
             state = unpack(_KIND, _VERSION, snapshot)
-            restored = cls(state.settings["k"], state.settings["aggregate"], scoring)
+            restored = cls(state.settings["k"], state.settings["aggregates"], scoring)
             restored.rejected = state.settings["rejected"]
             restored._open = state.settings["open"]
             restored._know(state.settings["known"])
@@ -210,7 +267,8 @@ class KeyedAggregate(ABC):
         if len(dead) * _FEW <= len(keys):
             # Scoring these few as well is cheaper than picking out all the others.
             aggregates = self._totals.aggregates(block)
-            aggregates[dead] = 0.0
+            for column in aggregates:
+                column[dead] = 0.0
             merits[:] = self._merits_of(keys, aggregates)
         else:
             living = keys[alive]
@@ -229,36 +287,44 @@ class KeyedAggregate(ABC):
         living = keys[alive]
         self._merits[living] = self._merits_of(living, self._totals.aggregates(living))
 
-    def _merits_of(self, keys: IntArray, aggregates: FloatArray) -> FloatArray:
-        merits = self._scoring.merits(keys, (aggregates,))
-        if math.isnan(aggregates.max(initial=-math.inf)):
-            return np.where(np.isnan(aggregates), np.nan, merits)
+    def _merits_of(self, keys: IntArray, aggregates: Columnwise) -> FloatArray:
+        merits = self._scoring.merits(keys, aggregates)
+        for column in aggregates:
+            if math.isnan(column.max(initial=-math.inf)):
+                merits = np.where(np.isnan(column), np.nan, merits)
         return merits
 
     def _rows(self, keys: IntArray) -> Rows:
-        return Rows(self._totals.newest(keys), keys, keys, (self._totals.aggregates(keys),))
+        return Rows(self._totals.newest(keys), keys, keys, self._totals.aggregates(keys))
 
-    def _values(self, arrivals: Rows) -> tuple[FloatArray, IntArray]:
-        if self._aggregate is Aggregate.COUNT:
-            return np.zeros(len(arrivals)), np.empty(0, dtype=np.int64)
-        values: FloatArray = np.asarray(arrivals.parts[0], dtype=np.float64)
-        numbers = not math.isnan(values.max(initial=-math.inf))
-        return values, np.empty(0, dtype=np.int64) if numbers else np.flatnonzero(np.isnan(values))
+    def _values(self, arrivals: Rows) -> tuple[Columnwise, IntArray]:
+        columns = self._columns(len(arrivals), arrivals.parts)
+        rejected: npt.NDArray[np.bool_] | None = None
+        for column in columns:
+            if math.isnan(column.max(initial=-math.inf)):
+                rejected = np.isnan(column) if rejected is None else rejected | np.isnan(column)
+        return columns, np.empty(0, dtype=np.int64) if rejected is None else np.flatnonzero(rejected)
 
-    def _take_in(self, pane: _Pane, keys: IntArray, times: IntArray, values: FloatArray) -> None:
+    def _columns(self, length: int, parts: Columnwise) -> Columnwise:
+        """Return each aggregate's values: none are needed to count."""
+        return tuple(
+            np.zeros(length) if aggregate is Aggregate.COUNT else np.asarray(parts[at], dtype=np.float64)
+            for at, aggregate in enumerate(self._aggregates)
+        )
+
+    def _take_in(self, pane: _Pane, keys: IntArray, times: IntArray, values: Columnwise) -> None:
         self._know(int(keys.max()) + 1)
-        small = len(keys) < _FOLD_AT
-        # The caller may use its arrays again.
-        pane.events.append((keys.copy(), times.copy(), values.copy()) if small else (keys, times, values))
+        if len(keys) < _FOLD_AT:
+            # The caller may use its arrays again.
+            keys, times, values = keys.copy(), times.copy(), tuple(column.copy() for column in values)
+        pane.events.append((keys, times, values))
         pane.size += len(keys)
         if pane.size >= _FOLD_AT:
             pane.partials = self._folded(pane)
 
     def _folded(self, pane: _Pane) -> list[Partial]:
         if pane.events:
-            together = pane.events[0] if len(pane.events) == 1 else map(np.concatenate, zip(*pane.events, strict=True))
-            keys, times, values = together
-            pane.partials.append(self._folder.fold(keys, times, values, self._known))
+            pane.partials.append(self._folder.fold(*_together(pane.events), self._known))
             pane.events, pane.size = [], 0
         return pane.partials
 
@@ -295,6 +361,13 @@ class KeyedAggregate(ABC):
         merits[keys] = self._merits_of(keys, self._totals.aggregates(keys))
         assert np.array_equal(merits, self._merits[:known], equal_nan=True)
         self._view._check(self._merits[:known], self._totals.newest)
+
+
+def _together(events: Sequence[tuple[IntArray, IntArray, Columnwise]]) -> tuple[IntArray, IntArray, Columnwise]:
+    if len(events) == 1:
+        return events[0]
+    keys, times, values = zip(*events, strict=True)
+    return np.concatenate(keys), np.concatenate(times), tuple(map(np.concatenate, zip(*values, strict=True)))
 
 
 def _without(gone: np.ndarray[tuple[int], np.dtype[np.bool_]], partials: Sequence[Partial]) -> Iterator[Partial]:

@@ -6,17 +6,25 @@ Few keys are kept as a list, many as columns over all keys: ``at`` is the one or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 
 At: TypeAlias = IntArray | slice
 Columns: TypeAlias = dict[int, AnyArray]
 """What a kind of aggregate keeps of values, one row per key."""
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+V = TypeVar("V")
+Left: TypeAlias = Callable[[IntArray], tuple[IntArray, IntArray, V]]
+"""Says of some keys which events are left: their keys, times and values."""
+Values = TypeVar("Values", contravariant=True)
+Aggregates = TypeVar("Aggregates", covariant=True)
 
 NEVER = -(2**63)
 """The newest time of what has no event."""
@@ -77,11 +85,21 @@ def raise_to(column: AnyArray, at: At, values: AnyArray) -> None:
         column[at] = np.maximum(column[at], values)
 
 
-class Folding(Protocol):
+class Folding(Protocol[Values, Aggregates]):
     """One kind of aggregate: what it keeps of values, per pane and per key, and how a key's aggregate is read."""
 
-    def fold(self, slots: IntArray, size: int, values: FloatArray) -> Columns:
+    def fold(self, slots: IntArray, size: int, values: Values) -> Columns:
         """Return what is kept of values, the keys of which are numbered below ``size``."""
+
+    def unfold(self, slots: IntArray, size: int, values: Values, left: tuple[IntArray, Values] | None) -> Columns:
+        """Return what, merged with what was kept of these values and others, leaves what is kept of the others.
+
+        ``left`` are the others, for those whose keys were cleared; None where the values withdrawn
+        have equals in a partial that stays for longer.
+        """
+
+    def clear(self, columns: Columns, at: BoolArray) -> None:
+        """Make room in a partial's columns for what is left of some keys, if it cannot be had by taking values off."""
 
     def merge(self, places: Sequence[At], columns: Sequence[Columns], size: int) -> Columns:
         """Return what is kept of several partials together, each one's keys at some places among ``size``."""
@@ -95,7 +113,10 @@ class Folding(Protocol):
     def leave(self, window: int, gone: Sequence[Partial]) -> None:
         """Take out what was in until some window before this one."""
 
-    def read(self, at: At) -> FloatArray:
+    def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
+        """Have one partial in the place of all that are in until after a window: their merger with a change."""
+
+    def read(self, at: At) -> Aggregates:
         """Return the aggregates of some keys; of those without an event, anything."""
 
 
@@ -105,6 +126,15 @@ class Counted:
     def fold(self, slots: IntArray, size: int, values: FloatArray) -> Columns:
         """Return nothing."""
         return {}
+
+    def unfold(
+        self, slots: IntArray, size: int, values: FloatArray, left: tuple[IntArray, FloatArray] | None
+    ) -> Columns:
+        """Return nothing."""
+        return {}
+
+    def clear(self, columns: Columns, at: BoolArray) -> None:
+        """Do nothing."""
 
     def merge(self, places: Sequence[At], columns: Sequence[Columns], size: int) -> Columns:
         """Return nothing."""
@@ -117,6 +147,9 @@ class Counted:
         """Do nothing."""
 
     def leave(self, window: int, gone: Sequence[Partial]) -> None:
+        """Do nothing."""
+
+    def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
         """Do nothing."""
 
     def read(self, at: At) -> FloatArray:
@@ -152,18 +185,23 @@ class Numbering:
     def number(self, keys: IntArray) -> tuple[IntArray, IntArray]:
         """Return each key once, and for every key where it stands among these."""
         distinct = self.distinct(keys)
+        return distinct, self.among(distinct, keys)
+
+    def among(self, distinct: IntArray, keys: IntArray) -> IntArray:
+        """Return where each of some keys stands among others, which are given once each."""
         self._numbers[distinct] = np.arange(len(distinct))
-        return distinct, self._numbers[keys]
+        numbers: IntArray = self._numbers[keys]
+        return numbers
 
 
 @dataclass(frozen=True)
-class Folder:
+class Folder(Generic[Values, Aggregates]):
     """Folds events into partials, and partials into one."""
 
-    folding: Folding
+    folding: Folding[Values, Aggregates]
     numbering: Numbering
 
-    def fold(self, keys: IntArray, times: IntArray, values: FloatArray, known: int) -> Partial:
+    def fold(self, keys: IntArray, times: IntArray, values: Values, known: int) -> Partial:
         """Return what events add to their keys, all of which are below ``known``. O(n)."""
         at: At
         if len(keys) * _DENSE_EVENTS >= known:
@@ -178,6 +216,21 @@ class Folder:
         if isinstance(at, slice) and int(np.count_nonzero(counts)) * _DENSE_KEYS < known:
             return partial.listed()
         return partial
+
+    def taken(self, keys: IntArray, values: Values, left: Left[Values] | None) -> Partial:
+        """Return what, together with a partial that holds some events, leaves it without them. O(n).
+
+        ``left`` says which events of some keys are left.
+        """
+        at, slots = self.numbering.number(keys)
+        counts: IntArray = -np.bincount(slots, minlength=len(at))
+        newest = np.full(len(at), NEVER)
+        if left is None:
+            return Partial(at, counts, newest, self.folding.unfold(slots, len(at), values, None))
+        keys_left, times, values_left = left(at)
+        slots_left = self.numbering.among(at, keys_left)
+        np.maximum.at(newest, slots_left, times)
+        return Partial(at, counts, newest, self.folding.unfold(slots, len(at), values, (slots_left, values_left)))
 
     def together(self, partials: Sequence[Partial]) -> Partial:
         """Return what several add together. O(their sizes)."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from acquatop.topk.aggregate_totals import Aggregate
-from acquatop.topk.contract import IntArray, Scoring
+from acquatop.topk.contract import AnyArray, IntArray, Scoring
 from acquatop.topk.keyed_aggregate import KeyedAggregate
 from acquatop.topk.partials import Partial
 
@@ -64,9 +64,14 @@ class WindowedAggregate(KeyedAggregate):
     """
 
     def __init__(
-        self, k: int, aggregate: Aggregate | str, scoring: Scoring, clock: Callable[[], float] = time.perf_counter
+        self,
+        k: int,
+        aggregates: Aggregate | str | Sequence[Aggregate | str],
+        scoring: Scoring,
+        clock: Callable[[], float] = time.perf_counter,
+        names: Callable[[IntArray], AnyArray] = lambda keys: keys,
     ) -> None:
-        super().__init__(k, aggregate, scoring)
+        super().__init__(k, aggregates, scoring, names)
         self._clock = clock
         self._chooser = Chooser(2)
 

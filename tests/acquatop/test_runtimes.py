@@ -19,7 +19,7 @@ from acquatop.runtime.spark import SparkRuntime
 from examples.oxigraph import OxigraphServer
 from tests.windowed import Record
 from tests.windowed import catalog as two_streams
-from tests.worlds import Event, brute_force, catalog_text, query_text, user_term
+from tests.worlds import Event, brute_force, catalog_text, query_text, solutions_in, user_term
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
 USERS = {f"u{number}": 7 * number % 13 for number in range(13)}
@@ -96,6 +96,40 @@ def test_every_runtime_and_every_cut_into_batches_gives_the_same_bytes(open_engi
             documents.add(json.dumps([answer.canonical() for answer in answers]))
             for file in (tmp_path / "events").iterdir():
                 file.unlink()
+    assert len(documents) == 1
+
+
+AGGREGATED = """PREFIX : <http://example.org/>
+SELECT ?user ?n ?sum (?n * ?followers + ?sum AS ?score)
+FROM NAMED WINDOW :w ON :stream [RANGE 9ms STEP 3ms]
+WHERE {
+  WINDOW :w { SELECT ?user (COUNT(*) AS ?n) (SUM(?mentions) AS ?sum) { ?user :mentions ?mentions } GROUP BY ?user }
+  SERVICE :people { ?user :followers ?followers }
+}
+ORDER BY DESC(?score) LIMIT 3"""
+
+
+@pytest.mark.parametrize("arrivals", ["all", "latest"])
+def test_aggregates_per_key_are_right_and_the_same_bytes(open_engine: Open, arrivals: str, tmp_path: Path) -> None:
+    events = some_events()
+    documents = set()
+    for runtime, files in zip(RUNTIMES, (1, 3), strict=True):
+        write(tmp_path, [event.line() for event in events], files)
+        answers = list(open_engine(runtime, arrivals=arrivals).register(AGGREGATED))
+        documents.add(json.dumps([answer.canonical() for answer in answers]))
+        for answer in answers:
+            values: dict[str, list[tuple[int, int]]] = {}
+            inside = solutions_in(events, answer.opens_ms, answer.closes_ms, latest=arrivals == "latest")
+            for (user, mentions), time in inside.items():
+                values.setdefault(user, []).append((time, mentions))
+            rows = [
+                (len(each) * USERS[user] + sum(mentions for _, mentions in each), max(each)[0], user, len(each))
+                for user, each in values.items()
+            ]
+            rows.sort(key=lambda row: (-row[0], -row[1], user_term(row[2])))
+            found = [(row.score, row.bindings["user"].n3(), int(row.bindings["n"])) for row in answer.rows]
+            assert found == [(score, user_term(user), count) for score, _, user, count in rows[:3]]
+            assert answer.status is Status.EXACT
     assert len(documents) == 1
 
 

@@ -528,3 +528,96 @@ def test_the_benchmark_compares_what_gives_the_same_answers() -> None:
     costs = core_aggregates.figures(3, (core_aggregates.Case("small", 300, 500, 5),))
     assert {cost.aggregate for cost in costs} == {"count", "sum", "avg", "max"}
     assert {"dense", "threshold view", "chosen at run time", "numpy recompute"} <= {cost.way for cost in costs}
+
+
+SEVERAL = (Aggregate.SUM, Aggregate.COUNT, Aggregate.MAX, Aggregate.AVG, Aggregate.MIN)
+
+
+class Sum:
+    """Scores several aggregates: each must have its own column."""
+
+    def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
+        with np.errstate(invalid="ignore", over="ignore"):
+            merits: FloatArray = parts[0] - 2 * parts[-1]
+        return merits
+
+    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+        return math.inf
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(SEVERAL), min_size=1, max_size=5),
+    st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), plain | odd), max_size=9), max_size=9),
+)
+def test_several_aggregates_are_each_what_it_is_alone(
+    aggregates: list[Aggregate], panes: list[list[tuple[int, int, float]]]
+) -> None:
+    for way in WAYS:
+        together = way(99, aggregates, Sum())
+        alone = [way(99, each, FirstPart()) for each in aggregates]
+        for window, pane in enumerate(panes):
+            rows = rows_of(pane)
+            together.add(window, window + 2, Rows(rows.times, rows.keys, rows.keys, rows.parts * len(aggregates)))
+            for each in alone:
+                each.add(window, window + 2, rows)
+            top = together.top(window)
+            together._check()
+            keys = together.inside()
+            for column, each in zip(together.aggregates(keys), alone, strict=True):
+                each.top(window)
+                assert column.tobytes() == each.aggregates(keys)[0].tobytes()
+            assert top.merits.tolist() == together.merits(top.rows.keys).tolist()
+            if window % 3 == 2:
+                together = way.restore(together.snapshot(), Sum())
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.integers(1, 9))
+def test_what_is_withdrawn_is_as_if_it_had_never_come(data: st.DataObject, seed: int) -> None:
+    chance = random.Random(seed)
+    event = st.tuples(st.integers(0, 9), st.integers(0, KEYS - 1), plain | odd)
+    ways = [way(3, SEVERAL, Sum()) for way in WAYS]
+    held: list[tuple[int, tuple[int, int, float]]] = []
+    for window in range(6):
+        held = [each for each in held if each[0] >= window]
+        for last in (window, window + 2, window + 2):
+            pane = data.draw(st.lists(event, max_size=6))
+            for way in ways:
+                way.add(window, last, fivefold(rows_of(pane)))
+            held += [(last, each) for each in pane]
+        for way in ways:
+            way.top(window)
+        gone = chance.sample(held, chance.randint(0, len(held)))
+        for each in gone:
+            held.remove(each)
+
+        def left(last: int, keys: IntArray, held: list[tuple[int, tuple[int, int, float]]] = held) -> Rows:
+            return fivefold(rows_of([row for at, row in held if at == last and row[1] in keys.tolist()]))
+
+        rows = fivefold(rows_of([row for _, row in gone]))
+        afresh = DenseAggregate(3, SEVERAL, Sum())
+        for last, row in held:
+            afresh.add(window, last, fivefold(rows_of([row])))
+        expected = as_bytes(afresh.top(window))
+        for way in ways:
+            way.withdraw(np.array([last for last, _ in gone], dtype=np.int64), rows.keys, rows.parts, left)
+            way._check()
+            assert as_bytes(way.top(window)) == expected
+
+
+def fivefold(rows: Rows) -> Rows:
+    return Rows(rows.times, rows.keys, rows.keys, rows.parts * len(SEVERAL))
+
+
+def test_equals_stand_in_the_order_of_what_their_keys_stand_for() -> None:
+    names = np.array(list("dbacfe"), dtype=object)
+    for way in (DenseAggregate, ThresholdView):
+        counts = way(2, "count", FirstPart(), names.__getitem__)
+        keys = np.arange(6)
+        counts.add(0, 3, Rows(np.zeros(6, dtype=np.int64), keys, keys, ()))
+        for window in range(3):
+            assert names[counts.top(window).rows.keys].tolist() == ["a", "b"]
+            counts.change(keys[window:])
+            counts._check()
+        assert names[counts.held().keys].tolist() == list("abcdef")

@@ -1,0 +1,66 @@
+"""What a continuous query asks of the operator that keeps its candidates, whichever that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from acquatop.operators.panes import Pane
+from acquatop.topk.contract import FloatArray, Rows, Top
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Keys to ask the remote for.
+
+    ``unknown`` are those that nothing is known of, the most promising first; ``held`` are those of
+    the best, best first; ``absent`` those without a score although they have been asked for.
+    """
+
+    unknown: list[str]
+    held: tuple[str, ...]
+    absent: list[str]
+
+
+class TopKOperator(Protocol):
+    """Panes and changes in, a window's best out. Windows are integers that grow."""
+
+    @property
+    def k(self) -> int:
+        """How many are wanted, those before the offset among them."""
+
+    def add_pane(self, pane: Pane) -> None:
+        """Take in one pane's solutions. Panes come in the order of time."""
+
+    def note_late(self, late: pa.Table) -> None:
+        """Note what came after a window of its own had closed: it is left out of the windows still open, too."""
+
+    def settle(self, window: int) -> None:
+        """Note that all panes of a window have come."""
+
+    def wanted(self, window: int, limit: int) -> Wanted:
+        """Return what to ask the remote for in a window, of each kind all, or the first ``limit``."""
+
+    def apply_changes(self, keys: Iterable[str]) -> None:
+        """Rescore what joins with keys whose remote values have changed; let in who has a score now."""
+
+    def top(self, window: int) -> Top:
+        """Return a window's best, by their keys, and whether anything that is not held could be among them."""
+
+    def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
+        """Return the N-Triples terms that the stream gives one of the best, by variable."""
+
+    def unscored(self, window: int) -> int:
+        """Return how many of a window's solutions have no score."""
+
+    def without_value(self, window: int, bar: float) -> FloatArray:
+        """Return the merits that solutions without a value could have, of those that could reach the bar."""
+
+    def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
+        """Say whether anything whose key has not been fetched just now could reach the bar with another value."""
+
+    def close_before(self, window: int) -> None:
+        """Let go of all that lies only in windows before this one."""
