@@ -127,6 +127,8 @@ class KeyedAggregate(ABC):
         for each event taken out there is an equal one in, newer, that stays for longer. O(all that is
         in by these windows), and with ``left`` all that is held.
         """
+        if not len(keys):
+            return
         values = self._columns(len(keys), parts)
         order = np.argsort(lasts, kind="stable")
         each, starts = np.unique(lasts[order], return_index=True)
@@ -135,7 +137,7 @@ class KeyedAggregate(ABC):
             taken = self._folder.taken(keys[at], tuple(column[at] for column in values), its)
             self._totals.withdraw(last, taken, self._folder, afresh=left is not None)
             self._touched.append(taken)
-        if left is not None and len(keys):
+        if left is not None:
             self._totals.look_up(self._numbering.distinct(keys))
 
     def _left(
