@@ -70,7 +70,7 @@ class ReplicaScoring:
     def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
         """Return the best merit possible for the stream's numbers within ranges.
 
-        With ``keys`` for the replica's values of any of these, minus infinity if none has all;
+        With ``keys`` for the replica's values of any of these, minus infinity if the remote has none of them;
         without, for any value of the remote's that the query's filters allow.
         """
         remote = {} if keys is None else self._values(keys)
@@ -106,21 +106,17 @@ class ReplicaScoring:
         return of_rows
 
     def _values(self, keys: AnyArray) -> dict[str, Interval] | None:
-        """Return where the remote's values of some keys lie; None if there are none."""
+        """Return where the remote's values of some keys lie, of those that are numbers; None if it has no such keys."""
         if self._store is None:
             return {}
         rows = self._store.rows(keys.tolist())
-        columns = [self._store.numbers(name, rows) for name in self._score.remote_variables]
-        whole = self._store.present(rows)
-        for column in columns:
-            whole = whole & ~np.isnan(column)
-        if not whole.any():
+        rows = rows[self._store.present(rows)]
+        if not len(rows):
             return None
-        values = [column[whole] for column in columns]
-        return {
-            name: Interval(float(each.min()), float(each.max()))
-            for name, each in zip(self._score.remote_variables, values, strict=True)
-        }
+        columns = {name: self._store.numbers(name, rows) for name in self._score.remote_variables}
+        # A score may do without a value that is no number: then nothing is said of that.
+        numbers = {name: column[~np.isnan(column)] for name, column in columns.items()}
+        return {name: Interval(float(each.min()), float(each.max())) for name, each in numbers.items() if len(each)}
 
     def expected(self, parts: tuple[FloatArray, ...], count: int) -> FloatArray:
         """Return a guess at the merits of solutions without a value from the remote: with the replica's mean."""

@@ -101,6 +101,12 @@ class Layout:
         """Return the layout of some arrivals."""
         return cls(arrivals.take(slice(0, 0)))
 
+    def widened(self, arrivals: Rows) -> Self:
+        """Return a layout in which some more arrivals have place as well: of two types of a column the wider."""
+        nothing = arrivals.take(slice(0, 0))
+        is_first = len(self.empty.parts) < len(nothing.parts) or len(self.empty.carried) < len(nothing.carried)
+        return type(self)(nothing if is_first else Rows.together((self.empty, nothing)))
+
     def candidates(self, arrivals: Rows, merits: FloatArray, first: int, last: int) -> list[Candidate]:
         """Return a candidate for each row."""
         return [

@@ -17,6 +17,8 @@ NEVER = 2**63 - 1
 
 _KIND, _VERSION = "content", 1
 _BEFORE_ALL = -(2**63)
+_REMOVED = 1_000
+"""How many identities may wait to be taken out, besides an eighth of what is kept."""
 _TABLE_ROOM = 8
 _CHUNK = 4096
 
@@ -107,6 +109,10 @@ class Content:
         self._current = max(self._current, window)
         for pane in [pane for pane in self._panes if pane[1] < window]:
             del self._panes[pane]
+        if not self._panes:
+            self._removed.clear()
+        elif len(self._removed) > _REMOVED + len(self) // 8:
+            self._settle()
 
     def panes(self) -> Iterator[PaneRows]:
         """Iterate over everything that is kept, the oldest pane first, and in it what came first."""

@@ -94,7 +94,7 @@ class FirstPart:
 
     def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
         """Return the first part."""
-        return parts[0]
+        return np.asarray(parts[0], dtype=np.float64)
 
     def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
         """Return the highest that the first part can be."""

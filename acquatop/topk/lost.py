@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,6 +39,21 @@ def best_with(merit: float) -> Rank:
     """
     # No time is as new, so identities are never compared with this one.
     return Rank(-merit, -_NEWEST, None)
+
+
+def rank_from(values: Sequence[Any]) -> Rank:
+    """Return a place that was written as a list."""
+    minus_merit, minus_time, identity, after = values
+    return Rank(minus_merit, minus_time, tuple(identity) if isinstance(identity, list) else identity, after)
+
+
+def finite_or_any(reach: float) -> float:
+    """Return how far merits reach: without a limit where that is no number.
+
+    >>> finite_or_any(3.0), finite_or_any(math.nan)
+    (3.0, inf)
+    """
+    return math.inf if math.isnan(reach) else reach
 
 
 @dataclass
@@ -88,6 +103,9 @@ class Lost:
 
     def widen(self, last: int, lows: tuple[float, ...], highs: tuple[float, ...]) -> None:
         """Note where the parts of something lost from the windows up to ``last`` lie."""
+        # What is no number may be taken for any.
+        lows = tuple(-math.inf if math.isnan(low) else low for low in lows)
+        highs = tuple(math.inf if math.isnan(high) else high for high in highs)
         known = self.ranges.get(last)
         if known is None:
             self.ranges[last] = _Range(lows, highs)
@@ -116,7 +134,7 @@ class Lost:
     def raise_to_reach(self, scoring: Scoring, keys: AnyArray) -> None:
         """Note that what was lost may by now be worth what the present values of some keys make possible."""
         for last, (lows, highs) in self._buckets():
-            reach = scoring.reach(lows, highs, keys)
+            reach = finite_or_any(scoring.reach(lows, highs, keys))
             if reach > -math.inf:
                 self.note(last, best_with(reach))
 

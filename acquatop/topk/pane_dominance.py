@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FirstPart, FloatArray, IntArray, Rows, Scoring, Top
-from acquatop.topk.lost import Lost, Rank, best_with
+from acquatop.topk.lost import Lost, Rank, best_with, finite_or_any, rank_from
 from acquatop.topk.order import best, ranking
 from acquatop.topk.pane_top import PaneTop, Scored, among, newest_of, place
 from acquatop.topk.row_pool import RowPool, columns_of
@@ -109,7 +109,7 @@ class PaneDominance:
             return np.empty(0, dtype=np.int64)
         if last < self._current:
             raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
-        merits = self._scoring.merits(arrivals.keys, arrivals.parts)
+        merits = np.asarray(self._scoring.merits(arrivals.keys, arrivals.parts), dtype=np.float64)
         if first <= self._settled:
             return self._insert(last, merits, arrivals)
         pane = self._panes.get((first, last))
@@ -148,6 +148,8 @@ class PaneDominance:
             pane = self._panes.pop(span)
             if pane.size:
                 self._join(pane)
+            elif pane.floor is not None:
+                self._note_lost_of(pane, pane.floor)
 
     def _join(self, pane: PaneTop) -> None:
         capacity = self.k + self.n
@@ -162,13 +164,17 @@ class PaneDominance:
             order = best(capacity + 1, merits, rows.times, rows.identities)
             lost = place(Scored(merits, rows), int(order[-1])) if len(order) > capacity else None
             found = Scored(merits[order[:capacity]], rows.take(order[:capacity]))
-        if lost is not None and not self._fixed:
-            self._lost.note(pane.last, lost)
-            self._lost.widen(pane.last, pane.lows, pane.highs)
+        if lost is not None:
+            self._note_lost_of(pane, lost)
         if len(found) and int(found.rows.times.min()) > self._newest:
             self._merge(found, pane.last)
         elif len(found):
             self._place(found, pane.last)
+
+    def _note_lost_of(self, pane: PaneTop, rank: Rank) -> None:
+        if not self._fixed:
+            self._lost.note(pane.last, rank)
+            self._lost.widen(pane.last, pane.lows, pane.highs)
 
     def _learn(self, found: Scored) -> None:
         """Guess the merit that the next pane's best will have: this one's, some places further down."""
@@ -187,7 +193,7 @@ class PaneDominance:
         capacity = self.k + self.n
         added = self._added(new, last)
         is_rivalled = last <= self._last
-        self._last = last
+        self._last = max(self._last, last)
         # Stable: the new stand before the old of the same merit.
         both = added.with_(self._held)
         order = both.minus.argsort(kind="stable")
@@ -256,7 +262,11 @@ class PaneDominance:
     def change(self, keys: AnyArray) -> Rows:
         """Score anew what joins with keys whose remote values have changed; return those without a merit by now."""
         self._expire()
-        self._lost.raise_to_reach(self._scoring, self._perhaps_lost(keys))
+        elsewhere = self._perhaps_lost(keys)
+        self._lost.raise_to_reach(self._scoring, elsewhere)
+        for pane in self._panes.values():
+            if pane.has_let_go:
+                pane.raise_floor(finite_or_any(self._scoring.reach(pane.lows, pane.highs, elsewhere)))
         return self.rescore(keys)
 
     def rescore(self, keys: AnyArray) -> Rows:
@@ -339,6 +349,8 @@ class PaneDominance:
 
     def top(self, window: int) -> Top:
         """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        if window < self._current:
+            raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
         self.settle(window)
         rows, merits = self._covering(window, self.k)
         lost = self._lost.best(window)
@@ -432,12 +444,12 @@ class PaneDominance:
         restored._current, restored._settled = settings["current"], settings["settled"]
         restored._newest = settings["newest"]
         for last, rank in settings["steps"]:
-            restored._lost.note(last, Rank(*rank))
+            restored._lost.note(last, rank_from(rank))
         for last, lows, highs in settings["ranges"]:
             restored._lost.widen(last, tuple(lows), tuple(highs))
         for at, (first, last, bar, has_let_go, floor, lows, highs) in enumerate(settings["panes"]):
             pane = PaneTop(first, last, restored._distinct, bar=bar, has_let_go=has_let_go)
-            pane.floor = None if floor is None else Rank(*floor)
+            pane.floor = None if floor is None else rank_from(floor)
             pane.lows, pane.highs = tuple(lows), tuple(highs)
             if f"pane{at}" in state.tables:
                 columns = state.tables[f"pane{at}"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows, Scoring
-from acquatop.topk.lost import Rank
+from acquatop.topk.lost import Rank, best_with
 from acquatop.topk.order import best
 from acquatop.topk.sieve import Sieve
 
@@ -66,7 +66,8 @@ class PaneTop:
             self.has_let_go = True
         if len(kept):
             self.merits.append(passed)
-            self.rows.append(arrivals if len(kept) == len(merits) else arrivals.take(kept))
+            # A copy: what was handed in is the caller's.
+            self.rows.append(arrivals.take(kept))
             self.size += len(kept)
         if self.distinct and self.size > 2 * capacity + 64:
             self._prune(capacity)
@@ -125,9 +126,14 @@ class PaneTop:
 
     def fix_floor(self, capacity: int) -> None:
         """Before merits or the capacity change: what was let go until now has a place after the present last one."""
-        if self.has_let_go:
+        if self.has_let_go and self.size:
             self.floor = self.lost(self.best(capacity), capacity)
-            self.bar = _NOTHING
+        self.bar = _NOTHING
+
+    def raise_floor(self, merit: float) -> None:
+        """Note that what was let go may by now be worth up to a merit."""
+        floor = best_with(merit)
+        self.floor = floor if self.floor is None else min(floor, self.floor)
 
     def _passing(self, merits: FloatArray, capacity: int, sieve: Sieve, guess: float) -> IntArray:
         """Return the positions of the arrivals that pass the bar, and those without a merit."""

@@ -49,7 +49,7 @@ class PreTopk:
             return np.empty(0, dtype=np.int64)
         if last < self._current:
             raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
-        self._layout = Layout.of(arrivals)
+        self._layout = self._layout.widened(arrivals)
         merits = self._scoring.merits(arrivals.keys, arrivals.parts)
         without = np.isnan(merits)
         scored = np.flatnonzero(~without)

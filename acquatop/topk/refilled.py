@@ -152,8 +152,10 @@ class Refilled:
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
         """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected."""
-        if last < max(first, self._current):
-            raise ValueError(f"the windows {first} to {last} have closed: note_lost tells the others of a loss")
+        if first > last or not len(arrivals):
+            return np.empty(0, dtype=np.int64)
+        if last < self._current:
+            raise ValueError(f"the windows {first} to {last} are closed: note_lost tells the others of a loss")
         started = self._clock()
         new = self._new(first, last, arrivals)
         fresh = arrivals if len(new) == len(arrivals) else arrivals.take(new)
@@ -310,11 +312,14 @@ class Refilled:
 
     def _bring_back(self, keys: AnyArray) -> None:
         """Hand to the structure what it does not hold and may matter with the present values of some keys."""
-        held = set(self._structure.held().identities.tolist())
+        mine = self._structure.held()
+        held = set(zip(mine.identities.tolist(), mine.times.tolist(), strict=True))
         capacity = self.k + self._structure.n
         for pane in self._content.newest_with_keys(keys):
             merits = self._merits(pane.rows)
-            others = np.flatnonzero(~np.isnan(merits) & ~is_in(pane.rows.identities, held))
+            names = zip(pane.rows.identities.tolist(), pane.rows.times.tolist(), strict=True)
+            is_held = np.fromiter((name in held for name in names), dtype=bool, count=len(pane.rows))
+            others = np.flatnonzero(~np.isnan(merits) & ~is_held)
             merits, rows = merits[others], pane.rows.take(others)
             at = best(capacity + 1, merits, rows.times, rows.identities)
             back = rows.take(at[:capacity])

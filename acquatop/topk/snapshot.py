@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ class State:
 
 
 def pack(kind: str, version: int, state: State) -> bytes:
-    """Return a structure's state as bytes: a line of JSON, then an Arrow stream per table.
+    """Return a structure's state as bytes: a checksum, a line of JSON, then an Arrow stream per table.
 
     Columns of objects must hold text, or tuples of text.
 
@@ -41,7 +42,8 @@ def pack(kind: str, version: int, state: State) -> bytes:
     bodies = [_write(columns) for columns in state.tables.values()]
     sizes = dict(zip(state.tables, map(len, bodies), strict=True))
     header = {"kind": kind, "version": version, "settings": dict(state.settings), "tables": sizes}
-    return b"".join([MAGIC, json.dumps(header).encode(), b"\n", *bodies])
+    content = b"".join([json.dumps(header).encode(), b"\n", *bodies])
+    return MAGIC + b"%08x\n" % zlib.crc32(content) + content
 
 
 def unpack(kind: str, version: int, snapshot: bytes) -> State:
@@ -49,7 +51,10 @@ def unpack(kind: str, version: int, snapshot: bytes) -> State:
     if not snapshot.startswith(MAGIC):
         raise SnapshotError("these bytes are not a snapshot of a top-k structure")
     try:
-        line, _, body = snapshot[len(MAGIC) :].partition(b"\n")
+        checksum, _, content = snapshot[len(MAGIC) :].partition(b"\n")
+        if checksum != b"%08x" % zlib.crc32(content):
+            raise SnapshotError("the snapshot is damaged: its checksum does not match")
+        line, _, body = content.partition(b"\n")
         header = json.loads(line)
         found = header["kind"], header["version"]
         if found != (kind, version):

@@ -81,7 +81,7 @@ class SuperMTKN:
             return np.empty(0, dtype=np.int64)
         if last < self._current:
             raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
-        self._layout = Layout.of(arrivals)
+        self._layout = self._layout.widened(arrivals)
         self._identities_are_keys &= np.array_equal(arrivals.identities, arrivals.keys)
         merits = self._scoring.merits(arrivals.keys, arrivals.parts)
         pane = self._panes.setdefault((first, last), {})

@@ -541,7 +541,7 @@ def test_a_structure_that_is_never_certain_is_answered_for(program: list[Step]) 
 def test_what_lies_in_closed_windows_only_is_refused() -> None:
     run = Run(1, 0, by_pane)
     run.do_top(5)
-    with pytest.raises(ValueError, match="have closed"):
+    with pytest.raises(ValueError, match="are closed"):
         run.refilled.add(3, 5, rows([arrival(3, 10, 1.0)]))
     with pytest.raises(ValueError, match="no open window"):
         run.refilled._content.append(3, 5, rows([arrival(3, 10, 1.0)]))
@@ -665,5 +665,5 @@ def test_the_content_takes_what_its_columns_take() -> None:
 def test_snapshots_are_read_as_data_only() -> None:
     run = Run(1, 0, lossy)
     run.do_add([arrival(0, 10, 5.0)])
-    line = run.refilled.snapshot().split(b"\n")[1]
+    line = run.refilled.snapshot().split(b"\n")[2]
     assert json.loads(line)["settings"]["controller"]["k"] == 1
