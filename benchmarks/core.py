@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from acquatop.topk.contract import AnyArray, FloatArray, Rows, Top, TopK
-from acquatop.topk.controller import Controller
-from acquatop.topk.mintopk import MinTopk
+from acquatop.topk.lists.mintopk import MinTopk
 from acquatop.topk.pane_dominance import PaneDominance
-from acquatop.topk.refilled import Refilled
+from acquatop.topk.refill.controller import Controller
+from acquatop.topk.refill.refilled import Refilled
 from benchmarks import core_aggregates
 
 WINDOW = 1_000_000

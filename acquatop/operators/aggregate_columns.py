@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from acquatop.terms import score_literal
-from acquatop.topk.aggregate_totals import Aggregate
+from acquatop.topk.aggregates.aggregate_totals import Aggregate
+from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import FloatArray
-from acquatop.topk.side_by_side import Columnwise
 from rspql.ast import XSD
 from rspql.plan import AggregateColumn
 

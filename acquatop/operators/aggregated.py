@@ -16,11 +16,11 @@ from acquatop.operators.match import GONE, IDENTITY, KEY, number_column
 from acquatop.operators.panes import Pane
 from acquatop.operators.retained import Identities, Retained, Solutions
 from acquatop.operators.scoring import BoolArray, ReplicaScoring
+from acquatop.topk.aggregates.partials import NEVER
+from acquatop.topk.aggregates.side_by_side import Columnwise
+from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from acquatop.topk.order import best
-from acquatop.topk.partials import NEVER
-from acquatop.topk.side_by_side import Columnwise
-from acquatop.topk.windowed_aggregate import WindowedAggregate
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 from replica.store import ReplicaStore

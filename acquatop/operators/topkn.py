@@ -15,11 +15,11 @@ from acquatop.operators.panes import Pane
 from acquatop.operators.scoring import ReplicaScoring
 from acquatop.operators.waiting import Solution, Waiting, numbers_of, objects, rows_of, solutions_of
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
-from acquatop.topk.controller import Controller
 from acquatop.topk.lost import Rank
 from acquatop.topk.order import best
 from acquatop.topk.pane_dominance import PaneDominance
-from acquatop.topk.refilled import Refilled
+from acquatop.topk.refill.controller import Controller
+from acquatop.topk.refill.refilled import Refilled
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 from replica.store import ReplicaStore

@@ -12,11 +12,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, Rows, Scoring, Top
-from acquatop.topk.mintopk import MinTopk
+from acquatop.topk.lists.mintopk import MinTopk
+from acquatop.topk.lists.pretopk import PreTopk
+from acquatop.topk.lists.super_mtkn import SuperMTKN
 from acquatop.topk.order import ranking
 from acquatop.topk.pane_dominance import PaneDominance
-from acquatop.topk.pretopk import PreTopk
-from acquatop.topk.super_mtkn import SuperMTKN
 from acquatop.windows import Windows
 
 NAN, INF = math.nan, math.inf

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk import aggregate_view, keyed_aggregate
-from acquatop.topk.aggregate_totals import Aggregate
+from acquatop.topk.aggregates.aggregate_totals import Aggregate
+from acquatop.topk.aggregates.dense_aggregate import DenseAggregate
+from acquatop.topk.aggregates.keyed_aggregate import KeyedAggregate
+from acquatop.topk.aggregates.threshold_view import ThresholdView
+from acquatop.topk.aggregates.windowed_aggregate import Chooser, WindowedAggregate
 from acquatop.topk.contract import AnyArray, FirstPart, FloatArray, IntArray, Rows, Top, TopK
-from acquatop.topk.dense_aggregate import DenseAggregate
-from acquatop.topk.keyed_aggregate import KeyedAggregate
 from acquatop.topk.snapshot import SnapshotError, State, pack
-from acquatop.topk.threshold_view import ThresholdView
-from acquatop.topk.windowed_aggregate import Chooser, WindowedAggregate
 from acquatop.windows import Windows
 from benchmarks import core_aggregates
 

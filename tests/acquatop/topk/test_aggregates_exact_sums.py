@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from acquatop.topk.exact_sums import BITS, ExactSums, digits_of, rounded
-from acquatop.topk.partials import Folder, Numbering, Partial
+from acquatop.topk.aggregates.exact_sums import BITS, ExactSums, digits_of, rounded
+from acquatop.topk.aggregates.partials import Folder, Numbering, Partial
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 near = st.integers(-(2**80), 2**80).map(float) | st.floats(-1e6, 1e6) | finite

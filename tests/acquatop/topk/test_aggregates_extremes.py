@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from acquatop.topk.extremes import Extremes
-from acquatop.topk.partials import Partial
+from acquatop.topk.aggregates.extremes import Extremes
+from acquatop.topk.aggregates.partials import Partial
 
 KEYS = 5
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acquatop.topk.content import Content
 from acquatop.topk.contract import AnyArray, Certainty, FirstPart, FloatArray, Rows, Scoring, Top
-from acquatop.topk.controller import Controller
-from acquatop.topk.mintopk import MinTopk
+from acquatop.topk.lists.mintopk import MinTopk
+from acquatop.topk.lists.pretopk import PreTopk
+from acquatop.topk.lists.super_mtkn import SuperMTKN
 from acquatop.topk.pane_dominance import PaneDominance
-from acquatop.topk.pretopk import PreTopk
-from acquatop.topk.refilled import Refilled
+from acquatop.topk.refill.content import Content
+from acquatop.topk.refill.controller import Controller
+from acquatop.topk.refill.refilled import Refilled
 from acquatop.topk.snapshot import SnapshotError
-from acquatop.topk.super_mtkn import SuperMTKN
 
 WIDTH = 3  # windows in which a pane lies
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from acquatop.topk.contract import Certainty, Rows
-from acquatop.topk.super_mtkn import SuperMTKN
+from acquatop.topk.lists.super_mtkn import SuperMTKN
 from acquatop.windows import Windows
 from tests.acquatop.topk.streams import STRUCTURES, Arrival, Joined, column, rows_of
 

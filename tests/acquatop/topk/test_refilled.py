@@ -13,13 +13,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from acquatop.topk.content import NEVER, Content
 from acquatop.topk.contract import Certainty, Rows, Scoring, Top
-from acquatop.topk.controller import Controller, Tuning
+from acquatop.topk.lists.super_mtkn import SuperMTKN
 from acquatop.topk.pane_dominance import PaneDominance
-from acquatop.topk.refilled import Factory, Refilled
+from acquatop.topk.refill.content import NEVER, Content
+from acquatop.topk.refill.controller import Controller, Tuning
+from acquatop.topk.refill.refilled import Factory, Refilled
 from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
-from acquatop.topk.super_mtkn import SuperMTKN
 
 WIDTH = 3
 INFINITY = math.inf

@@ -9,11 +9,11 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
+from acquatop.topk.aggregates.exact_sums import ExactSums
+from acquatop.topk.aggregates.extremes import Extremes
+from acquatop.topk.aggregates.partials import NEVER, At, Counted, Folder, Folding, Partial, add_to, raise_to, take_from
+from acquatop.topk.aggregates.side_by_side import Columnwise, SideBySide
 from acquatop.topk.contract import FloatArray, IntArray
-from acquatop.topk.exact_sums import ExactSums
-from acquatop.topk.extremes import Extremes
-from acquatop.topk.partials import NEVER, At, Counted, Folder, Folding, Partial, add_to, raise_to, take_from
-from acquatop.topk.side_by_side import Columnwise, SideBySide
 
 
 class Aggregate(enum.StrEnum):

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from acquatop.topk.aggregates.partials import NEVER
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from acquatop.topk.order import best
-from acquatop.topk.partials import NEVER
 
 Newest: TypeAlias = Callable[[IntArray], IntArray]
 Bar: TypeAlias = tuple[float, int, Any]

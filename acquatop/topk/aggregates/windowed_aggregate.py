@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from acquatop.topk.aggregate_totals import Aggregate
+from acquatop.topk.aggregates.aggregate_totals import Aggregate
+from acquatop.topk.aggregates.keyed_aggregate import KeyedAggregate
+from acquatop.topk.aggregates.partials import Partial
 from acquatop.topk.contract import AnyArray, IntArray, Scoring
-from acquatop.topk.keyed_aggregate import KeyedAggregate
-from acquatop.topk.partials import Partial
 
 _FIXED = 1000
 """Units that a call takes, however little there is to do."""

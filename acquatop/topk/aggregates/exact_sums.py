@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from acquatop.topk.aggregates.partials import At, Columns, Partial, add_to, take_from
 from acquatop.topk.contract import FloatArray, IntArray
-from acquatop.topk.partials import At, Columns, Partial, add_to, take_from
 
 BITS = 31
 """Of a digit. A key's sum may have up to 2³² values in it before a bin could overflow."""

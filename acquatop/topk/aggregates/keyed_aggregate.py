@@ -1,8 +1,8 @@
 """The top k of keys by an aggregate of their events in the window: all that is the same however it is ranked.
 
 No pane can be pruned here: any key may still become the greatest sum. So every key's aggregate is
-kept, exactly (:mod:`acquatop.topk.exact_sums`), and every answer is exact for the values given.
-Only merits are kept beside: :class:`~acquatop.topk.aggregate_view.View` finds the best among them.
+kept, exactly (:mod:`acquatop.topk.aggregates.exact_sums`), and every answer is exact for the values given.
+Only merits are kept beside: :class:`~acquatop.topk.aggregates.aggregate_view.View` finds the best among them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from acquatop.topk.aggregate_totals import Aggregate, Totals
-from acquatop.topk.aggregate_view import View
+from acquatop.topk.aggregates.aggregate_totals import Aggregate, Totals
+from acquatop.topk.aggregates.aggregate_view import View
+from acquatop.topk.aggregates.partials import Folder, Numbering, Partial, packed, unpacked
+from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows, Scoring, Top
 from acquatop.topk.order import ranking
-from acquatop.topk.partials import Folder, Numbering, Partial, packed, unpacked
-from acquatop.topk.side_by_side import Columnwise
 from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
 
 _KIND, _VERSION = "aggregate", 2

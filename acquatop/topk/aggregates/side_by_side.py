@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from acquatop.topk.aggregates.partials import At, BoolArray, Columns, Folding, Partial
 from acquatop.topk.contract import FloatArray, IntArray
-from acquatop.topk.partials import At, BoolArray, Columns, Folding, Partial
 
 Columnwise: TypeAlias = tuple[FloatArray, ...]
 """One column for each aggregate."""

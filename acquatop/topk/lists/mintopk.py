@@ -26,8 +26,8 @@ from typing import Any, Self
 import numpy as np
 from sortedcontainers import SortedKeyList
 
-from acquatop.topk.candidate import NOTHING, Candidate, Layout, rank_of
 from acquatop.topk.contract import AnyArray, FirstPart, IntArray, Rows, Scoring, Top
+from acquatop.topk.lists.candidate import NOTHING, Candidate, Layout, rank_of
 from acquatop.topk.snapshot import State, pack, unpack
 
 _BEFORE_ALL = -(2**63)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from acquatop.topk.aggregates.partials import At, BoolArray, Columns, Partial, raise_to
 from acquatop.topk.contract import FloatArray, IntArray
-from acquatop.topk.partials import At, BoolArray, Columns, Partial, raise_to
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from acquatop.topk.content import Content, PaneRows, is_in, newest_positions
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Scoring, Top, TopK
-from acquatop.topk.controller import Controller
 from acquatop.topk.lost import Rank
 from acquatop.topk.order import best
 from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.pane_top import Scored, place
+from acquatop.topk.refill.content import Content, PaneRows, is_in, newest_positions
+from acquatop.topk.refill.controller import Controller
 from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
 
 BoolArray = npt.NDArray[np.bool_]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from acquatop.topk.aggregates.keyed_aggregate import KeyedAggregate
+from acquatop.topk.aggregates.partials import Partial
 from acquatop.topk.contract import IntArray
-from acquatop.topk.keyed_aggregate import KeyedAggregate
-from acquatop.topk.partials import Partial
 
 
 class DenseAggregate(KeyedAggregate):

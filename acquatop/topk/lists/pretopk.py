@@ -1,7 +1,7 @@
 """PreTopk (Yang et al., EDBT 2011): the predicted top k of every open window, each in a list of its own.
 
 For scores that never change, and identities that never come again. Simpler than
-:class:`~acquatop.topk.mintopk.MinTopk`, which holds the same candidates, but an arrival costs as much in
+:class:`~acquatop.topk.lists.mintopk.MinTopk`, which holds the same candidates, but an arrival costs as much in
 every window that it enters.
 """
 
@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from acquatop.topk.candidate import NOTHING, Candidate, Layout, rank_of
 from acquatop.topk.contract import AnyArray, FirstPart, IntArray, Rows, Scoring, Top
+from acquatop.topk.lists.candidate import NOTHING, Candidate, Layout, rank_of
 from acquatop.topk.snapshot import State, pack, unpack
 
 _BEFORE_ALL = -(2**63)

@@ -1,0 +1,1 @@
+"""The papers' structures on sorted lists: the readable references."""
