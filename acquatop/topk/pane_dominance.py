@@ -500,10 +500,15 @@ def dominators(lasts: IntArray, most: int) -> IntArray:
 
 
 def _by_last(lasts: IntArray, each: list[int]) -> IntArray:
+    """Look at one last window after the other, the earliest first."""
     counts = np.empty(len(lasts), dtype=np.int64)
+    places = np.arange(len(lasts))
     for last in each:
-        at = (lasts == last).nonzero()[0]
-        counts[at] = np.cumsum(lasts >= last)[at] - 1
+        # Those that expire earlier are gone by now: where one stands among the others says how many are before it.
+        here = (lasts == last).nonzero()[0]
+        counts[places[here]] = here
+        later = (lasts > last).nonzero()[0]
+        places, lasts = places[later], lasts[later]
     return counts
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows, Scoring
 from acquatop.topk.lost import Rank, best_with
@@ -13,6 +14,8 @@ from acquatop.topk.order import best
 from acquatop.topk.sieve import Sieve
 
 _NOTHING = -math.inf
+_SPREAD = 64
+"""How sparse integers may be for a table of all that lies between them."""
 
 
 @dataclass
@@ -191,16 +194,23 @@ def _bar(merits: FloatArray, capacity: int) -> float:
     return float(np.partition(part, len(part) - capacity)[len(part) - capacity]) if len(part) >= capacity else _NOTHING
 
 
-def among(column: AnyArray, wanted: AnyArray) -> AnyArray:
-    """Return which of a column's values are among others."""
-    if column.dtype != object:
-        if not 0 < len(wanted) <= 8 * len(column) + 1024 or len(column) > 8 * len(wanted) + 1024:
-            return np.isin(column, wanted)
-        # Of about as many, one search is quicker than a table of all that lies between.
-        in_order = np.sort(wanted)
-        return np.asarray(in_order[np.minimum(np.searchsorted(in_order, column), len(wanted) - 1)] == column)
-    values = set(wanted.tolist())
-    return np.fromiter((each in values for each in column.tolist()), dtype=bool, count=len(column))
+def among(column: AnyArray, wanted: AnyArray) -> npt.NDArray[np.bool_]:
+    """Return which of a column's values are among others. O(n), or O(n log n) for integers that lie far apart.
+
+    >>> among(np.array([3, 9, 4]), np.array([4, 3])).tolist()
+    [True, False, True]
+    """
+    if column.dtype == object:
+        values = set(wanted.tolist())
+        return np.fromiter((each in values for each in column.tolist()), dtype=bool, count=len(column))
+    if len(wanted) and column.dtype.kind in "iu":
+        lowest, highest = int(wanted.min()), int(wanted.max())
+        if highest - lowest < _SPREAD * (len(column) + len(wanted)):
+            is_wanted = np.zeros(highest - lowest + 1, dtype=bool)
+            is_wanted[wanted - lowest] = True
+            within = (column >= lowest) & (column <= highest)
+            return within & is_wanted[np.where(within, column - lowest, 0)]
+    return np.isin(column, wanted)
 
 
 def newest_of(identities: AnyArray, times: IntArray) -> IntArray:

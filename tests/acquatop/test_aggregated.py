@@ -25,7 +25,7 @@ from acquatop.operators.aggregated import Aggregated
 from acquatop.operators.retained import Identities
 from acquatop.operators.scoring import ReplicaScoring
 from acquatop.query import ContinuousQuery
-from acquatop.topk import aggregate_view, keyed_aggregate
+from acquatop.topk.aggregates import aggregate_view, keyed_aggregate
 from acquatop.windowed_query import WindowedQuery
 from replica.budget import Budget
 from replica.maintainer import Maintainer

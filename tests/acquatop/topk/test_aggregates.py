@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acquatop.topk import aggregate_view, keyed_aggregate
+from acquatop.topk.aggregates import aggregate_view, keyed_aggregate
 from acquatop.topk.aggregates.aggregate_totals import Aggregate
 from acquatop.topk.aggregates.dense_aggregate import DenseAggregate
 from acquatop.topk.aggregates.keyed_aggregate import KeyedAggregate
