@@ -104,7 +104,7 @@ class JsonMapping:
         fields = {**self._fields(), self.subject.field: subject}
         text = lines.cast(pa.string())
         if not _all_objects(text):
-            text = pc.utf8_trim_whitespace(text)
+            text = pc.ascii_trim_whitespace(text)
             text = text.filter(pc.not_equal(text, ""))
         if not _all_objects(text):
             raise pa.ArrowInvalid("a line is not an object")

@@ -33,7 +33,7 @@ lines = st.one_of(
     st.lists(right, max_size=2).map(lambda each: " ".join(map(json.dumps, each)).encode()),
     st.binary(max_size=8),
     st.sampled_from(
-        [b"", b"   ", b"{", b"}{", b'{"t": 1', b'"user": "a"}', b"[]", b"null", b'{"t":1,"t":2,"user":"a"}']
+        [b"", b"   ", b"\x1c", b"{", b"}{", b'{"t": 1', b'"user": "a"}', b"[]", b"null", b'{"t":1,"t":2,"user":"a"}']
     ),
 )
 

@@ -572,7 +572,7 @@ def test_several_aggregates_are_each_what_it_is_alone(
                 together = way.restore(together.snapshot(), Sum())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(1, 9))
 def test_what_is_withdrawn_is_as_if_it_had_never_come(data: st.DataObject, seed: int) -> None:
     chance = random.Random(seed)
