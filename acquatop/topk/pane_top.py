@@ -6,16 +6,14 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from acquatop.topk.columns import among, newest_of
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows, Scoring
 from acquatop.topk.lost import Rank, best_with
 from acquatop.topk.order import best
 from acquatop.topk.sieve import Sieve
 
 _NOTHING = -math.inf
-_SPREAD = 64
-"""How sparse integers may be for a table of all that lies between them."""
 
 
 @dataclass
@@ -192,37 +190,3 @@ def _bar(merits: FloatArray, capacity: int) -> float:
     part = merits[: max(4 * capacity, len(merits) // 16)]
     part = part[~np.isnan(part)]
     return float(np.partition(part, len(part) - capacity)[len(part) - capacity]) if len(part) >= capacity else _NOTHING
-
-
-def among(column: AnyArray, wanted: AnyArray) -> npt.NDArray[np.bool_]:
-    """Return which of a column's values are among others. O(n), or O(n log n) for integers that lie far apart.
-
-    >>> among(np.array([3, 9, 4]), np.array([4, 3])).tolist()
-    [True, False, True]
-    """
-    if column.dtype == object:
-        values = set(wanted.tolist())
-        return np.fromiter((each in values for each in column.tolist()), dtype=bool, count=len(column))
-    if len(wanted) and column.dtype.kind in "iu":
-        lowest, highest = int(wanted.min()), int(wanted.max())
-        if highest - lowest < _SPREAD * (len(column) + len(wanted)):
-            is_wanted = np.zeros(highest - lowest + 1, dtype=bool)
-            is_wanted[wanted - lowest] = True
-            within = (column >= lowest) & (column <= highest)
-            return within & is_wanted[np.where(within, column - lowest, 0)]
-    return np.isin(column, wanted)
-
-
-def newest_of(identities: AnyArray, times: IntArray) -> IntArray:
-    """Return the position of each identity's newest arrival, of two of one time the one that came later.
-
-    >>> newest_of(np.array([7, 8, 7, 7]), np.array([5, 1, 9, 2])).tolist()
-    [1, 2]
-    """
-    order = np.argsort(times, kind="stable")
-    if identities.dtype == object:
-        newest = dict(zip(identities[order].tolist(), order.tolist(), strict=True))
-        return np.sort(np.fromiter(newest.values(), dtype=np.int64, count=len(newest)))
-    backwards = order[::-1]
-    _, at = np.unique(identities[backwards], return_index=True)
-    return np.sort(backwards[at])

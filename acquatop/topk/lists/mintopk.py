@@ -26,8 +26,9 @@ from typing import Any, Self
 import numpy as np
 from sortedcontainers import SortedKeyList
 
-from acquatop.topk.contract import AnyArray, FirstPart, IntArray, Rows, Scoring, Top
+from acquatop.topk.contract import FirstPart, IntArray, Rows, Scoring, Top
 from acquatop.topk.lists.candidate import NOTHING, Candidate, Layout, rank_of
+from acquatop.topk.lists.steady import Steady
 from acquatop.topk.snapshot import State, pack, unpack
 
 _BEFORE_ALL = -(2**63)
@@ -36,7 +37,7 @@ _CHUNK = 1_000
 _KIND, _VERSION = "mintopk", 1
 
 
-class MinTopk:
+class MinTopk(Steady):
     """The minimal candidates for the top k of every open window; every answer is exact.
 
     With L entries, of W open windows: an arrival takes O(log L + w) for the w windows that it enters,
@@ -84,14 +85,6 @@ class MinTopk:
                     self._insert(candidate)
         self.rejected += len(arrivals) - len(scored)
         return np.flatnonzero(without)
-
-    def change(self, keys: AnyArray) -> Rows:
-        """Raise an error: scores never change here."""
-        raise NotImplementedError("MinTopk is for scores that never change")
-
-    def remove(self, identities: AnyArray) -> None:
-        """Raise an error: what has arrived stays a solution here."""
-        raise NotImplementedError("MinTopk is for solutions that stay")
 
     def top(self, window: int) -> Top:
         """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""

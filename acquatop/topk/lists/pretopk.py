@@ -13,15 +13,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from acquatop.topk.contract import AnyArray, FirstPart, IntArray, Rows, Scoring, Top
+from acquatop.topk.contract import FirstPart, IntArray, Rows, Scoring, Top
 from acquatop.topk.lists.candidate import NOTHING, Candidate, Layout, rank_of
+from acquatop.topk.lists.steady import Steady
 from acquatop.topk.snapshot import State, pack, unpack
 
 _BEFORE_ALL = -(2**63)
 _KIND, _VERSION = "pretopk", 1
 
 
-class PreTopk:
+class PreTopk(Steady):
     """The top k of every open window, by what has arrived so far; every answer is exact.
 
     An arrival takes O(log k) to be compared, and O(k) to be let in, for each of the windows it lies in; an
@@ -57,14 +58,6 @@ class PreTopk:
             self._insert(candidate)
         self.rejected += len(arrivals) - len(scored)
         return np.flatnonzero(without)
-
-    def change(self, keys: AnyArray) -> Rows:
-        """Raise an error: scores never change here."""
-        raise NotImplementedError("PreTopk is for scores that never change")
-
-    def remove(self, identities: AnyArray) -> None:
-        """Raise an error: what has arrived stays a solution here."""
-        raise NotImplementedError("PreTopk is for solutions that stay")
 
     def top(self, window: int) -> Top:
         """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from acquatop.topk.columns import among, codes_of, newest_of, newest_of_codes
 from acquatop.topk.contract import AnyArray, IntArray, Rows
 from acquatop.topk.snapshot import SnapshotError, State, pack, rows_of, table_of, unpack
 
@@ -19,7 +19,6 @@ _KIND, _VERSION = "content", 1
 _BEFORE_ALL = -(2**63)
 _REMOVED = 1_000
 """How many identities may wait to be taken out, besides an eighth of what is kept."""
-_TABLE_ROOM = 8
 _CHUNK = 4096
 
 
@@ -91,7 +90,7 @@ class Content:
             raise ValueError(f"no open window holds the pane of the windows {first} to {last}")
         if not len(arrivals):
             return
-        if self._removed and is_in(arrivals.identities, self._removed).any():
+        if self._removed and among(arrivals.identities, _column(self._removed, arrivals.identities)).any():
             self._settle()
         chunk = _chunk(_copy(arrivals))
         self._latest = max(self._latest, (chunk.high, first))
@@ -133,11 +132,11 @@ class Content:
         if self.distinct or not panes:
             return panes
         current = self._current if window is None else window
-        codes = _codes([pane.rows.identities for pane in panes])
+        codes = codes_of([pane.rows.identities for pane in panes])
         hides_from = np.full(1 + max(int(each.max()) for each in codes), NEVER)
         found = []
         for pane, code in zip(reversed(panes), reversed(codes), strict=True):
-            seen = _newest_positions(pane.rows.times, code, len(hides_from))
+            seen = newest_of_codes(code, pane.rows.times, len(hides_from))
             seen = seen[hides_from[code[seen]] > max(pane.first, current)]
             hides_from[code] = pane.first
             if len(seen):
@@ -175,23 +174,21 @@ class Content:
             same = [each in wanted for each in zip(identities, times, strict=True)]
             if any(same):
                 rows = pane.rows.take(same_time[np.array(same)])
-                found.append(PaneRows(pane.first, pane.last, rows.take(newest_positions(rows))))
+                found.append(PaneRows(pane.first, pane.last, rows.take(newest_of(rows.identities, rows.times))))
         return found
 
     def with_keys(self, keys: AnyArray) -> list[PaneRows]:
         """Return what joins with some keys. O(n)."""
-        wanted = set(keys.tolist())
-        chosen = ((pane, np.flatnonzero(is_in(pane.rows.keys, wanted))) for pane in self.panes())
+        chosen = ((pane, np.flatnonzero(among(pane.rows.keys, keys))) for pane in self.panes())
         return [PaneRows(pane.first, pane.last, pane.rows.take(at)) for pane, at in chosen if len(at)]
 
     def newest_with_keys(self, keys: AnyArray) -> Iterator[PaneRows]:
         """Iterate over what joins with some keys and is the newest of its identity in its pane. O(n)."""
-        wanted = set(keys.tolist())
         for pane in self.panes():
-            at = np.flatnonzero(is_in(pane.rows.keys, wanted))
+            at = np.flatnonzero(among(pane.rows.keys, keys))
             if len(at) and not self.distinct:
-                same = np.flatnonzero(is_in(pane.rows.identities, set(pane.rows.identities[at].tolist())))
-                at = np.intersect1d(at, same[newest_positions(pane.rows.take(same))])
+                same = np.flatnonzero(among(pane.rows.identities, pane.rows.identities[at]))
+                at = np.intersect1d(at, same[newest_of(pane.rows.identities[same], pane.rows.times[same])])
             if len(at):
                 yield PaneRows(pane.first, pane.last, pane.rows.take(at))
 
@@ -255,7 +252,10 @@ class Content:
             return
         removed, self._removed = self._removed, set()
         for pane, chunks in list(self._panes.items()):
-            stay = [np.flatnonzero(~is_in(chunk.rows.identities, removed)) for chunk in chunks]
+            stay = [
+                np.flatnonzero(~among(chunk.rows.identities, _column(removed, chunk.rows.identities)))
+                for chunk in chunks
+            ]
             chunks[:] = [
                 chunk if len(at) == len(chunk.rows) else _chunk(chunk.rows.take(at))
                 for chunk, at in zip(chunks, stay, strict=True)
@@ -266,11 +266,11 @@ class Content:
 
     def _newer(self, first: int, arrivals: Rows) -> Iterator[tuple[int, int, Any]]:
         """Iterate over pane, time and identity of what may be newer than some arrivals and has one of their names."""
-        oldest, names = int(arrivals.times.min()), set(arrivals.identities.tolist())
+        oldest = int(arrivals.times.min())
         for (pane_first, _), chunks in self._panes.items():
             for chunk in chunks:
                 if (chunk.high, pane_first) > (oldest, first):
-                    same = np.flatnonzero(is_in(chunk.rows.identities, names))
+                    same = np.flatnonzero(among(chunk.rows.identities, arrivals.identities))
                     times, identities = chunk.rows.times[same].tolist(), chunk.rows.identities[same].tolist()
                     yield from ((pane_first, *each) for each in zip(times, identities, strict=True))
 
@@ -288,54 +288,9 @@ class Content:
             assert all(size > 0 for size in sizes)
 
 
-def is_in(column: AnyArray, values: set[Any]) -> npt.NDArray[np.bool_]:
-    """Say of each of a column whether it is one of some values.
-
-    >>> is_in(np.array(["a", "b", "a"], dtype=object), {"a"}).tolist()
-    [True, False, True]
-    """
-    if column.dtype.kind in "iu":
-        return np.isin(column, np.array(list(values), dtype=column.dtype))
-    return np.fromiter((each in values for each in column.tolist()), dtype=bool, count=len(column))
-
-
-def _codes(columns: list[AnyArray]) -> list[IntArray]:
-    """Return small numbers from 0 in the identities' place: the same for the same, in all columns."""
-    if columns[0].dtype.kind not in "iu":
-        numbers: dict[Any, int] = {}
-        return [
-            np.fromiter((numbers.setdefault(each, len(numbers)) for each in column.tolist()), np.int64, len(column))
-            for column in columns
-        ]
-    low, high = min(int(each.min()) for each in columns), max(int(each.max()) for each in columns)
-    if high - low < _TABLE_ROOM * sum(map(len, columns)):
-        return [(column - low).astype(np.int64) for column in columns]
-    codes = np.unique(np.concatenate(columns), return_inverse=True)[1]
-    return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
-
-
-def newest_positions(rows: Rows) -> IntArray:
-    """Return the positions of the newest of each identity, in order; of the same time, of what stands last.
-
-    >>> key = np.array([7, 8, 7, 7])
-    >>> newest_positions(Rows(np.array([5, 1, 9, 2]), key, key, ())).tolist()
-    [1, 2]
-    """
-    if not len(rows):
-        return np.empty(0, dtype=np.int64)
-    (codes,) = _codes([rows.identities])
-    return _newest_positions(rows.times, codes, 1 + int(codes.max()))
-
-
-def _newest_positions(times: IntArray, codes: IntArray, count: int) -> IntArray:
-    """Return the positions of each code's newest in one pane, in the pane's order."""
-    order = np.arange(len(times))
-    if (times[1:] < times[:-1]).any():
-        order = np.argsort(times, kind="stable")
-    # Where a code comes again, what is written last stays.
-    newest = np.full(count, -1)
-    newest[codes[order]] = order
-    return np.flatnonzero(newest[codes] == np.arange(len(codes)))
+def _column(values: set[Any], like: AnyArray) -> AnyArray:
+    kind = like.dtype if like.dtype.kind in "iu" else np.dtype(object)
+    return np.fromiter(values, dtype=kind, count=len(values))
 
 
 def _chunk(rows: Rows) -> _Chunk:

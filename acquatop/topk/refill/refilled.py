@@ -11,12 +11,13 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from acquatop.topk.columns import among, newest_of
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Scoring, Top, TopK
 from acquatop.topk.lost import Rank
 from acquatop.topk.order import best
 from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.pane_top import Scored, place
-from acquatop.topk.refill.content import Content, PaneRows, is_in, newest_positions
+from acquatop.topk.refill.content import Content, PaneRows
 from acquatop.topk.refill.controller import Controller
 from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
 
@@ -271,7 +272,7 @@ class Refilled:
         for content in (self._waiting, self._woken) if self._distinct else ():
             for pane in content.panes() if len(content) else ():
                 if (pane.first, pane.last) == (first, last):
-                    is_new &= ~is_in(arrivals.identities, set(pane.rows.identities.tolist()))
+                    is_new &= ~among(arrivals.identities, pane.rows.identities)
         return np.flatnonzero(is_new)
 
     def _goes_on(self, first: int, last: int, arrivals: Rows) -> BoolArray:
@@ -293,7 +294,7 @@ class Refilled:
             self._waiting.take_out(first, last, arrivals)
         if without.any():
             if not self._distinct:
-                without = without & _are_at(newest_positions(arrivals), len(arrivals))
+                without = without & _are_at(newest_of(arrivals.identities, arrivals.times), len(arrivals))
             self._waiting.append(first, last, arrivals.take(np.flatnonzero(without)))
 
     def _wake(self, keys: AnyArray) -> None:

@@ -1,0 +1,72 @@
+"""Looking values up in columns, whole columns at a time: integers without sorting where they lie close together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acquatop.topk.contract import AnyArray, IntArray
+
+_SPREAD = 64
+"""How sparse integers may be for a table of all that lies between them."""
+_TABLE_ROOM = 8
+
+
+def among(column: AnyArray, wanted: AnyArray) -> npt.NDArray[np.bool_]:
+    """Return which of a column's values are among others. O(n), or O(n log n) for integers that lie far apart.
+
+    >>> among(np.array([3, 9, 4]), np.array([4, 3])).tolist()
+    [True, False, True]
+    """
+    if column.dtype.kind not in "iu":
+        values = set(wanted.tolist())
+        return np.fromiter((each in values for each in column.tolist()), dtype=bool, count=len(column))
+    if len(wanted):
+        lowest, highest = int(wanted.min()), int(wanted.max())
+        if highest - lowest < _SPREAD * (len(column) + len(wanted)):
+            is_wanted = np.zeros(highest - lowest + 1, dtype=bool)
+            is_wanted[wanted - lowest] = True
+            within = (column >= lowest) & (column <= highest)
+            return within & is_wanted[np.where(within, column - lowest, 0)]
+    return np.isin(column, wanted)
+
+
+def newest_of(identities: AnyArray, times: IntArray) -> IntArray:
+    """Return the positions of the newest of each identity, in order; of the same time, of what stands last.
+
+    >>> newest_of(np.array([7, 8, 7, 7]), np.array([5, 1, 9, 2])).tolist()
+    [1, 2]
+    """
+    if not len(identities):
+        return np.empty(0, dtype=np.int64)
+    (codes,) = codes_of([identities])
+    return newest_of_codes(codes, times, 1 + int(codes.max()))
+
+
+def newest_of_codes(codes: IntArray, times: IntArray, count: int) -> IntArray:
+    """Return the positions of each code's newest in one pane, in the pane's order."""
+    order = np.arange(len(times))
+    if (times[1:] < times[:-1]).any():
+        order = np.argsort(times, kind="stable")
+    # Where a code comes again, what is written last stays.
+    newest = np.full(count, -1)
+    newest[codes[order]] = order
+    return np.flatnonzero(newest[codes] == np.arange(len(codes)))
+
+
+def codes_of(columns: Sequence[AnyArray]) -> list[IntArray]:
+    """Return small numbers from 0 in the identities' place: the same for the same, in all columns."""
+    if columns[0].dtype.kind not in "iu":
+        numbers: dict[Any, int] = {}
+        return [
+            np.fromiter((numbers.setdefault(each, len(numbers)) for each in column.tolist()), np.int64, len(column))
+            for column in columns
+        ]
+    low, high = min(int(each.min()) for each in columns), max(int(each.max()) for each in columns)
+    if high - low < _TABLE_ROOM * sum(map(len, columns)):
+        return [(column - low).astype(np.int64) for column in columns]
+    codes = np.unique(np.concatenate(columns), return_inverse=True)[1]
+    return np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
