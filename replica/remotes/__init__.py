@@ -9,9 +9,18 @@ from replica.store import Solution
 
 
 class RemoteError(Exception):
-    """A remote could not be reached, refused, or gave something that is not an answer."""
+    """A remote could not be reached, refused, or gave something that is not an answer.
+
+    ``retry_after`` says for how many seconds it wants to be left alone, ``too_large`` that fewer keys in one
+    request might have been answered.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str, *, retry_after: float | None = None, too_large: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.too_large = too_large
 
 
 class Remote(Protocol):
