@@ -12,6 +12,7 @@ from typing import Any
 from rdflib import BNode, Literal, URIRef
 from rdflib.term import Identifier
 
+from acquatop.evaluation.estimate import Estimate
 from replica.budget import Budget, Spending
 
 
@@ -73,7 +74,9 @@ class Answer:
     is the time from when the engine could know that the window had closed until the answer was
     ready. Of a query with several windows, the bounds are those of the first that closes now, and
     ``windows`` says what each shows. Where an answer is approximate and its query top-k, nothing
-    that is missing scores beyond ``bound`` (infinite where nothing is known).
+    that is missing scores beyond ``bound`` (infinite where nothing is known). ``expected`` is the precision and
+    the nDCG that a top-k answer can be expected to have against what the remote holds by now, None where
+    nothing is estimated.
     """
 
     query: str
@@ -97,6 +100,7 @@ class Answer:
     triples: tuple[str, ...] = ()
     windows: tuple[Shown, ...] = ()
     bound: float | None = None
+    expected: Estimate | None = None
 
     def canonical(self) -> dict[str, Any]:
         """Return what depends on the data alone, as JSON: the same input gives the same bytes."""
@@ -152,6 +156,11 @@ class Answer:
                 "requests": self.budget.requests,
                 "seconds": self.budget.seconds,
             },
+            "expected": (
+                None
+                if self.expected is None
+                else {"precision": round(self.expected.precision, 4), "ndcg": round(self.expected.ndcg, 4)}
+            ),
             "failure": self.failure,
             "events": self.counts.events,
             "late": self.counts.late,

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from acquatop.catalog import Catalog, Service, Stream
+from acquatop.catalog_sources import SparqlSource
 from acquatop.operators.match import Matcher, unknown_predicate
+from acquatop.remote_patterns import star_of
 from acquatop.static_graphs import StaticGraph
 from acquatop.windows import Windows
 from rspql import ast
@@ -141,6 +143,8 @@ def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str
         raise QueryError(found, text, file)
     matcher = Matcher(plan, window.stream.mapping, latest_only=window.stream.arrivals == "latest")
     matcher.check(found)
+    if plan.service and service:
+        _check_records(service, plan.service.group, plan.join_variables[0], found)
     mistakes = [each for each in found if each.code != "unsupported"]
     if mistakes:
         raise QueryError(mistakes, text, file)
@@ -163,7 +167,19 @@ def _window(window: Window, catalog: Catalog, found: list[Diagnostic]) -> BoundW
 
 def _remote(part: RemotePart, catalog: Catalog, found: list[Diagnostic]) -> BoundRemote | None:
     service = _service(part.iri, catalog, found)
-    return BoundRemote(part, service) if service else None
+    if service is None:
+        return None
+    _check_records(service, part.pattern.group, part.key, found)
+    return BoundRemote(part, service)
+
+
+def _check_records(service: Service, group: ast.Group, key: str | None, found: list[Diagnostic]) -> None:
+    """Note why a service of records, which knows nothing of SPARQL, cannot answer a pattern."""
+    if isinstance(service.source, SparqlSource):
+        return
+    star = star_of(group, key, service.source.mapping.properties.keys())
+    if isinstance(star, Diagnostic):
+        found.append(star)
 
 
 def _service(iri: Iri, catalog: Catalog, found: list[Diagnostic]) -> Service | None:

@@ -7,28 +7,25 @@ or contacted. ``${NAME}`` in a value stands for an environment variable.
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from acquatop.catalog_section import CatalogError, Document, Section
+from acquatop.catalog_services import SOLUTIONS, Refresh, Service, read_service
+from acquatop.catalog_sources import KINDS, expanded
+from acquatop.operators.proposers import PROPOSERS
 from acquatop.static_graphs import StaticGraph, format_of
 from connectors import CONNECTORS
 from connectors.mapping import DATATYPES, JsonMapping, Property, Template
-from replica.budget import Budget
-from replica.rankers import RANKERS
-from replica.remotes.registry import REMOTES
+from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from replica.terms import is_term
 
-__all__ = ["Catalog", "CatalogError", "Refresh", "Service", "Stream"]
+__all__ = ["KINDS", "POLICIES", "SOLUTIONS", "Catalog", "CatalogError", "Refresh", "Service", "Stream"]
 
 ARRIVALS = ("all", "latest")
-SOLUTIONS = ("one", "many")
-PROPOSERS = ("AT",)
-POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in RANKERS)
+POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in DEFAULT_RANKERS)
 _WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
 
 
@@ -46,36 +43,6 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Refresh:
-    """How a service's replica is kept fresh: the policy, the N of Topk+N, the budget of one evaluation.
-
-    With ``refill`` the windows' content is kept, too, and N is only what it starts with.
-    """
-
-    policy: str
-    n: int
-    budget: Budget
-    refill: bool = False
-
-
-@dataclass(frozen=True)
-class Service:
-    """A remote endpoint and how much may be asked of it.
-
-    ``solutions`` says with how many of the remote's solutions a key joins: ``one`` or ``many``.
-    """
-
-    iri: str
-    remote: str
-    endpoint: str
-    block_size: int
-    load: bool
-    timeout_seconds: float
-    solutions: str
-    refresh: Refresh
-
-
-@dataclass(frozen=True)
 class Catalog:
     """All that queries may name."""
 
@@ -85,27 +52,36 @@ class Catalog:
     graphs: Mapping[str, StaticGraph] = field(default_factory=dict)
 
     @staticmethod
-    def load(path: str | Path, *, variables: Mapping[str, str] | None = None) -> Catalog:
+    def load(
+        path: str | Path, *, variables: Mapping[str, str] | None = None, rankers: RankerRegistry = DEFAULT_RANKERS
+    ) -> Catalog:
         """Read a catalog; :class:`CatalogError` names the file, the line and the key of what is wrong.
 
-        ``variables`` are what ``${NAME}`` may stand for, the environment unless given.
+        ``variables`` are what ``${NAME}`` may stand for, the environment unless given; ``rankers``
+        those that policies may name.
         """
         file = Path(path)
         try:
             text = file.read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise CatalogError(f"{file}: the catalog cannot be read: {_reason(error)}") from None
-        return Catalog.parse(text, file=file, variables=variables)
+        return Catalog.parse(text, file=file, variables=variables, rankers=rankers)
 
     @staticmethod
-    def parse(text: str, *, file: Path, variables: Mapping[str, str] | None = None) -> Catalog:
+    def parse(
+        text: str,
+        *,
+        file: Path,
+        variables: Mapping[str, str] | None = None,
+        rankers: RankerRegistry = DEFAULT_RANKERS,
+    ) -> Catalog:
         """Read a catalog's text; relative paths in it start from the folder of ``file``."""
         try:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise CatalogError(f"{file}: this is not TOML: {error}") from None
         document = Document(file, text, os.environ if variables is None else variables)
-        catalog = _catalog(Section(document, data, ()))
+        catalog = _catalog(Section(document, data, ()), rankers)
         document.raise_problems()
         return catalog
 
@@ -114,12 +90,15 @@ def _reason(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8 text"
 
 
-def _catalog(root: Section) -> Catalog:
+def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
     root.allow("prefixes", "streams", "services", "graphs")
     declared = {name: root.section("prefixes").text(name) for name in root.section("prefixes")}
     prefixes = {**_WELL_KNOWN, **declared}
     streams = [_stream(name, section, prefixes) for name, section in root.section("streams").tables()]
-    services = [_service(name, section, prefixes) for name, section in root.section("services").tables()]
+    services = [
+        read_service(_iri(name, section, prefixes), section, prefixes, tuple(rankers))
+        for name, section in root.section("services").tables()
+    ]
     graphs = [_graph(name, section, prefixes) for name, section in root.section("graphs").tables()]
     return Catalog(
         prefixes=prefixes,
@@ -132,12 +111,7 @@ def _catalog(root: Section) -> Catalog:
 def _iri(name: str, section: Section, prefixes: Mapping[str, str]) -> str:
     if ":" not in name:
         section.problem(f'"{name}" is not an IRI', hint="write a whole IRI, or a prefix of [prefixes] and a name")
-    return _expanded(name, prefixes)
-
-
-def _expanded(name: str, prefixes: Mapping[str, str]) -> str:
-    prefix, _, local = name.partition(":")
-    return prefixes[prefix] + local if prefix in prefixes else name
+    return expanded(name, prefixes)
 
 
 def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
@@ -177,7 +151,7 @@ def _mapping(section: Section, prefixes: Mapping[str, str]) -> JsonMapping:
     subject = section.text("subject")
     template = Template("", "", "")
     try:
-        template = Template.parse(subject if subject.startswith("{") else _expanded(subject, prefixes))
+        template = Template.parse(subject if subject.startswith("{") else expanded(subject, prefixes))
     except ValueError as error:
         if subject:
             section.problem(str(error), key="subject")
@@ -206,38 +180,6 @@ def _property(section: Section, prefixes: Mapping[str, str]) -> Property:
         section.problem(f'the datatype "{written}" is not supported', "datatype", f"use {', '.join(names.values())}")
         datatype = next(iter(DATATYPES))
     return Property(section.text("field"), datatype)
-
-
-def _service(name: str, section: Section, prefixes: Mapping[str, str]) -> Service:
-    section.allow("remote", "endpoint", "block_size", "load", "timeout", "solutions", "refresh")
-    endpoint = section.text("endpoint")
-    if "endpoint" in section and not re.fullmatch(r"https?://[!-~]+", endpoint):
-        section.problem(f'"{endpoint}" is not an http or https address', "endpoint")
-    return Service(
-        iri=_iri(name, section, prefixes),
-        remote=section.choice("remote", tuple(REMOTES), default="sparql"),
-        endpoint=endpoint,
-        block_size=section.whole("block_size", default=100, least=1),
-        load=section.flag("load", default=True),
-        timeout_seconds=section.duration_ms("timeout", default=30_000, zero=False) / 1000,
-        solutions=section.choice("solutions", SOLUTIONS, default="one"),
-        refresh=_refresh(section.section("refresh", required=True)),
-    )
-
-
-def _refresh(section: Section) -> Refresh:
-    section.allow("policy", "n", "refill", "items", "requests", "deadline")
-    items: Any = section.whole("items", least=0)
-    return Refresh(
-        policy=section.choice("policy", POLICIES, default="AT-TSM"),
-        n=section.whole("n", default=10, least=0),
-        refill=section.flag("refill", default=False),
-        budget=Budget(
-            items=items,
-            requests=section.whole("requests", default=1, least=0),
-            seconds=section.duration_ms("deadline", default=1_000) / 1000,
-        ),
-    )
 
 
 def _graph(name: str, section: Section, prefixes: Mapping[str, str]) -> StaticGraph:

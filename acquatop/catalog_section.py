@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from acquatop.errors import UserError
+from replica.http.auth import Secret
 from rspql.diagnostics import nearest
 from rspql.durations import milliseconds
 
@@ -107,13 +108,33 @@ class Section:
     def __contains__(self, key: str) -> bool:
         return key in self._data
 
-    def path(self, key: str) -> str:
+    def path(self, key: str, *, default: str | None = None) -> str:
         """Return a path, a relative one taken from the catalog's folder."""
-        return str(self._document.file.parent.absolute() / self.text(key))
+        return str(self._document.file.parent.absolute() / self.text(key, default=default))
 
     def text(self, key: str, *, default: str | None = None) -> str:
         """Return a text."""
         return self._expanded(key, self._typed(key, str, "a text", default, ""))
+
+    def written(self, key: str) -> str:
+        """Return a text as it is written: where it names an environment variable, its name and not its value."""
+        return self._typed(key, str, "a text", "", "")
+
+    def secret(self, key: str) -> Secret:
+        """Return a text that only the environment may hold: it has to be written ``${NAME}``."""
+        if key in self and not re.fullmatch(r"\$\{\w+\}", self.written(key)):
+            hint = f'write {key} = "${{NAME}}", where NAME is an environment variable that holds it'
+            self.problem(f'"{key}" must not stand in the catalog itself', key, hint)
+            return Secret("")
+        return Secret(self.text(key))
+
+    def texts(self, key: str) -> list[str]:
+        """Return a list of texts, an empty one if there is none."""
+        values = self._typed(key, list, "a list of texts", [], [])
+        if not all(isinstance(each, str) for each in values):
+            self.problem(f'"{key}" must be a list of texts', key)
+            return []
+        return [self._expanded(key, each) for each in values]
 
     @overload
     def whole(self, key: str, *, default: None, least: int | None = None) -> int | None: ...

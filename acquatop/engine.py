@@ -19,11 +19,12 @@ from acquatop.answer import Answer
 from acquatop.binding import BoundQuery, BoundWindowed, bind_query
 from acquatop.catalog import Catalog, Stream
 from acquatop.query import ContinuousQuery
-from acquatop.replicas import open_replica, open_solutions
+from acquatop.replicas import Progress, Replicas
 from acquatop.runtime import Carrier, Runtime, check_runtime, open_runtime
 from acquatop.windowed_query import WindowedQuery
 from connectors.mapping import TIME
-from replica.maintainer import Clock
+from replica.clocks import Clock
+from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 if TYPE_CHECKING:
@@ -257,7 +258,8 @@ class Engine:
     Use it as a context manager, or call :meth:`stop`. A query starts to run when it is
     registered. ``until_end`` reads only what the streams hold now and then closes the windows
     that are left, for recordings. ``spark`` is a session to use instead of one of the engine's own;
-    ``functions`` are those that scores may call, with your own among them.
+    ``functions`` are those that scores may call and ``rankers`` those that policies may name, with your own
+    among them; ``progress`` is told how far the loading of a replica has come.
 
     ::
 
@@ -275,10 +277,14 @@ class Engine:
         spark: SparkSession | None = None,
         clock: Clock = time.monotonic,
         functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+        rankers: RankerRegistry = DEFAULT_RANKERS,
+        progress: Progress | None = None,
     ) -> None:
         check_runtime(runtime)
         self.catalog = catalog
         self._functions = functions
+        self._rankers = rankers
+        self._replicas = Replicas(clock=clock, progress=progress)
         self._until_end = until_end
         self._clock = clock
         self._open_runtime = functools.partial(open_runtime, runtime, spark)
@@ -296,10 +302,20 @@ class Engine:
         spark: SparkSession | None = None,
         variables: Mapping[str, str] | None = None,
         functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+        rankers: RankerRegistry = DEFAULT_RANKERS,
+        progress: Progress | None = None,
     ) -> Self:
         """Return an engine for a catalog file; ``variables`` are what ``${NAME}`` stands for in it."""
-        catalog = Catalog.load(path, variables=variables)
-        return cls(catalog, runtime=runtime, until_end=until_end, spark=spark, functions=functions)
+        catalog = Catalog.load(path, variables=variables, rankers=rankers)
+        return cls(
+            catalog,
+            runtime=runtime,
+            until_end=until_end,
+            spark=spark,
+            functions=functions,
+            rankers=rankers,
+            progress=progress,
+        )
 
     def register(self, text: str, *, name: str | None = None, file: str = "<query>") -> RegisteredQuery:
         """Compile a query, fill its replicas, and run it on its streams from now on.
@@ -346,6 +362,7 @@ class Engine:
                 pipeline.carrier.stop()
         self._pipelines.clear()
         self._queries.clear()
+        self._replicas.close()
         if self._runtime is not None:
             self._runtime.close()
             self._runtime = None
@@ -358,10 +375,10 @@ class Engine:
 
     def _at_work(self, bound: BoundQuery | BoundWindowed) -> QueryAtWork:
         """Return a query with its replicas filled, ready for events."""
-        clock = self._clock
         match bound:
             case BoundQuery():
-                return ContinuousQuery(bound, open_replica(bound.plan, bound.service, clock=clock), clock=clock)
+                replica = self._replicas.open(bound)
+                return ContinuousQuery(bound, replica, clock=self._clock, rankers=self._rankers)
             case BoundWindowed():
-                replicas = [open_solutions(remote.part, remote.service, clock=clock) for remote in bound.remotes]
-                return WindowedQuery(bound, replicas, clock=clock)
+                replicas = self._replicas.open_all(bound)
+                return WindowedQuery(bound, replicas, clock=self._clock, rankers=self._rankers)

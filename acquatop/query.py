@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 from rdflib.term import Identifier
 
@@ -16,19 +17,19 @@ from acquatop.operators.certify import certify
 from acquatop.operators.contract import TopKOperator
 from acquatop.operators.occupancy import Occupancy
 from acquatop.operators.panes import PaneBuffer
+from acquatop.operators.proposers import proposer_of, ranker_name
+from acquatop.operators.refresh_order import RefreshOrder
 from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.topkn import TopKN
 from acquatop.tally import Tally
 from acquatop.terms import datatype_of, score_literal, to_rdflib
 from acquatop.topk.contract import Top
-from replica.budget import Budget, Spending
-from replica.maintainer import Clock, Maintainer, Refreshed
-from replica.rankers import RANKERS, Candidates
+from replica.budget import NOTHING, Spending
+from replica.clocks import Clock
+from replica.maintainer import Maintainer, Refreshed
+from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from replica.store import ReplicaStore
 from rspql.scoring import result_type
-
-NOTHING = Budget(0, 0, 0.0)
-"""What may be spent where there is no remote."""
 
 EMPTY_RUN = 10_000
 """The longest run of empty windows that is answered one by one: time has jumped when there are more."""
@@ -48,6 +49,8 @@ class ContinuousQuery:
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
+        rankers: RankerRegistry = DEFAULT_RANKERS,
+        random: np.random.Generator | None = None,
     ) -> None:
         self.name = bound.name
         self.slide_ms = bound.windows.slide_ms
@@ -57,7 +60,7 @@ class ContinuousQuery:
         self._clock = clock
         self._wall_clock = wall_clock
         refresh = bound.service.refresh if bound.service else None
-        self._rank = RANKERS[refresh.policy.partition("-")[2] if refresh else "LRU"]
+        self._refresher = _Refresher(bound, maintainer, rankers, random) if maintainer else None
         self._panes = PaneBuffer(bound.windows)
         self._occupancy = Occupancy(bound.windows)
         self._topkn = _operator(bound, self._store, refresh.n if refresh else 0)
@@ -126,8 +129,10 @@ class ContinuousQuery:
         opens_ms, closes_ms = self._bound.windows.bounds(window)
         for pane in self._panes.take_until(closes_ms):
             self._topkn.add_pane(pane)
+            if self._refresher is not None:
+                self._refresher.proposer.add_pane(pane)
         self._topkn.settle(window)
-        refreshed = self._refresh(window, longest_wait)
+        refreshed = self._refresh(window, closes_ms, longest_wait)
         self._topkn.apply_changes(refreshed.changed)
         top = self._topkn.top(window)
         certificate = certify(self._topkn, window, top, None if self._store is None else refreshed.fetched)
@@ -138,7 +143,7 @@ class ContinuousQuery:
             opens_ms=opens_ms,
             closes_ms=closes_ms,
             # What comes before the offset is kept and certified like the rest, but not shown.
-            rows=tuple(self._row(top, at, refreshed, now) for at in range(self._bound.plan.offset, len(top))),
+            rows=tuple(self._row(top, at, refreshed) for at in range(self._bound.plan.offset, len(top))),
             status=certificate.status,
             reason=certificate.reason,
             bound=None if certificate.bound is None else self._score_of(certificate.bound),
@@ -153,24 +158,12 @@ class ContinuousQuery:
             emitted_ms=round(1000 * self._wall_clock()),
         )
 
-    def _refresh(self, window: int, longest_wait: float) -> Refreshed:
-        if self._maintainer is None:
+    def _refresh(self, window: int, closes_ms: int, longest_wait: float) -> Refreshed:
+        if self._refresher is None:
             return Refreshed(frozenset(), (), Spending(), 0, None)
-        keys = self._keys_to_refresh(window, self._maintainer.budget.items)
-        return self._maintainer.refresh(keys, longest_wait=longest_wait)
+        return self._refresher.refresh(self._topkn, window, closes_ms, longest_wait)
 
-    def _keys_to_refresh(self, window: int, limit: int) -> list[str]:
-        """Return the candidates' keys in the order in which to ask: those without any value come first.
-
-        Keys that the remote is known not to have are asked again last, when there is budget left.
-        """
-        assert self._store is not None
-        wanted = self._topkn.wanted(window, limit)
-        fetched_at = self._store.fetched_at(self._store.rows(wanted.held))
-        order = self._rank(Candidates(wanted.held, fetched_at, self._topkn.k))
-        return list(dict.fromkeys([*wanted.unknown, *(wanted.held[at] for at in order), *wanted.absent]))
-
-    def _row(self, top: Top, at: int, refreshed: Refreshed, now: float) -> Row:
+    def _row(self, top: Top, at: int, refreshed: Refreshed) -> Row:
         key = top.rows.keys[at]
         terms = dict(self._topkn.terms(top.rows, at))
         if self._store is not None:
@@ -183,17 +176,17 @@ class ContinuousQuery:
             bindings={name: term for name, term in bindings.items() if term is not None},
             score=score,
             refreshed=key in refreshed.fetched if self._store is not None else None,
-            age_seconds=self._age(key, now),
+            age_seconds=self._age(key),
         )
 
     def _score_of(self, merit: float) -> float:
         # Adding zero turns -0.0, which negation can leave, into 0.0.
         return (merit if self._bound.plan.score.descending else -merit) + 0.0
 
-    def _age(self, key: str, now: float) -> float | None:
-        if self._store is None:
+    def _age(self, key: str) -> float | None:
+        if self._maintainer is None or self._store is None:
             return None
-        return max(0.0, now - float(self._store.fetched_at(self._store.rows([key]))[0]))
+        return max(0.0, self._maintainer.now() - float(self._store.fetched_at(self._store.rows([key]))[0]))
 
     def _term(self, name: str, terms: Mapping[str, str], score: float) -> Identifier | None:
         if name == self._bound.plan.score.variable:
@@ -207,6 +200,41 @@ class ContinuousQuery:
 
     def _take_counts(self, window: int, refreshed: Refreshed) -> Counts:
         return self._tally.take(self._topkn.unscored(window), refreshed.ambiguous)
+
+
+class _Refresher:
+    """A query's replica, and who says what of it to refresh."""
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        maintainer: Maintainer[ReplicaStore],
+        rankers: RankerRegistry,
+        random: np.random.Generator | None,
+    ) -> None:
+        assert bound.service is not None
+        refresh = bound.service.refresh
+        self.proposer = proposer_of(refresh.policy, maintainer.store)
+        self._maintainer = maintainer
+        self._order = RefreshOrder(
+            maintainer.store,
+            rankers[ranker_name(refresh.policy)](),
+            slide_ms=bound.windows.slide_ms,
+            ask_absent_after=bound.service.ask_absent_after,
+            random=random or np.random.default_rng(0),
+        )
+
+    def refresh(self, operator: TopKOperator, window: int, closes_ms: int, longest_wait: float) -> Refreshed:
+        """Refresh what a window that closes needs most."""
+        store, keeper = self._maintainer.store, self._maintainer
+        keeper.begin(closes_ms)
+        self.proposer.close_before(window)
+        wanted = operator.wanted(window, keeper.budget.items)
+        proposed = self.proposer.propose(window, wanted.held)
+        keys = self._order(wanted.unknown, proposed, wanted.absent, window=window, k=operator.k, now=keeper.now())
+        if store.limit is not None:
+            store.touch(store.rows(list(operator.needed())))
+        return keeper.refresh(keys, evaluation=closes_ms, longest_wait=longest_wait)
 
 
 def _operator(bound: BoundQuery, store: ReplicaStore | None, n: int) -> TopKOperator:

@@ -1,69 +1,238 @@
-"""Open the replicas that a query needs: a remote, a store, and what keeps the one like the other."""
+"""The replicas that queries need, and the ways to their remotes, which the queries of an engine share."""
 
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
 from typing import TypeVar
 
-from acquatop.catalog import Service
+from acquatop.binding import BoundQuery, BoundWindowed
+from acquatop.catalog_services import Service
+from acquatop.catalog_sources import FeedSource, PushSource, RestSource, SparqlSource, TableSource
 from acquatop.errors import EnvironmentProblem
 from acquatop.operators.replica_join import is_bound_from_the_start
-from replica.maintainer import Clock, Maintainer, Store
-from replica.remotes import RemoteError
-from replica.remotes.registry import REMOTES
-from replica.solutions import SolutionStore
-from replica.store import ReplicaStore
-from rspql.ast import Group
-from rspql.plan import RemotePart, TopKPlan
-from rspql.printer import inside_text
+from acquatop.remote_patterns import Asked
+from replica.access import Access
+from replica.clocks import Clock, EventTime
+from replica.feeds.contract import Feed
+from replica.feeds.subscription import Subscription
+from replica.http.client import HttpClient
+from replica.maintainer import Maintainer, Store
+from replica.remotes import Remote, RemoteError
+from replica.remotes.records import RecordReader
+from replica.spending.account import Account
+from replica.spending.ledger import Ledger, LedgerError
+from replica.spending.quota import Quota
+from replica.store import ReplicaStore, SolutionStore
+
+Progress = Callable[[str, int], None]
+"""Told a service's IRI and how many keys of it have been loaded so far."""
 
 StoreT = TypeVar("StoreT", bound=Store)
 
 _LOG = logging.getLogger("acquatop")
 
 
-def open_replica(plan: TopKPlan, service: Service | None, *, clock: Clock) -> Maintainer[ReplicaStore] | None:
-    """Return what maintains the replica of a top-k query, filled if the catalog says so; None if it asks no remote.
+@dataclass
+class _Way:
+    """What all queries share of the way to one service."""
 
-    Raises :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached for that.
-    """
-    if plan.service is None or service is None:
+    access: Access
+    quota: Quota
+    ledger: Ledger | None
+    client: HttpClient | None
+
+
+@dataclass
+class Replicas:
+    """Opens replicas. Call :meth:`close` when they are needed no longer."""
+
+    clock: Clock = time.monotonic
+    now: Clock = time.time
+    progress: Progress | None = None
+    _ways: dict[str, _Way] = field(default_factory=dict)
+    _feeds: list[Subscription] = field(default_factory=list)
+
+    def open(self, bound: BoundQuery) -> Maintainer[ReplicaStore] | None:
+        """Return what maintains the replica of a top-k query, filled if the catalog says so; None if it asks no remote.
+
+        Raises :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached for that.
+        """
+        if bound.plan.service is None or bound.service is None:
+            return None
+        key = bound.plan.join_variables[0]
+        asked = Asked(bound.plan.service.group, bound.plan.service.variables, key)
+        store = ReplicaStore(key, asked.variables, limit=bound.service.capacity)
+        return self._open(store, bound.service, asked, self._account(bound.service, bound.name))
+
+    def open_all(self, bound: BoundWindowed) -> list[Maintainer[SolutionStore]]:
+        """Return what maintains the replicas of a query's parts, in their order; those of one service share an account.
+
+        Raises :class:`~acquatop.errors.EnvironmentProblem` when a remote cannot be reached.
+        """
+        services = {remote.service.iri: remote.service for remote in bound.remotes}
+        accounts = {iri: self._account(service, bound.name) for iri, service in services.items()}
+        return [
+            self._open(
+                SolutionStore(remote.part.key, remote.part.variables, limit=remote.service.capacity),
+                remote.service,
+                Asked(remote.part.pattern.group, remote.part.variables, remote.part.key),
+                accounts[remote.service.iri],
+            )
+            for remote in bound.remotes
+        ]
+
+    def close(self) -> None:
+        """Let go of all connections and files, and end all feeds."""
+        for feed in self._feeds:
+            feed.stop()
+        self._feeds.clear()
+        for way in self._ways.values():
+            if way.client is not None:
+                way.client.close()
+            if way.ledger is not None:
+                way.ledger.close()
+        self._ways.clear()
+
+    # One service ----------------------------------------------------------------------------------
+
+    def _way(self, service: Service) -> _Way:
+        if service.iri not in self._ways:
+            ledger = _ledger(service)
+            self._ways[service.iri] = _Way(
+                Access(concurrency=service.concurrency, block_size=service.block_size, clock=self.clock),
+                Quota(service.limits, time=self.now, ledger=ledger, service=service.iri),
+                ledger,
+                _client(service),
+            )
+        return self._ways[service.iri]
+
+    def _account(self, service: Service, query: str) -> Account:
+        way, refresh = self._way(service), service.refresh
+        return Account(
+            refresh.budget, quota=way.quota, bank=refresh.bank, query=query, ledger=way.ledger, clock=self.clock
+        )
+
+    def _open(self, store: StoreT, service: Service, asked: Asked, account: Account) -> Maintainer[StoreT]:
+        is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
+        now = EventTime() if is_replayed else self.now
+        maintainer = Maintainer(
+            store,
+            self._remote(service, asked, now),
+            account,
+            access=self._way(service).access,
+            feed=self._feed(service.feed, asked),
+            clock=self.clock,
+            now=now,
+            request_timeout=service.timeout_seconds,
+        )
+        if service.load:
+            self._load(maintainer, service, asked)
+        return maintainer
+
+    def _remote(self, service: Service, asked: Asked, now: Clock) -> Remote:
+        match service.source:
+            case SparqlSource(address, method):
+                from replica.remotes.sparql import SparqlRemote
+
+                return SparqlRemote(
+                    address.url,
+                    pattern=asked.text,
+                    variables=asked.variables,
+                    key=asked.key,
+                    block_size=service.block_size,
+                    nested=asked.key is not None and not is_bound_from_the_start(asked.key, asked.group),
+                    method=method,
+                    client=self._way(service).client,
+                )
+            case RestSource(address, mapping, items):
+                from replica.remotes.rest import RestRemote
+
+                client = self._way(service).client
+                assert client is not None
+                star = asked.star(mapping)
+                return RestRemote(
+                    address.url, mapping=mapping, star=star, client=client, items=items, block_size=service.block_size
+                )
+            case TableSource(path, mapping, time_field):
+                from replica.remotes.table import TableRemote
+
+                return TableRemote(
+                    path,
+                    mapping=mapping,
+                    star=asked.star(mapping),
+                    time=time_field,
+                    now_ms=lambda: round(1000 * now()),
+                    block_size=service.block_size,
+                )
+            case PushSource():
+                from replica.remotes.silent import SilentRemote
+
+                return SilentRemote()
+            case source:
+                from replica.remotes.function import FunctionRemote, resolve
+
+                try:
+                    function = resolve(source.function)
+                except ValueError as error:
+                    raise EnvironmentProblem(f"<{service.iri}>: {error}") from error
+                star = asked.star(source.mapping)
+                return FunctionRemote(function, mapping=source.mapping, star=star, block_size=service.block_size)
+
+    def _feed(self, source: FeedSource | None, asked: Asked) -> Subscription | None:
+        if source is None:
+            return None
+        reader = RecordReader(source.mapping, asked.star(source.mapping))
+        self._feeds.append(Subscription(_feed(source, reader, self.now)))
+        return self._feeds[-1]
+
+    def _load(self, maintainer: Maintainer[StoreT], service: Service, asked: Asked) -> None:
+        progress = self.progress
+
+        def tell(count: int) -> None:
+            if progress is not None:
+                progress(service.iri, count)
+
+        try:
+            if not maintainer.load(tell):
+                _LOG.warning("<%s> has nothing that matches: %s", service.iri, asked.text)
+        except RemoteError as error:
+            hint = f"start it, correct what the catalog says of <{service.iri}>, or set load = false there"
+            raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
+
+
+def _ledger(service: Service) -> Ledger | None:
+    if service.refresh.ledger is None:
         return None
-    asked, key = plan.service, plan.join_variables[0]
-    return _open(ReplicaStore(key, asked.variables), service, asked.group, asked.variables, key, clock)
-
-
-def open_solutions(part: RemotePart, service: Service, *, clock: Clock) -> Maintainer[SolutionStore]:
-    """Return what maintains the replica of one part of a query, filled if the catalog says so.
-
-    Raises :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached for that.
-    """
-    store = SolutionStore(part.key, part.variables)
-    return _open(store, service, part.pattern.group, part.variables, part.key, clock)
-
-
-def _open(
-    store: StoreT, service: Service, group: Group, variables: tuple[str, ...], key: str | None, clock: Clock
-) -> Maintainer[StoreT]:
-    remote = REMOTES[service.remote](
-        service.endpoint,
-        pattern=inside_text(group),
-        variables=variables,
-        key=key,
-        block_size=service.block_size,
-        nested=key is not None and not is_bound_from_the_start(key, group),
-    )
-    budget, timeout = service.refresh.budget, service.timeout_seconds
-    maintainer = Maintainer(store, remote, budget, clock=clock, request_timeout=timeout)
-    if service.load:
-        _load(maintainer, service, inside_text(group))
-    return maintainer
-
-
-def _load(maintainer: Maintainer[StoreT], service: Service, pattern: str) -> None:
     try:
-        if not maintainer.load():
-            _LOG.warning("<%s> has nothing that matches: %s", service.iri, pattern)
-    except RemoteError as error:
-        hint = f"start it, correct the endpoint of <{service.iri}> in the catalog, or set load = false there"
+        return Ledger(service.refresh.ledger)
+    except LedgerError as error:
+        hint = f"what is spent on <{service.iri}> has to be kept, as it is strict"
         raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
+
+
+def _feed(source: FeedSource, reader: RecordReader, now: Clock) -> Feed:
+    if source.address is None:
+        from replica.feeds.lines import LinesFeed
+
+        return LinesFeed(source.path, reader, clock=now)
+    from replica.feeds.http import HttpFeed
+
+    # A feed's reply never ends: what bounds it is the time for which it is listened to.
+    client = HttpClient(name=source.address.written, connections=1, auth=source.address.auth, longest_reply=2**62)
+    return HttpFeed(source.address.url, reader, client=client, clock=now, random=Random())  # noqa: S311
+
+
+def _client(service: Service) -> HttpClient | None:
+    if not isinstance(service.source, SparqlSource | RestSource):
+        return None
+    address = service.source.address
+    return HttpClient(
+        name=address.written,
+        connections=service.concurrency,
+        auth=address.auth,
+        longest_reply=address.longest_reply,
+    )

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 from pyoxigraph import BlankNode, Literal, NamedNode
 from rdflib import BNode, URIRef
@@ -16,7 +17,9 @@ from acquatop.answer import Answer, Row, Shown, Status
 from acquatop.binding import BoundWindowed
 from acquatop.operators.consult import Consulted, Remotes
 from acquatop.operators.evaluate import Evaluator, Result
+from acquatop.operators.proposers import ranker_name
 from acquatop.operators.quad_store import QuadStore
+from acquatop.operators.refresh_order import RefreshOrder
 from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.replica_join import ReplicaJoin
 from acquatop.operators.template import Solution, Term, text_of
@@ -25,9 +28,10 @@ from acquatop.query import EMPTY_RUN
 from acquatop.static_graphs import load_graphs
 from acquatop.tally import Tally
 from acquatop.terms import iri_to_rdflib, to_rdflib
-from replica.maintainer import Clock, Maintainer
-from replica.rankers import RANKERS
-from replica.solutions import WHOLE, SolutionStore
+from replica.clocks import Clock
+from replica.maintainer import Maintainer
+from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+from replica.store import WHOLE, SolutionStore
 from rspql.ast import XSD
 
 
@@ -52,6 +56,8 @@ class WindowedQuery:
         *,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
+        rankers: RankerRegistry = DEFAULT_RANKERS,
+        random: np.random.Generator | None = None,
     ) -> None:
         self.name = bound.name
         self.slide_ms = min((window.windows.slide_ms for window in bound.windows), default=0)
@@ -64,7 +70,8 @@ class WindowedQuery:
         windows = [graph.name for graph in self._graphs]
         plan = bound.plan
         self._evaluator = Evaluator(plan.query, store, windows=windows, remotes=plan.remotes, functions=plan.functions)
-        self._remotes = Remotes([*_joins(bound, maintainers)], self._evaluator)
+        joins = _joins(bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms)
+        self._remotes = Remotes([*joins], self._evaluator, clock)
         self._output = RelationToStream(bound.plan.output)
         self._watermarks: dict[str, float] = {stream.iri: -math.inf for stream in bound.streams}
         self._newest_ms = -math.inf
@@ -164,7 +171,7 @@ class WindowedQuery:
             window=shown[0].index,
             opens_ms=shown[0].opens_ms,
             closes_ms=shown[0].closes_ms,
-            rows=tuple(self._row(rank, row, consulted, answered_at) for rank, row in enumerate(result.rows, start=1)),
+            rows=tuple(self._row(rank, row, consulted) for rank, row in enumerate(result.rows, start=1)),
             status=status,
             reason=reason,
             spending=consulted.spending,
@@ -200,8 +207,8 @@ class WindowedQuery:
         keys = [join.part.key for join in self._remotes.joins if join.part.key] if self._bound.plan.query.order else []
         self._results = {key: [text_of(row[key]) for row in result.rows if key in row] for key in keys}
 
-    def _row(self, rank: int, solution: Solution, consulted: Consulted, now: float) -> Row:
-        refreshed, age_seconds = self._freshness(solution, consulted, now)
+    def _row(self, rank: int, solution: Solution, consulted: Consulted) -> Row:
+        refreshed, age_seconds = self._freshness(solution, consulted)
         return Row(
             rank=rank,
             bindings={name: _to_rdflib(term) for name, term in solution.items()},
@@ -210,13 +217,13 @@ class WindowedQuery:
             age_seconds=age_seconds,
         )
 
-    def _freshness(self, solution: Solution, consulted: Consulted, now: float) -> tuple[bool | None, float | None]:
+    def _freshness(self, solution: Solution, consulted: Consulted) -> tuple[bool | None, float | None]:
         """Return whether all keys of a row were fetched now, and the oldest's age; None where not all are in it."""
         joins = self._remotes.joins
         if not joins or any(join.part.key is not None and join.part.key not in solution for join in joins):
             return None, None
         keys = [(join, WHOLE if join.part.key is None else text_of(solution[join.part.key])) for join in joins]
-        age_seconds = max(0.0, now - min(join.fetched_at(key) for join, key in keys))
+        age_seconds = max(0.0, *(join.age(key) for join, key in keys))
         return all(key in consulted.fetched[join] for join, key in keys), age_seconds if math.isfinite(
             age_seconds
         ) else None
@@ -235,9 +242,22 @@ def _graph(store: QuadStore, bound: BoundWindowed, number: int) -> WindowGraph:
     return WindowGraph(store, window.name, window.windows, window.stream.mapping, latest_only=latest_only)
 
 
-def _joins(bound: BoundWindowed, maintainers: Sequence[Maintainer[SolutionStore]]) -> Iterator[ReplicaJoin]:
+def _joins(
+    bound: BoundWindowed,
+    maintainers: Sequence[Maintainer[SolutionStore]],
+    rankers: RankerRegistry,
+    random: np.random.Generator,
+    slide_ms: int,
+) -> Iterator[ReplicaJoin]:
     for remote, maintainer in zip(bound.remotes, maintainers, strict=True):
-        yield ReplicaJoin(remote.part, maintainer, RANKERS[remote.service.refresh.policy.partition("-")[2]])
+        order = RefreshOrder(
+            maintainer.store,
+            rankers[ranker_name(remote.service.refresh.policy)](),
+            slide_ms=slide_ms,
+            ask_absent_after=remote.service.ask_absent_after,
+            random=random,
+        )
+        yield ReplicaJoin(remote.part, maintainer, order)
 
 
 def _shown(graph: WindowGraph) -> Shown:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+from replica.access import Access
 from replica.budget import Budget, Spending
+from replica.clocks import Clock, EventTime
+from replica.feeds.subscription import Subscription
 from replica.remotes import Remote, RemoteError
+from replica.spending.account import Account
+from replica.spending.ledger import LedgerError
+from replica.spending.quota import Quota
 from replica.store import Solution, Stored
-
-Clock = Callable[[], float]
-"""Seconds that only go forward, such as :func:`time.monotonic`."""
-
-Start = Callable[[Callable[[], None]], None]
-"""Has some work done, now or at any later time, and does not wait for it."""
-
-
-def in_a_thread(work: Callable[[], None]) -> None:
-    """Start work in a thread of its own, which does not keep the process alive."""
-    threading.Thread(target=work, name="acquatop-refresh", daemon=True).start()
 
 
 class Store(Protocol):
@@ -33,8 +30,17 @@ class Store(Protocol):
         """Return how many keys are known."""
         ...
 
-    def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float) -> Stored:
-        """Store what the remote answered to a question sent at ``now`` about the keys ``asked``."""
+    @property
+    def limit(self) -> int | None:
+        """How many keys may be known; None for any number."""
+        ...
+
+    def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float, *, pushed: bool = False) -> Stored:
+        """Store what the remote answered to a question sent at ``now`` about the keys ``asked``, or told unasked."""
+        ...
+
+    def evict(self) -> int:
+        """Let go of keys beyond the limit that were needed longest ago; return how many."""
         ...
 
 
@@ -43,7 +49,10 @@ StoreT = TypeVar("StoreT", bound=Store)
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What came of one refresh: keys fetched in time, keys whose values changed (late answers included)."""
+    """What came of one refresh: keys fetched in time, keys whose values changed (late answers included).
+
+    ``failure`` says what went wrong, or why less was asked than the budget of the evaluation allows.
+    """
 
     fetched: frozenset[str]
     changed: tuple[str, ...]
@@ -54,118 +63,252 @@ class Refreshed:
 
 @dataclass(frozen=True)
 class _Delivery:
-    keys: list[str]
+    number: int
+    keys: Sequence[str]
     solutions: list[Solution]
     error: RemoteError | None
     fetched_at: float
     """When the request was sent: what was true then is the most that the answer can say."""
 
 
+@dataclass
+class Asked:
+    """What one refresh has asked for: requests under way, keys still to ask for, and what has come of it so far."""
+
+    started: float
+    pending: list[str]
+    under_way: set[int] = field(default_factory=set)
+    sent: set[int] = field(default_factory=set)
+    late: list[_Delivery] = field(default_factory=list)
+    on_time: list[_Delivery] = field(default_factory=list)
+    items: int = 0
+    refusal: str | None = None
+
+
 class Maintainer(Generic[StoreT]):
     """Refreshes a replica from its remote.
 
-    Requests run in threads of their own, or as ``start`` says. A refresh returns at its deadline with what has
-    arrived; what arrives later is stored by the next one. As long as requests are under way,
-    they count against the next refreshes' allowance, so a remote that hangs is never asked by
-    more than ``budget.requests`` requests at once.
+    A refresh returns at its deadline with what has arrived; what arrives later is stored by the next
+    one. Requests run in threads that all who ask the remote share (:class:`~replica.access.Access`), so
+    one that hangs is never asked by more requests at once than that allows; a key is not asked for again while a
+    request for it is under way. What may be spent is for the account to say; several maintainers
+    may have the same.
+
+    ``clock`` measures waiting. ``now`` dates values; if it is an :class:`~replica.clocks.EventTime`,
+    it shows the time of the evaluation. ``feed`` brings the changes that the remote tells of itself.
+    Not safe for use by several threads at once.
     """
 
     def __init__(
         self,
         store: StoreT,
         remote: Remote,
-        budget: Budget,
+        account: Account | Budget,
         *,
+        access: Access | None = None,
+        feed: Subscription | None = None,
         clock: Clock = time.monotonic,
+        now: Clock = time.time,
         request_timeout: float = 30.0,
-        start: Start = in_a_thread,
     ) -> None:
         self.store = store
-        self.budget = budget
+        self.account = Account(account, quota=Quota(), clock=clock) if isinstance(account, Budget) else account
+        self.now = now
         self._remote = remote
+        self._access = access or Access(block_size=max(1, remote.block_size), clock=clock)
+        self._feed = feed
         self._clock = clock
         self._timeout = request_timeout
-        self._start = start
         self._deliveries: queue.SimpleQueue[_Delivery] = queue.SimpleQueue()
-        self._under_way: list[float] = []
+        self._numbers = itertools.count()
+        self._under_way: dict[int, Sequence[str]] = {}
+        self._keys_under_way: Counter[str] = Counter()
+        self._trouble: str | None = None
 
-    def load(self) -> int:
-        """Fill the replica with all that the remote has and return how many keys that is.
-
-        Waits as long as it takes and spends no budget. Raises :class:`RemoteError`.
-        """
-        now = self._clock()
-        for page in self._remote.load(self._timeout):
-            self.store.put((), page, now)
-        return len(self.store)
+    @property
+    def budget(self) -> Budget:
+        """What one evaluation may spend."""
+        return self.account.allowed
 
     @property
     def under_way(self) -> int:
         """How many requests have been sent and not been answered yet."""
         return len(self._under_way)
 
+    def load(self, progress: Callable[[int], None] | None = None) -> int:
+        """Fill the replica with all that the remote has, as far as there is room, and return how many keys it holds.
+
+        Waits as long as it takes, and tells ``progress`` how many keys there are so far. Of the limits
+        over time each page spends a request: where they allow no more, what has come by then is all.
+        Raises :class:`RemoteError`.
+        """
+        now = self.now()
+        pages = self._remote.load(self._timeout)
+        while self._has_room() and self.account.quota.take(0, 1):
+            page = next(pages, None)
+            if page is None:
+                break
+            self.store.put((), page, now)
+            if progress is not None:
+                progress(len(self.store))
+        return len(self.store)
+
+    def _has_room(self) -> bool:
+        return self.store.limit is None or len(self.store) < self.store.limit
+
     def refresh(
-        self, keys: Sequence[str], *, longest_wait: float = math.inf, budget: Budget | None = None
+        self, keys: Sequence[str], *, evaluation: int | None = None, longest_wait: float = math.inf
     ) -> Refreshed:
-        """Fetch the first of ``keys`` that the budget allows and wait for them until the deadline.
+        """Fetch the first of ``keys`` that the account allows and wait for them until the deadline.
 
         The wait ends sooner when all has arrived that this refresh has asked for, or after
-        ``longest_wait`` seconds. ``budget`` is given where several share one: what is left of it.
+        ``longest_wait`` seconds. ``evaluation`` is its time in milliseconds: one that is told apart by it spends its
+        budget once, however often it is made.
         """
-        budget = budget or self.budget
-        started = self._clock()
-        late = self._collect(since=None, deadline=started)
-        blocks = budget.blocks(list(keys), self._remote.block_size, budget.requests - len(self._under_way))
-        for block in blocks:
-            self._send(block)
-        on_time = self._collect(since=started, deadline=started + min(budget.seconds, longest_wait))
-        return self._store([*late, *on_time], blocks, started)
+        until = self._clock() + longest_wait
+        self.begin(evaluation)
+        return self.gather(self.ask(keys), until)
 
-    def _send(self, block: list[str]) -> None:
-        sent_at = self._clock()
-        self._under_way.append(sent_at)
-        self._start(lambda: self._fetch(block, sent_at))
-
-    def _fetch(self, block: list[str], sent_at: float) -> None:
+    def begin(self, evaluation: int | None) -> None:
+        """Begin an evaluation, of which :meth:`ask` and :meth:`gather` are parts."""
+        if evaluation is not None and isinstance(self.now, EventTime):
+            self.now.show(evaluation)
         try:
-            solutions, failure = self._remote.fetch(block, self._timeout), None
+            self.account.begin(evaluation)
+        except LedgerError as error:
+            # Nothing may be spent then, but the answer is due.
+            self._trouble = str(error)
+
+    def ask(self, keys: Sequence[str]) -> Asked:
+        """Send requests for the first of ``keys`` that the account allows, as many as may be sent at once."""
+        asked = Asked(self._clock(), [], late=self._arrived(), refusal=self._trouble)
+        self._trouble = None
+        free = (key for key in keys if key not in self._keys_under_way)
+        asked.pending = list(itertools.islice(free, self.account.allowed.items))
+        asked.pending.reverse()  # the next is taken from the end
+        self._send_more(asked, wait=0.0)
+        return asked
+
+    def gather(self, asked: Asked, until: float = math.inf) -> Refreshed:
+        """Wait for what has been asked for, until the account's deadline or sooner, and store what has come."""
+        until = min(until, self.account.deadline)
+        while asked.under_way or asked.pending:
+            rest = until - self._clock()
+            if rest <= 0:
+                break
+            if asked.under_way:
+                self._receive(asked, rest)
+            else:
+                # Others, or earlier requests, occupy all workers.
+                self._send_more(asked, wait=rest)
+        return self._store(asked)
+
+    # Requests -------------------------------------------------------------------------------------
+
+    def _send_more(self, asked: Asked, wait: float) -> None:
+        while asked.pending and self._access.workers.reserve(0.0 if asked.under_way else wait):
+            block = self._take_block(asked)
+            if not block:
+                self._access.workers.release()
+                asked.pending.clear()
+                return
+            self._send(block, asked)
+
+    def _take_block(self, asked: Asked) -> list[str]:
+        """Return the keys of the next request, paid for; none if none may be sent."""
+        if not self._access.breaker.allowed():
+            asked.refusal = self._access.refusal
+            return []
+        try:
+            left = self.account.left
+            size = min(left.items, self._access.block_size.now, self._remote.block_size)
+            block = asked.pending[-size:][::-1] if size > 0 else []
+            if not block or not self.account.take(len(block), 1):
+                asked.refusal = self._shortage()
+                return []
+        except LedgerError as error:
+            asked.refusal = str(error)
+            return []
+        del asked.pending[-len(block) :]
+        asked.items += len(block)
+        return block
+
+    def _shortage(self) -> str | None:
+        """Say for how long the limits over time allow nothing more, if it is they that end the asking."""
+        wait = self.account.quota.wait(1, 1)
+        return f"the limits over time allow no request for another {wait:.0f} s" if wait > 0 else None
+
+    def _send(self, block: list[str], asked: Asked) -> None:
+        number, sent_at, request = next(self._numbers), self.now(), self._access.breaker.sent()
+        self._under_way[number] = block
+        self._keys_under_way.update(block)
+        asked.under_way.add(number)
+        asked.sent.add(number)
+        self._access.workers.start(lambda: self._fetch(number, request, block, sent_at))
+
+    def _fetch(self, number: int, request: int, block: list[str], sent_at: float) -> None:
+        solutions: list[Solution] = []
+        failure: RemoteError | None = None
+        try:
+            solutions = self._remote.fetch(block, self._timeout)
         except RemoteError as error:
-            solutions, failure = [], error
+            failure = error
         except Exception as error:
             # A defect in a remote must cost one request, not the thread's silent death.
-            solutions, failure = [], RemoteError(f"{type(error).__name__}: {error}")
-        self._deliveries.put(_Delivery(block, solutions, failure, sent_at))
+            failure = RemoteError(f"{type(error).__name__}: {error}")
+        if failure is None:
+            self._access.succeeded(request, len(block))
+        else:
+            self._access.failed(request, len(block), failure)
+        self._deliveries.put(_Delivery(number, block, solutions, failure, sent_at))
 
-    def _collect(self, since: float | None, deadline: float) -> list[_Delivery]:
-        """Return what has arrived; until the deadline wait for what was asked for ``since`` then."""
-        found: list[_Delivery] = []
-        while self._under_way:
-            is_awaited = since is not None and any(sent_at >= since for sent_at in self._under_way)
-            wait = max(0.0, deadline - self._clock()) if is_awaited else 0.0
-            try:
-                found.append(self._deliveries.get(block=wait > 0, timeout=wait or None))
-            except queue.Empty:
-                break
-            self._under_way.remove(found[-1].fetched_at)
+    def _receive(self, asked: Asked, wait: float) -> None:
+        """Wait for a delivery, and send what may be sent then."""
+        try:
+            delivery = self._deliveries.get(timeout=min(wait, threading.TIMEOUT_MAX))
+        except queue.Empty:
+            return
+        self._arrive(delivery)
+        (asked.on_time if delivery.number in asked.sent else asked.late).append(delivery)
+        asked.under_way.discard(delivery.number)
+        self._send_more(asked, wait=0.0)
+
+    def _arrived(self) -> list[_Delivery]:
+        """Return what has arrived since it was looked for."""
+        found = []
+        while not self._deliveries.empty():
+            found.append(self._deliveries.get())
+            self._arrive(found[-1])
         return found
 
-    def _store(self, deliveries: list[_Delivery], blocks: list[list[str]], started: float) -> Refreshed:
-        changed: dict[str, None] = {}
+    def _arrive(self, delivery: _Delivery) -> None:
+        keys = self._under_way.pop(delivery.number)
+        self._keys_under_way.subtract(keys)
+        self._keys_under_way += Counter()  # keeps those above zero
+
+    # Answers --------------------------------------------------------------------------------------
+
+    def _store(self, asked: Asked) -> Refreshed:
+        changed = dict.fromkeys(self._store_pushed())
         fetched: set[str] = set()
         ambiguous, failures = 0, []
-        for delivery in sorted(deliveries, key=lambda each: (each.fetched_at, each.keys)):
+        for delivery in sorted([*asked.late, *asked.on_time], key=lambda each: each.number):
             if delivery.error is not None:
                 failures.append(str(delivery.error))
                 continue
             stored = self.store.put(delivery.keys, delivery.solutions, delivery.fetched_at)
             changed.update(dict.fromkeys(stored.changed))
             ambiguous += stored.ambiguous
-            if delivery.fetched_at >= started:
+            if delivery.number in asked.sent:
                 fetched.update(delivery.keys)
-        spending = Spending(
-            items=sum(map(len, blocks)),
-            requests=len(blocks),
-            seconds=self._clock() - started,
-            failed=len(failures),
-        )
-        return Refreshed(frozenset(fetched), tuple(changed), spending, ambiguous, failures[0] if failures else None)
+        self.store.evict()
+        spending = Spending(asked.items, len(asked.sent), self._clock() - asked.started, len(failures))
+        failure = failures[0] if failures else asked.refusal or (self._feed.failure if self._feed else None)
+        return Refreshed(frozenset(fetched), tuple(changed), spending, ambiguous, failure)
+
+    def _store_pushed(self) -> Sequence[str]:
+        """Store what the remote has told of itself, and return the keys whose values are others now."""
+        if self._feed is None:
+            return ()
+        stored = [self.store.put(each.asked, each.solutions, each.now, pushed=True) for each in self._feed.drain()]
+        return [key for each in stored for key in each.changed]

@@ -15,11 +15,15 @@ from typing import Any
 import pytest
 
 from acquatop import catalog
+from acquatop.catalog_services import COMMON_KEYS, SOLUTIONS
+from acquatop.catalog_sources import AUTH, FEEDS, KINDS, METHODS, TABLES, keys_of
 from acquatop.cli import build_parser, main
+from acquatop.operators.proposers import PROPOSERS
 from acquatop.runtime.sources import SOURCES
 from connectors.mapping import DATATYPES
 from examples.oxigraph import OxigraphServer
-from replica.rankers import RANKERS
+from replica.rankers import DEFAULT_RANKERS
+from replica.rankers.battery import check_ranker
 from rspql import compile_query
 from rspql.plan import TopKPlan
 from rspql.scoring import FUNCTIONS
@@ -66,14 +70,18 @@ def test_every_verb_of_run_is_listed() -> None:
 
 def catalog_keys() -> set[str]:
     """Return every key that the catalog's code accepts."""
-    calls = (node for node in ast.walk(ast.parse(text_of("acquatop/catalog.py"))) if isinstance(node, ast.Call))
+    files = ("acquatop/catalog.py", "acquatop/catalog_services.py", "acquatop/catalog_sources.py")
+    nodes = (node for file in files for node in ast.walk(ast.parse(text_of(file))))
+    calls = (node for node in nodes if isinstance(node, ast.Call))
     allowed = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow")
-    return {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
+    found = {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
+    return {*found, *COMMON_KEYS, *(key for kind in KINDS for key in keys_of(kind))}
 
 
 def test_every_catalog_key_and_choice_is_documented() -> None:
     documented = text_of("docs/catalog.md")
-    choices = {*catalog.CONNECTORS, *catalog.ARRIVALS, *catalog.SOLUTIONS, *catalog.REMOTES, *catalog.POLICIES}
+    choices = {*catalog.CONNECTORS, *catalog.ARRIVALS, *SOLUTIONS, *KINDS, *METHODS, *AUTH, *FEEDS, *TABLES}
+    choices |= {*PROPOSERS, *DEFAULT_RANKERS}
     datatypes = {iri.replace("http://www.w3.org/2001/XMLSchema#", "xsd:") for iri in DATATYPES}
     assert len(catalog_keys()) > 20
     assert [each for each in {*catalog_keys(), *choices, *datatypes} if f"`{each}`" not in documented] == []
@@ -81,7 +89,7 @@ def test_every_catalog_key_and_choice_is_documented() -> None:
 
 def test_every_connector_and_policy_can_be_named_in_a_catalog() -> None:
     assert set(catalog.CONNECTORS) == set(SOURCES)
-    assert {policy.split("-")[1] for policy in catalog.POLICIES} == set(RANKERS)
+    assert {policy.split("-")[1] for policy in catalog.POLICIES} == set(DEFAULT_RANKERS)
 
 
 def test_every_scoring_function_is_documented() -> None:
@@ -100,7 +108,7 @@ def test_every_environment_variable_is_documented() -> None:
 
 
 def test_the_catalog_and_the_queries_in_the_documents_are_good(tmp_path: Path) -> None:
-    (shown,) = snippets("docs/catalog.md", "toml")
+    shown, _feed = snippets("docs/catalog.md", "toml")
     assert list(catalog.Catalog.parse(shown, file=tmp_path / "c.toml", variables={}).services) == [f"{NS}people"]
     for name in ("docs/language.md", "README.md"):
         (query,) = snippets(name, "sparql")
@@ -143,6 +151,19 @@ def test_the_functions_in_the_language_s_document_work(tmp_path: Path, monkeypat
     exec(program, names)
     query = query_text(score="decay(?mentions) + ?followers")
     assert isinstance(compile_query(query, functions=names["functions"]), TopKPlan)
+
+
+def test_the_ranker_in_the_catalog_s_document_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (program,) = snippets("docs/catalog.md", "python")
+    rankers = DEFAULT_RANKERS.with_ranker("OLDEST", type("Any", (), {"__call__": lambda self, given: given.rows}))
+    (tmp_path / "catalog.toml").write_text(catalog_text(policy="AT-OLDEST"), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(program, names)
+    check_ranker(names["OldestOfTheTop"])
+    service = names["engine"].catalog.services[f"{NS}people"]
+    assert service.refresh.policy == "AT-OLDEST"
+    assert set(names["rankers"]) == set(rankers)
 
 
 def test_the_explanation_in_the_readme_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,8 +17,9 @@ from acquatop.operators.template import text_of
 from acquatop.windowed_query import WindowedQuery
 from replica.maintainer import Maintainer
 from replica.remotes import RemoteError
-from replica.solutions import WHOLE, SolutionStore
-from replica.store import Solution
+from replica.spending.account import Account
+from replica.spending.quota import Quota
+from replica.store import WHOLE, Solution, SolutionStore
 from replica.terms import blank_iri
 from rspql import ast
 from rspql.ast import rewritten
@@ -152,8 +153,10 @@ def at_work(
     """Return a query at work on remotes in memory, which share their data."""
     data = ox.Store() if data is None else data
     remotes = [GraphRemote(remote.part, data) for remote in bound_query.remotes]
+    services = {each.service.iri: each.service for each in bound_query.remotes}
+    accounts = {iri: Account(service.refresh.budget, quota=Quota()) for iri, service in services.items()}
     maintainers = [
-        Maintainer(SolutionStore(each.part.key, each.part.variables), remote, each.service.refresh.budget)
+        Maintainer(SolutionStore(each.part.key, each.part.variables), remote, accounts[each.service.iri])
         for each, remote in zip(bound_query.remotes, remotes, strict=True)
     ]
     for maintainer in maintainers if load else ():

@@ -36,12 +36,16 @@ def add_run_options(parser: argparse.ArgumentParser, *, windows: int | None) -> 
 
 def execute(options: argparse.Namespace) -> None:
     """Run the query that the options name."""
+    from acquatop.cli.progress import LoadingProgress
     from acquatop.cli.show import shower
     from acquatop.engine import Engine
 
-    text = read_text(options.query)
-    with Engine.from_catalog(options.catalog, runtime=options.runtime, until_end=options.until_end) as engine:
-        query = engine.register(text, file=options.query)
+    text, progress = read_text(options.query), LoadingProgress()
+    with Engine.from_catalog(
+        options.catalog, runtime=options.runtime, until_end=options.until_end, progress=progress
+    ) as engine:
+        with progress:
+            query = engine.register(text, file=options.query)
         show = shower(as_json=options.json)
         for answer in query.answers(limit=options.windows):
             show(answer)

@@ -153,6 +153,8 @@ def _summary(answer: Answer) -> Text:
     line.append(f" · {answer.reason}" if answer.reason else "")
     beyond = answer.bound is not None and math.isfinite(answer.bound)
     line.append(f", scoring {answer.bound:.4f} at best" if beyond else "")
+    if answer.expected is not None and answer.status is not Status.EXACT:
+        line.append(f" · expected precision {answer.expected.precision:.2f}, nDCG {answer.expected.ndcg:.2f}")
     asked = f" · asked for {spent.items} of {allowed.items} items in {spent.requests} of {allowed.requests} requests"
     line.append(asked if allowed.items else "")
     line.append(f" · {answer.counts.events} events")

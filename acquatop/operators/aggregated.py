@@ -14,6 +14,7 @@ from acquatop.operators.contract import Wanted
 from acquatop.operators.key_codes import KeyCodes
 from acquatop.operators.match import GONE, IDENTITY, KEY, number_column
 from acquatop.operators.panes import Pane
+from acquatop.operators.proposers.contract import Proposed
 from acquatop.operators.retained import Identities, Retained, Solutions
 from acquatop.operators.scoring import BoolArray, ReplicaScoring
 from acquatop.topk.aggregates.partials import NEVER
@@ -241,10 +242,16 @@ class Aggregated:
         expected = self.scoring.expected(self._parts_of(keys), len(keys))
         # What promises nothing comes last.
         expected = np.where(np.isnan(expected), -math.inf, expected)
-        held = self._named(self.list.top(window).rows).keys.tolist()
+        found = self.list.top(window)
+        _, lasts = self._windows.spans(found.rows.times)
+        held = Proposed(tuple(self._named(found.rows).keys.tolist()), found.merits, lasts)
         is_known = self._merits.rows[keys] >= 0
         unknown, absent = (self._first(limit, keys[which], expected[which]) for which in (~is_known, is_known))
-        return Wanted(unknown, tuple(held), absent)
+        return Wanted(unknown, held, absent)
+
+    def needed(self) -> Iterable[str]:
+        """Return the keys of the open windows."""
+        return list(self._codes.texts(self._codes.used()).tolist())
 
     def unscored(self, window: int) -> int:
         """Return how many keys have no score, although what is known of them would let them be results."""

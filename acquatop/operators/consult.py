@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from acquatop.operators.evaluate import Answers, Evaluator
 from acquatop.operators.replica_join import ReplicaJoin, depths
 from replica.budget import Budget, Spending
+from replica.clocks import Clock
 from replica.maintainer import Refreshed
-from replica.solutions import WHOLE
+from replica.store import WHOLE
 from rspql.ast import ServicePattern, Values
 
 
@@ -27,11 +30,12 @@ class Consulted:
     fetched: dict[ReplicaJoin, frozenset[str]] = field(default_factory=dict)
     spent: dict[str, Spending] = field(default_factory=dict)
     failure: str | None = None
+    seconds: float = 0.0
 
     @property
     def spending(self) -> Spending:
-        """What all remotes together were asked."""
-        return sum(self.spent.values(), Spending())
+        """What all remotes together were asked, and how long that took."""
+        return replace(sum(self.spent.values(), Spending()), seconds=self.seconds)
 
     @property
     def refreshed(self) -> list[str]:
@@ -52,21 +56,22 @@ class Consulted:
 class Remotes:
     """The parts of a query that remotes answer.
 
-    Parts whose keys come from others' answers are asked after these. Parts that ask the same service
-    share its budget and take turns in who asks first.
+    Parts whose keys come from others' answers are asked after these, others at the same time. Parts that ask
+    the same service share its account and take turns in who asks first.
     """
 
-    def __init__(self, joins: Sequence[ReplicaJoin], evaluator: Evaluator) -> None:
+    def __init__(self, joins: Sequence[ReplicaJoin], evaluator: Evaluator, clock: Clock = time.monotonic) -> None:
         self.joins = tuple(joins)
         self._evaluator = evaluator
+        self._clock = clock
         self._depths = depths([join.part for join in joins])
         self._turn = 0
 
     @property
     def budget(self) -> Budget:
         """What one evaluation may spend on all remotes together."""
-        services = {join.part.iri.value: join.maintainer.budget for join in self.joins}
-        return sum(services.values(), Budget(0, 0, 0.0))
+        accounts = {id(join.maintainer.account): join.maintainer.budget for join in self.joins}
+        return sum(accounts.values(), Budget(0, 0, 0.0))
 
     def consult(self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float) -> Consulted:
         """Ask for the keys that the windows' content needs now.
@@ -74,19 +79,19 @@ class Remotes:
         ``results`` are those in the answer before, by variable, best first. All waiting together
         takes at most ``longest_wait`` seconds.
         """
-        consulted = Consulted()
-        hanging = {join: join.maintainer.under_way for join in self.joins}
-        for join in self._in_turn():
-            keys = self._keys(join, consulted.answers, at_ms)
-            others = (each for each in self.joins if each is not join and each.part.iri == join.part.iri)
-            spent = consulted.spent.get(join.part.iri.value, Spending())
-            refreshed = join.maintainer.refresh(
-                join.in_asking_order(keys, results.get(join.part.key or "", ())),
-                longest_wait=max(0.0, longest_wait - consulted.spending.seconds),
-                budget=join.maintainer.budget.less(spent, sum(hanging[each] for each in others)),
-            )
-            join.forget_rows(refreshed.changed)
-            consulted.note(join, keys, refreshed)
+        consulted, started = Consulted(), self._clock()
+        for join in self.joins:
+            join.maintainer.begin(at_ms)
+        for _, joins in groupby(self._in_turn(), key=lambda join: self._depths[join.part.pattern]):
+            asked = []
+            for join in joins:
+                keys = self._keys(join, consulted.answers, at_ms)
+                asked.append((join, keys, join.ask(keys, results.get(join.part.key or "", ()))))
+            for join, keys, under_way in asked:
+                refreshed = join.maintainer.gather(under_way, started + longest_wait)
+                join.forget_rows(refreshed.changed)
+                consulted.note(join, keys, refreshed)
+        consulted.seconds = self._clock() - started
         return consulted
 
     def _in_turn(self) -> list[ReplicaJoin]:

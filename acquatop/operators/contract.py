@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from acquatop.operators.panes import Pane
+from acquatop.operators.proposers.contract import Proposed
 from acquatop.topk.contract import FloatArray, Rows, Top
 
 
@@ -17,11 +18,11 @@ class Wanted:
     """Keys to ask the remote for.
 
     ``unknown`` are those that nothing is known of, the most promising first; ``held`` are those of
-    the best, best first; ``absent`` those without a score although they have been asked for.
+    the candidates; ``absent`` those without a score although they have been asked for.
     """
 
     unknown: list[str]
-    held: tuple[str, ...]
+    held: Proposed
     absent: list[str]
 
 
@@ -43,6 +44,9 @@ class TopKOperator(Protocol):
 
     def wanted(self, window: int, limit: int) -> Wanted:
         """Return what to ask the remote for in a window, of each kind all, or the first ``limit``."""
+
+    def needed(self) -> Iterable[str]:
+        """Return the keys whose values the open windows need, or may need again."""
 
     def apply_changes(self, keys: Iterable[str]) -> None:
         """Rescore what joins with keys whose remote values have changed; let in who has a score now."""

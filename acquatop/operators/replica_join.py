@@ -6,26 +6,35 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from acquatop.operators.proposers import Proposed
+from acquatop.operators.refresh_order import RefreshOrder
 from acquatop.terms import to_ast
-from replica.maintainer import Maintainer
-from replica.rankers import Candidates, Ranker
-from replica.solutions import SolutionStore
-from replica.store import Solution
+from replica.maintainer import Asked, Maintainer
+from replica.store import Solution, SolutionStore
 from rspql.ast import Group, Iri, Literal, ServicePattern, TriplePattern, Values, Variable, walk
 from rspql.plan import RemotePart
 
 Row = tuple[Iri | Literal | None, ...]
 
+_FAR = 1_000_000_000
+"""In how many evaluations a key is taken to be needed again where nothing says so."""
+
 
 class ReplicaJoin:
     """One part of a query that a remote answers, and the replica in the remote's place."""
 
-    def __init__(self, part: RemotePart, maintainer: Maintainer[SolutionStore], rank: Ranker) -> None:
+    def __init__(self, part: RemotePart, maintainer: Maintainer[SolutionStore], order: RefreshOrder) -> None:
         self.part = part
         self.maintainer = maintainer
         self._store = maintainer.store
-        self._rank = rank
+        self._order = order
         self._rows: dict[str, tuple[Row, ...]] = {}
+
+    def ask(self, keys: Sequence[str], results: Sequence[str]) -> Asked:
+        """Send requests for keys, as far as the account allows; ``results`` are those in the answer before."""
+        if self._store.limit is not None:
+            self._store.touch(self._store.rows(keys))
+        return self.maintainer.ask(self.in_asking_order(keys, results))
 
     def in_asking_order(self, keys: Sequence[str], results: Sequence[str]) -> list[str]:
         """Return keys in the order in which to ask for them: those without any value come first.
@@ -33,23 +42,25 @@ class ReplicaJoin:
         The others come as the ranker says, which is given those of the ``results`` before in their
         order and then what was fetched longest ago; last come keys that the remote did not have.
         """
-        unknown = [key for key in keys if key not in self._store]
-        present = {key for key in keys if self._store.solutions(key)}
-        absent = [key for key in keys if key in self._store and key not in present]
+        rows = self._store.rows(keys)
+        unknown = [keys[at] for at in np.flatnonzero(rows < 0).tolist()]
+        is_present = self._store.present(rows)
+        absent = [keys[at] for at in np.flatnonzero((rows >= 0) & ~is_present).tolist()]
+        fetched_at = dict(zip(keys, self._store.fetched_at(rows).tolist(), strict=True))
+        present = {keys[at] for at in np.flatnonzero(is_present).tolist()}
         shown = [key for key in dict.fromkeys(results) if key in present]
-        others = sorted(present.difference(shown), key=lambda key: (self._store.fetched_at(key), key))
+        others = sorted(present.difference(shown), key=lambda key: (fetched_at[key], key))
         listed = (*shown, *others)
-        fetched_at = np.array([self._store.fetched_at(key) for key in listed])
-        order = self._rank(Candidates(listed, fetched_at, len(shown)))
-        return [*unknown, *(listed[at] for at in order.tolist()), *absent]
+        proposed = Proposed(listed, np.full(len(listed), np.nan), np.full(len(listed), _FAR))
+        return self._order(unknown, proposed, absent, window=0, k=len(shown), now=self.maintainer.now())
 
     def unknown(self, keys: Iterable[str]) -> int:
         """Return of how many keys nothing is known."""
         return sum(key not in self._store for key in keys)
 
-    def fetched_at(self, key: str) -> float:
-        """Return when a key was last fetched."""
-        return self._store.fetched_at(key)
+    def age(self, key: str) -> float:
+        """Return how many seconds ago a key was last fetched."""
+        return self.maintainer.now() - float(self._store.fetched_at(self._store.rows([key]))[0])
 
     def forget_rows(self, changed: Iterable[str]) -> None:
         """Note that the replica has other solutions now for some keys."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,11 @@ class ReplicaScoring:
         self.scored = 0
         """How many rows have been scored."""
 
+    @property
+    def remote_variables(self) -> tuple[str, ...]:
+        """Return the remote's variables that the score needs."""
+        return self._score.remote_variables
+
     def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
         """Return each row's merit."""
         return self.merits_of(keys.tolist(), np.arange(len(keys)), parts)
@@ -58,6 +63,11 @@ class ReplicaScoring:
             columns[name] = self._store.numbers(name, rows)
         present = self._store.present(rows)
         return np.where(present, self._sign * np.broadcast_to(self._function(columns), present.shape), np.nan)
+
+    def merits_given(self, remote: Mapping[str, FloatArray], parts: tuple[FloatArray, ...], count: int) -> FloatArray:
+        """Return the merit that each row would have with these numbers from the remote, by variable."""
+        columns = {**dict(zip(self._score.stream_variables, parts, strict=True)), **remote}
+        return np.array(np.broadcast_to(self._sign * self._function(columns), count))
 
     def can_count(self, parts: tuple[FloatArray, ...], count: int) -> BoolArray:
         """Return which rows could be results, as far as conditions on the stream's numbers alone tell."""

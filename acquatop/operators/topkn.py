@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from acquatop.operators.contract import Wanted
 from acquatop.operators.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.operators.panes import Pane
+from acquatop.operators.proposers.contract import NOTHING_PROPOSED, Proposed
 from acquatop.operators.scoring import ReplicaScoring
 from acquatop.operators.waiting import Solution, Waiting, numbers_of, objects, rows_of, solutions_of
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
@@ -167,7 +168,23 @@ class TopKN:
         known = self._known(waiting)
         unknown = [each.key for each, is_known in zip(waiting, known, strict=True) if not is_known]
         absent = [each.key for each, is_known in zip(waiting, known, strict=True) if is_known]
-        return Wanted(unknown, tuple(dict.fromkeys(self.list.held().keys.tolist())), absent)
+        return Wanted(unknown, self._proposed(), absent)
+
+    def _proposed(self) -> Proposed:
+        """Return the keys of all that is held, each at its best place."""
+        held = self.list.held()
+        _, at = np.unique(held.keys, return_index=True)
+        at.sort()
+        if not len(at):
+            return NOTHING_PROPOSED
+        rows = held.take(at)
+        _, lasts = self._windows.spans(rows.times)
+        return Proposed(tuple(rows.keys.tolist()), self.scoring.merits(rows.keys, rows.parts), lasts)
+
+    def needed(self) -> Iterable[str]:
+        """Return the keys of all that is held, waits, or may be brought back."""
+        content = self.list.keys() if isinstance(self.list, Refilled) else self.list.held().keys.tolist()
+        return {*content, *(each.key for each in self.waiting)}
 
     def unscored(self, window: int) -> int:
         """Return how many of a window's solutions have no score."""

@@ -11,11 +11,10 @@ import numpy as np
 from replica.rankers.contract import Candidates, IntArray
 
 
-def border_selection(candidates: Candidates) -> IntArray:
-    """Return all positions, nearest to the border first, the reported one of two equally near. O(n log n).
+class BorderSelection:
+    """All candidates, nearest to the border first, the reported one of two equally near. O(n log n)."""
 
-    >>> border_selection(Candidates(tuple("abcde"), np.zeros(5), k=3)).tolist()
-    [2, 3, 1, 4, 0]
-    """
-    positions = np.arange(len(candidates))
-    return np.argsort(np.abs(positions - (candidates.k - 0.5)), kind="stable")
+    def __call__(self, candidates: Candidates) -> IntArray:
+        """Return all positions."""
+        positions = np.arange(len(candidates))
+        return np.argsort(np.abs(positions - (candidates.k - 0.5)), kind="stable")

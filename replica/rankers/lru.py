@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from replica.rankers.contract import Candidates, IntArray
+from replica.rankers.ordering import ascending
 
 
-def least_recently_refreshed(candidates: Candidates) -> IntArray:
-    """Return all positions, longest not fetched first, the better scored of two fetched together. O(n log n)."""
-    return np.argsort(candidates.fetched_at, kind="stable")
+class LeastRecentlyRefreshed:
+    """All candidates, longest not fetched first, the better scored of two fetched together. O(n log n)."""
+
+    def __call__(self, candidates: Candidates) -> IntArray:
+        """Return all positions."""
+        return ascending(candidates.fetched_at)

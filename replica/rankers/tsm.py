@@ -7,6 +7,9 @@ import numpy as np
 from replica.rankers.contract import Candidates, IntArray
 
 
-def top_selection(candidates: Candidates) -> IntArray:
-    """Return all positions, best score first. O(n)."""
-    return np.arange(len(candidates))
+class TopSelection:
+    """All candidates, best score first. O(n)."""
+
+    def __call__(self, candidates: Candidates) -> IntArray:
+        """Return all positions, in their order."""
+        return np.arange(len(candidates))

@@ -7,6 +7,9 @@ import numpy as np
 from replica.rankers.contract import Candidates, IntArray
 
 
-def never(candidates: Candidates) -> IntArray:
-    """Return no position at all."""
-    return np.arange(0)
+class Never:
+    """No candidate. O(1)."""
+
+    def __call__(self, candidates: Candidates) -> IntArray:
+        """Return no position at all."""
+        return np.arange(0)

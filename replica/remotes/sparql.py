@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import ast
-import json
-import time
-import urllib.error
-from collections.abc import Iterator, Sequence
-from http.client import HTTPException
-from typing import Any
+from collections.abc import Container, Iterator, Sequence
+from functools import cached_property
 
-from SPARQLWrapper import JSON, POST, SPARQLWrapper
-from SPARQLWrapper.SPARQLExceptions import SPARQLWrapperException
+from SPARQLWrapper import GET, JSON, POST, SPARQLWrapper
 
+from replica.http.client import HttpClient, Request
+from replica.http.messages import shown
+from replica.http.reply import Reply
 from replica.remotes import RemoteError
+from replica.remotes.sparql_results import Binding, NotResultsError, read_rows
 from replica.store import Solution
 from replica.terms import from_json, is_blank, is_term
 
 PAGE_SIZE = 10_000
 """How many rows one request of a loading asks for."""
-_LONGEST_REMARK = 200
+MOST_SOLUTIONS = 200_000
+"""How many rows one reply may have: to let go of them takes time in which no other thread runs."""
+MOST_LOADED = 100_000_000
+"""How many rows a loading may bring: whoever has more to say might never end."""
+LONGEST_ADDRESS = 2_000
+"""How many characters a GET may have in its address; what is longer is POSTed."""
+_FAR = (1 << 31) - 1
+"""An offset that nothing has."""
+_METHODS = {"post": POST, "get": GET}
 
 
 class SparqlRemote:
@@ -28,10 +34,11 @@ class SparqlRemote:
     ``pattern`` is the inside of a group graph pattern, ``key`` the variable that requests bind; a
     pattern without one is fetched whole, as one item. ``nested`` patterns are asked
     for within a group of their own: needed unless what joins with the keys may as well stand
-    before the pattern as after it, as it may with triple patterns. A request is POSTed and carries
-    at most ``block_size`` keys. Keys that are not a single IRI or literal are never sent. Rows
-    whose key is a blank node, or which have none, are left out; other blank nodes become IRIs
-    (:func:`replica.terms.blank_iri`).
+    before the pattern as after it, as it may with triple patterns. A request is a POST, or a GET where
+    its address has room for it and ``method`` says so, and carries at most ``block_size`` keys; ``client``
+    sends it. Keys that are not a single IRI or literal are never sent. Rows whose key was not asked
+    for, is a blank node or is missing are left out, as are those with a term that is none or is longer
+    than anybody needs; other blank nodes become IRIs (:func:`replica.terms.blank_iri`).
     """
 
     def __init__(
@@ -43,32 +50,45 @@ class SparqlRemote:
         key: str | None,
         block_size: int = 100,
         nested: bool = False,
+        method: str = "post",
+        client: HttpClient | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.block_size = block_size
+        self._name = f"the SPARQL endpoint {shown(endpoint)}"
+        self._method = _METHODS[method]
         # A line end of its own, as the pattern's last line may be anything.
         self._pattern = f"{{ {pattern}\n}}" if nested else pattern
+        self._wanted = dict.fromkeys([*([key] if key else []), *variables])
         self._projection = " ".join(f"?{name}" for name in variables) or "*"
-        self._order = " ".join(f"?{name}" for name in dict.fromkeys([*([key] if key else []), *variables]))
+        self._order = " ".join(f"?{name}" for name in self._wanted)
         self._key = key
+        if client is not None:
+            self._client = client
+
+    @cached_property
+    def _client(self) -> HttpClient:
+        return HttpClient(name=self._name)
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
         """Return the solutions for some keys, with one request; none if no key can be sent.
 
         A pattern without a key is fetched whole, with one request too.
         """
-        sendable = [key for key in keys if is_term(key) and not is_blank(key)]
+        sendable = dict.fromkeys(key for key in keys if is_term(key) and not is_blank(key))
         if self._key is not None and not sendable:
             return []
         values = f"VALUES ?{self._key} {{ {' '.join(sendable)} }} " if self._key is not None else ""
-        rows = self._select(f"SELECT {self._projection} WHERE {{ {values}{self._pattern} }}", timeout)
+        asked = None if self._key is None else sendable
+        rows = self._select(f"SELECT {self._projection} WHERE {{ {values}{self._pattern} }}", timeout, asked)
         return [row for row in rows if row is not None]
 
     def load(self, timeout: float) -> Iterator[list[Solution]]:
         """Return all solutions in pages, in an order that leaves no gap between them; a key's are on one page.
 
-        Without a key all are on one. Each page is a request and has the timeout; one that is not
-        full is the last. The labels of blank nodes are taken to be the same from page to page.
+        Without a key all are on one. Each page is a request and has the timeout. Servers may give
+        fewer rows than they are asked for, and so only a page without any is the last: one request more
+        than there are pages. The labels of blank nodes are taken to be the same from page to page.
         """
         if self._key is None:
             yield [row for page in self._pages(timeout) for row in page if row is not None]
@@ -82,47 +102,67 @@ class SparqlRemote:
         yield held
 
     def _pages(self, timeout: float) -> Iterator[list[Solution | None]]:
-        offset = 0
-        while True:
-            rows = self._select(self._page(offset), timeout)
+        offset, before, is_paged = 0, None, False
+        while rows := self._select(self._page(offset), timeout):
+            # Rows that repeat are all alike, or come from a server that does not know where to begin.
+            if rows == before and not is_paged:
+                is_paged = not self._select(self._page(_FAR), timeout)
+                if not is_paged:
+                    self._check_whole(rows)
+                    return
             yield rows
-            offset += len(rows)
-            if len(rows) < PAGE_SIZE:
-                return
+            before, offset = rows, offset + len(rows)
+            if offset > MOST_LOADED:
+                raise RemoteError(f"{self._name} failed: it has more than {MOST_LOADED} rows")
+
+    def _check_whole(self, rows: Sequence[Solution | None]) -> None:
+        """Take one page for all there is, where the server has no others, unless it is a full one."""
+        if len(rows) == PAGE_SIZE:
+            raise RemoteError(f"{self._name} failed: it gives the same page whatever OFFSET asks for")
 
     def _page(self, offset: int) -> str:
         order = f"ORDER BY {self._order} " if self._order else ""
         select = f"SELECT {self._projection} WHERE {{ {self._pattern} }}"
         return f"{select} {order}LIMIT {PAGE_SIZE} OFFSET {offset}"
 
-    def _select(self, query: str, timeout: float) -> list[Solution | None]:
-        """Return a query's solutions, None for those that cannot be used."""
-        wrapper = SPARQLWrapper(self.endpoint, returnFormat=JSON)
-        wrapper.setMethod(POST)
-        wrapper.setTimeout(timeout)  # type: ignore[arg-type]  # any number will do; only its annotation says int
+    def _select(self, query: str, timeout: float, asked: Container[str] | None = None) -> list[Solution | None]:
+        """Return a query's solutions, None for those that cannot be used; without those of keys not asked for."""
+        with self._client.send(self._request(query), timeout) as reply:
+            try:
+                return list(self._solutions(reply, asked))
+            except NotResultsError as error:
+                message = f"{self._name} sent something that is not SPARQL Results JSON: {error}"
+                raise RemoteError(message) from error
+
+    def _request(self, query: str) -> Request:
+        """Return a query as the SPARQL protocol has it sent."""
+        request = self._composed(query, self._method)
+        if len(request.url) > LONGEST_ADDRESS and self._method == GET:
+            return self._composed(query, POST)
+        return request
+
+    def _composed(self, query: str, method: str) -> Request:
+        place, mark, _ = self.endpoint.partition("?")
+        wrapper = SPARQLWrapper(place, returnFormat=JSON, agent="AcquaTop")
+        wrapper.setMethod(method)
         wrapper.setQuery(query)
-        try:
-            results = json.loads(_read(wrapper.query().response, time.monotonic() + timeout))
-            question = f"{self.endpoint} {self._pattern}"
-            return [_solution(row, self._key, question) for row in results["results"]["bindings"]]
-        except (SPARQLWrapperException, HTTPException, OSError) as error:
-            raise RemoteError(f"the SPARQL endpoint {self.endpoint} failed: {_cause(error)}") from error
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            message = f"the SPARQL endpoint {self.endpoint} sent something that is not SPARQL Results JSON"
-            raise RemoteError(message) from error
+        composed = wrapper._createRequest()  # What it would send itself; there is no other way to get it.
+        parameters = composed.full_url[len(place) + 1 :]
+        url = f"{self.endpoint}{'&' if mark else '?'}{parameters}" if parameters else self.endpoint
+        assert composed.data is None or isinstance(composed.data, bytes)
+        return Request(composed.get_method(), url, dict(composed.header_items()), composed.data)
+
+    def _solutions(self, reply: Reply, asked: Container[str] | None) -> Iterator[Solution | None]:
+        question = f"{self.endpoint} {self._pattern}"
+        for count, row in enumerate(read_rows(reply, self._wanted)):
+            if count == MOST_SOLUTIONS:
+                raise RemoteError(f"{self._name} failed: it sent more than {MOST_SOLUTIONS} rows", too_large=True)
+            solution = _solution(row, self._key, question)
+            if asked is None or (solution is not None and self._key is not None and solution[self._key] in asked):
+                yield solution
 
 
-def _read(response: Any, deadline: float) -> bytes:
-    """Read a response to its end; the socket's own timeout only bounds each piece of it."""
-    pieces = []
-    while piece := response.read1(1 << 16):
-        pieces.append(piece)
-        if time.monotonic() > deadline:
-            raise TimeoutError("the answer took too long")
-    return b"".join(pieces)
-
-
-def _solution(row: dict[str, Any], key: str | None, question: str) -> Solution | None:
+def _solution(row: dict[str, Binding], key: str | None, question: str) -> Solution | None:
     owner = "" if key is None else from_json(row.get(key, {}))
     if owner is None:
         return None
@@ -131,36 +171,3 @@ def _solution(row: dict[str, Any], key: str | None, question: str) -> Solution |
     if any(term is None for term in terms.values()):
         return None
     return {name: term for name, term in terms.items() if term is not None}
-
-
-def _cause(error: Exception) -> str:
-    # SPARQLWrapper raises errors of its own for some of HTTP's, while it handles these.
-    http = error if isinstance(error, urllib.error.HTTPError) else error.__context__
-    if isinstance(http, urllib.error.HTTPError):
-        remark = _remark(_body(error))
-        return f"HTTP {http.code} {_printable(str(http.reason))}" + (f": {remark}" if remark else "")
-    if isinstance(error, urllib.error.URLError):
-        return str(error.reason)
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def _body(error: Exception) -> bytes:
-    """Return what a server said with an error, or the beginning of it."""
-    try:
-        if isinstance(error, urllib.error.HTTPError):
-            # One piece, as the timeout bounds each: whoever drips need not be heard to the end.
-            return bytes(error.fp.read1(4096))  # type: ignore[attr-defined]  # it is an HTTPResponse
-        # SPARQLWrapper has read it all, and keeps it within its message only.
-        return bytes(ast.literal_eval(str(error).partition("Response:\n")[2]))
-    except (HTTPException, OSError, SyntaxError, ValueError, AttributeError, TypeError):
-        return b""
-
-
-def _remark(body: bytes) -> str:
-    """Return the first line of a text that says something, as far as it is worth reading."""
-    lines = (_printable(line).strip() for line in body.decode(errors="replace").splitlines())
-    return next(filter(None, lines), "")[:_LONGEST_REMARK]
-
-
-def _printable(text: str) -> str:
-    return "".join(each for each in text if each.isprintable())

@@ -29,8 +29,7 @@ from acquatop.topk.aggregates import aggregate_view, keyed_aggregate
 from acquatop.windowed_query import WindowedQuery
 from replica.budget import Budget
 from replica.maintainer import Maintainer
-from replica.solutions import SolutionStore
-from replica.store import ReplicaStore, Solution
+from replica.store import ReplicaStore, Solution, SolutionStore
 from rspql.scoring import vectorise_condition
 from tests.acquatop.test_both_evaluations import Both
 from tests.rspql.test_aggregate_meaning import Rows, meant

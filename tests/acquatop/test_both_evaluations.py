@@ -20,8 +20,7 @@ from acquatop.query import ContinuousQuery
 from acquatop.windowed_query import WindowedQuery
 from replica.budget import Budget
 from replica.maintainer import Maintainer
-from replica.solutions import SolutionStore
-from replica.store import ReplicaStore, Solution
+from replica.store import ReplicaStore, Solution, SolutionStore
 from rspql import ast
 from rspql.printer import inside_text
 from tests.acquatop.test_continuous_query import Replay, Shape, shapes

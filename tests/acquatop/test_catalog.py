@@ -6,7 +6,7 @@ import pytest
 
 from acquatop.catalog import POLICIES, Catalog, CatalogError
 from replica.budget import Budget
-from replica.rankers import RANKERS
+from replica.rankers import DEFAULT_RANKERS
 from tests.worlds import catalog_text
 
 FILE = Path("plant/catalog.toml")
@@ -46,7 +46,7 @@ def test_prefixes_and_variables_are_expanded() -> None:
     )
     catalog = load('[prefixes]\n"" = "http://example.org/"\n' + text, HOST="127.0.0.1:7878")
     assert "http://example.org/stream" in catalog.streams
-    assert catalog.services["http://example.org/people"].endpoint == "http://127.0.0.1:7878/query"
+    assert catalog.services["http://example.org/people"].source.address.url == "http://127.0.0.1:7878/query"
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
 
 
 def test_every_ranker_can_be_named() -> None:
-    assert {policy.partition("-")[2] for policy in POLICIES} == set(RANKERS)
+    assert {policy.partition("-")[2] for policy in POLICIES} == set(DEFAULT_RANKERS)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from acquatop.windowed_query import WindowedQuery
+from replica.access import CONCURRENCY, Access
 from replica.budget import Budget
 from replica.maintainer import Maintainer
-from replica.solutions import SolutionStore
+from replica.spending.account import Account
+from replica.spending.quota import Quota
+from replica.store import SolutionStore
+from replica.workers import Work, Workers
 from tests.windowed import GraphRemote, Record, batch, bound
 from tests.worlds import NS
 
@@ -21,21 +24,38 @@ TWO = """SELECT ?s ?f ?n FROM NAMED WINDOW :w ON :a [RANGE 9ms STEP 3ms]
 WHOLE = TWO.replace("?s :name ?n", "?x :name ?n")
 
 
+class Held(Workers):
+    """Workers that do their work when told to."""
+
+    def __init__(self) -> None:
+        super().__init__(CONCURRENCY)
+        self.pending: list[Work] = []
+
+    def start(self, work: Work) -> None:
+        self.pending.append(work)
+
+    def answer(self, at: int) -> None:
+        self.pending.pop(at % len(self.pending))()
+        self.release()
+
+
 class Slow:
     """A query at work whose remotes answer when told to; time passes only when someone looks at the clock."""
 
     def __init__(self, text: str, budget: Budget, block_size: int) -> None:
         self.bound = bound(text, start="start_ms = 0")
-        self.pending: list[Callable[[], None]] = []
-        self.remotes = [replace_block(GraphRemote(each.part), block_size) for each in self.bound.remotes]
         self.now = 0.0
+        self.workers = Held()
+        access = Access(block_size=block_size, workers=self.workers)
+        account = Account(budget, quota=Quota(), clock=self.clock)
+        self.remotes = [replace_block(GraphRemote(each.part), block_size) for each in self.bound.remotes]
         keepers = [
             Maintainer(
                 SolutionStore(each.part.key, each.part.variables),
                 remote,
-                budget,
+                account,
+                access=access,
                 clock=self.clock,
-                start=self.pending.append,
             )
             for each, remote in zip(self.bound.remotes, self.remotes, strict=True)
         ]
@@ -44,9 +64,6 @@ class Slow:
     def clock(self) -> float:
         self.now += 10.0
         return self.now
-
-    def answer(self, at: int) -> None:
-        self.pending.pop(at % len(self.pending))()
 
 
 def replace_block(remote: GraphRemote, block_size: int) -> GraphRemote:
@@ -65,21 +82,14 @@ def test_no_evaluation_spends_more_than_the_budget_that_its_parts_share(
 ) -> None:
     slow = Slow(text, budget, block_size)
     for at, (subjects, answered) in enumerate(steps):
-        before = len(slow.pending)
+        before = len(slow.workers.pending)
         slow.query.add(A, batch(slow.bound, A, [Record(9 + 3 * at, subject, 1) for subject in sorted(subjects)]))
         (answer,) = slow.query.advance(A, 9 + 3 * at)
-        sent = len(slow.pending) - before
+        sent = len(slow.workers.pending) - before
         assert sent == answer.spending.requests <= budget.requests
         assert answer.spending.items <= budget.items
-        assert len(slow.pending) <= budget.requests
+        assert len(slow.workers.pending) <= CONCURRENCY
         event(f"{sent} sent, {before} under way")
         for which in answered:
-            if slow.pending:
-                slow.answer(which)
-
-
-@given(st.integers(-9, 9), st.integers(-9, 9), st.integers(1, 4), st.integers(-9, 9))
-def test_of_a_budget_that_is_overdrawn_nothing_is_left(items: int, requests: int, size: int, free: int) -> None:
-    blocks = Budget(items, requests, 1.0).blocks(list("abcdefgh"), size, free)
-    assert len(blocks) <= max(0, min(requests, free))
-    assert sum(map(len, blocks)) == max(0, min(items, size * min(requests, free), 8))
+            if slow.workers.pending:
+                slow.workers.answer(which)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from acquatop.operators.refresh_order import RefreshOrder
 from acquatop.operators.replica_join import ReplicaJoin, depths, is_bound_from_the_start
 from replica.budget import Budget
 from replica.maintainer import Maintainer
-from replica.rankers import RANKERS
-from replica.solutions import SolutionStore
+from replica.rankers import DEFAULT_RANKERS
+from replica.store import SolutionStore
 from rspql import ast
 from rspql.parser import parse
 from rspql.plan import RemotePart
@@ -30,7 +32,8 @@ def part(text: str, key: str | None, source: str = "") -> RemotePart:
 def join(policy: str) -> tuple[ReplicaJoin, SolutionStore]:
     store = SolutionStore("k", ["k", "v"])
     keeper = Maintainer(store, TableRemote(), Budget(9, 9, 1.0))
-    return ReplicaJoin(part("?k :p ?v", "k"), keeper, RANKERS[policy]), store
+    order = RefreshOrder(store, DEFAULT_RANKERS[policy](), slide_ms=1000, random=np.random.default_rng(0))
+    return ReplicaJoin(part("?k :p ?v", "k"), keeper, order), store
 
 
 @pytest.mark.parametrize(

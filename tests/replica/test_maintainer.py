@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replica.access import Access
 from replica.budget import Budget
+from replica.clocks import EventTime
+from replica.feeds.contract import Sink
+from replica.feeds.subscription import Subscription
 from replica.maintainer import Maintainer
-from replica.remotes import Remote
+from replica.remotes import Remote, RemoteError
+from replica.remotes.silent import SilentRemote
+from replica.spending.account import Account
+from replica.spending.ledger import Ledger
+from replica.spending.limit import Limit
+from replica.spending.quota import Quota
 from replica.store import ReplicaStore, Solution
 from tests.worlds import TableRemote, integer, user_term
 
 
-def maintainer(remote: Remote, budget: Budget) -> Maintainer:
+def maintainer(remote: Remote, budget: Budget) -> Maintainer[ReplicaStore]:
     return Maintainer(ReplicaStore("user", ["user", "followers"]), remote, budget)
 
 
@@ -91,12 +101,174 @@ def test_an_evaluation_waits_only_for_what_it_has_asked_for_itself() -> None:
     remote = Gate()
     keeper = Maintainer(ReplicaStore("user", ["user", "followers"]), remote, Budget(9, 1, 1_000.0))
     keeper.refresh([user_term("a")], longest_wait=0.0)  # hangs, and is left under way
-    refreshed = keeper.refresh([user_term("b")])  # must not wait for the thousand seconds that it may
+    refreshed = keeper.refresh([])  # must not wait for the thousand seconds that it may
     assert (refreshed.spending.requests, refreshed.fetched) == (0, frozenset())
     remote.opened.set()
 
 
-def test_a_remote_that_hangs_delays_nothing_and_is_not_asked_again_meanwhile() -> None:
+def test_a_key_is_not_asked_for_again_while_a_request_for_it_is_under_way() -> None:
+    remote = Gate()
+    keeper = Maintainer(ReplicaStore("user", ["user", "followers"]), remote, Budget(9, 9, 1_000.0))
+    keeper.refresh([user_term("a")], longest_wait=0.0)
+    second = keeper.refresh([user_term("a"), user_term("b")], longest_wait=0.0)
+    assert (second.spending.items, keeper.under_way) == (1, 2)
+    remote.opened.set()
+    for _ in range(2):
+        assert remote.answered.acquire(timeout=30)
+    assert sorted(remote.asked) == [[user_term("a")], [user_term("b")]]
+
+
+def test_no_more_requests_are_under_way_at_once_than_allowed_and_the_others_follow() -> None:
+    remote = Gate()
+    access = Access(concurrency=2, block_size=1)
+    store = ReplicaStore("user", ["user", "followers"])
+    keeper = Maintainer(store, remote, Budget(9, 9, 1_000.0), access=access)
+    keeper.begin(None)
+    asked = keeper.ask([user_term(user) for user in "abc"])
+    assert keeper.under_way == 2
+    assert not access.workers.reserve(0.0)
+    remote.opened.set()
+    refreshed = keeper.gather(asked)
+    assert refreshed.fetched == {user_term(user) for user in "abc"}
+    assert refreshed.spending.requests == 3
+
+
+def test_what_could_not_be_sent_before_the_deadline_is_not_spent() -> None:
+    remote = Gate()
+    access = Access(concurrency=1, block_size=1)
+    keeper = Maintainer(ReplicaStore("user", ["followers"]), remote, Budget(9, 9, 1_000.0), access=access)
+    refreshed = keeper.refresh([user_term(user) for user in "abc"], longest_wait=0.0)
+    assert (refreshed.spending.items, keeper.account.left.items) == (1, 8)
+    remote.opened.set()
+
+
+def test_a_remote_that_keeps_failing_is_left_alone_for_a_while_and_the_answer_says_so() -> None:
+    remote, now = TableRemote({"a": 1}, block_size=9, failing=True), 0.0
+    access = Access(block_size=9, clock=lambda: now, jitter=lambda: 1.0)
+    store = ReplicaStore("user", ["user", "followers"])
+    keeper = Maintainer(store, remote, Budget(9, 1, 5.0), access=access)
+    failures = [keeper.refresh([user_term("a")]) for _ in range(5)]
+    assert [each.spending.requests for each in failures] == [1, 1, 1, 0, 0]
+    assert failures[-1].failure == "the table is out of order (it is left alone for another 1.0 s)"
+    remote.failing, now = False, 1.0
+    assert keeper.refresh([user_term("a")]).fetched == {user_term("a")}
+
+
+def test_a_remote_is_left_alone_as_long_as_it_asks_to_be() -> None:
+    class Busy(TableRemote):
+        def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
+            self.asked.append(list(keys))
+            raise RemoteError("too many requests", retry_after=30.0)
+
+    times, remote = iter([0.0, 1.0, 29.9]), Busy()
+    now = next(times)
+    access = Access(clock=lambda: now)
+    keeper = Maintainer(ReplicaStore("user", ["followers"]), remote, Budget(9, 1, 5.0), access=access)
+    keeper.refresh([user_term("a")])
+    for later in times:
+        now = later
+        keeper.refresh([user_term("a")])
+    assert len(remote.asked) == 1
+
+
+def test_limits_over_time_hold_whatever_the_evaluations_may_spend() -> None:
+    remote, now = TableRemote({"a": 1}, block_size=1), 0.0
+    quota = Quota([Limit.parse("3 requests per 1m")], time=lambda: now)
+    store = ReplicaStore("user", ["user", "followers"])
+    one = Maintainer(store, remote, Account(Budget(9, 2, 5.0), quota=quota))
+    other = Maintainer(store, remote, Account(Budget(9, 2, 5.0), quota=quota))
+    keys = [user_term(user) for user in "abc"]
+    spent = [keeper.refresh(keys).spending.requests for keeper in (one, other, one)]
+    assert spent == [2, 1, 0]
+    refused = one.refresh(keys)
+    assert refused.failure == "the limits over time allow no request for another 60 s"
+    now = 60.0
+    assert one.refresh(keys).spending.requests == 2
+
+
+def test_an_evaluation_made_twice_spends_its_budget_once() -> None:
+    remote = TableRemote({"a": 1}, block_size=1)
+    keeper = maintainer(remote, Budget(2, 2, 5.0))
+    keys = [user_term(user) for user in "abc"]
+    assert keeper.refresh(keys, evaluation=1000).spending.items == 2
+    assert keeper.refresh(keys, evaluation=1000).spending.items == 0
+    assert keeper.refresh(keys, evaluation=2000).spending.items == 2
+
+
+class Told:
+    """A feed that says what the test says."""
+
+    failure: str | None = None
+
+    def start(self, sink: Sink) -> None:
+        self.sink = sink
+
+    def stop(self) -> None:
+        pass
+
+
+def test_what_the_remote_tells_itself_costs_nothing() -> None:
+    remote = TableRemote({"a": 1}, block_size=9)
+    feed = Told()
+    store = ReplicaStore("user", ["user", "followers"])
+    keeper = Maintainer(store, remote, Budget(9, 1, 5.0), feed=Subscription(feed))
+    feed.sink({user_term("a"): [{"user": user_term("a"), "followers": integer(5)}], user_term("b"): []}, 7.0)
+    refreshed = keeper.refresh([])
+    assert set(refreshed.changed) == {user_term("a"), user_term("b")}
+    assert (refreshed.spending.items, refreshed.spending.requests, refreshed.fetched) == (0, 0, frozenset())
+    assert store.term("followers", user_term("a")) == integer(5)
+    assert store.fetched_at(store.rows([user_term("b")])).tolist() == [7.0]
+    assert refreshed.failure is None
+    feed.failure = "the feed is not connected"
+    assert keeper.refresh([]).failure == "the feed is not connected"
+
+
+def test_a_remote_that_only_tells_is_never_asked() -> None:
+    store = ReplicaStore("user", ["user", "followers"])
+    refreshed = Maintainer(store, SilentRemote(), Budget(9, 1, 5.0)).refresh([user_term("a")])
+    assert (refreshed.spending.requests, refreshed.failure) == (0, None)
+
+
+class Pages(TableRemote):
+    """A remote that can be loaded, page by page of one key each."""
+
+    def load(self, timeout: float) -> Iterator[list[Solution]]:
+        for user, count in self.followers.items():
+            self.asked.append([user])
+            yield [{"user": user_term(user), "followers": integer(count)}]
+
+
+def test_loading_ends_when_the_replica_is_full_or_the_limits_are_reached_and_tells_how_far_it_is() -> None:
+    followers = dict.fromkeys("abcdefgh", 1)
+    for limit, quota in ((3, Quota()), (None, Quota([Limit.parse("3 requests per 1h")], time=lambda: 0.0))):
+        remote, seen = Pages(followers), list[int]()
+        store = ReplicaStore("user", ["user", "followers"], limit=limit)
+        keeper = Maintainer(store, remote, Account(Budget(9, 1, 5.0), quota=quota))
+        assert keeper.load(seen.append) == 3
+        assert (seen, len(remote.asked)) == ([1, 2, 3], 3)
+
+
+def test_a_replayed_remote_s_values_are_dated_by_the_evaluation() -> None:
+    store, now = ReplicaStore("user", ["user", "followers"]), EventTime()
+    keeper = Maintainer(store, TableRemote({"a": 1}), Budget(9, 9, 5.0), now=now)
+    keeper.refresh([user_term("a")], evaluation=12_500)
+    assert store.fetched_at(store.rows([user_term("a")])).tolist() == [12.5]
+
+
+def test_a_ledger_that_fails_stops_the_asking_and_not_the_answers(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "spending.sqlite")
+    quota = Quota([Limit.parse("9 requests per 1h")], ledger=ledger, service="people")
+    remote = TableRemote({"a": 1})
+    account = Account(Budget(9, 9, 5.0), quota=quota, ledger=ledger, query="q")
+    keeper = Maintainer(ReplicaStore("user", ["user", "followers"]), remote, account)
+    assert keeper.refresh([user_term("a")], evaluation=1).spending.requests == 1
+    (tmp_path / "spending.sqlite").unlink()
+    refused = keeper.refresh([user_term("a")], evaluation=2)
+    assert "nothing is spent" in (refused.failure or "")
+    assert len(remote.asked) == 1
+
+
+def test_a_remote_that_hangs_delays_nothing_and_is_not_asked_by_more_than_its_workers_meanwhile() -> None:
     remote, now = Gate(), 0.0
 
     def clock() -> float:
@@ -105,7 +277,9 @@ def test_a_remote_that_hangs_delays_nothing_and_is_not_asked_again_meanwhile() -
         now += 0.1
         return now
 
-    keeper = Maintainer(ReplicaStore("user", ["user", "followers"]), remote, Budget(9, 2, 0.05), clock=clock)
+    store = ReplicaStore("user", ["user", "followers"])
+    access = Access(concurrency=2, block_size=1)
+    keeper = Maintainer(store, remote, Budget(9, 2, 0.05), access=access, clock=clock)
     first = keeper.refresh([user_term("a"), user_term("b"), user_term("c")])
     assert (first.spending.items, first.spending.requests, first.fetched) == (2, 2, frozenset())
     second = keeper.refresh([user_term("c")])

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO
+from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from examples.oxigraph import OxigraphServer
+from replica.http.auth import BearerAuth, Secret
+from replica.http.client import HttpClient, Request
 from replica.remotes import RemoteError, sparql
 from replica.remotes.sparql import SparqlRemote
 from replica.terms import is_blank, is_term
-from tests.worlds import integer
 
 pytestmark = pytest.mark.server
 PATTERN = "?user <urn:followers> ?followers ."
+
+
+def integer(number: int) -> str:
+    return f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
 def remote(endpoint: str) -> SparqlRemote:
@@ -67,7 +76,7 @@ def test_a_pattern_without_a_key_is_loaded_page_by_page_and_refreshed_with_one_r
     assert len(whole.fetch([""], timeout=10)) == 9
     assert (len(asked), "LIMIT" in asked[0]) == (1, False)
     assert [len(page) for page in whole.load(timeout=10)] == [9]
-    assert len(asked) == 1 + 3  # the last page is not full, and so nothing is asked after it
+    assert len(asked) == 1 + 3 + 1  # only a page with nothing on it is the last
     truth = SparqlRemote(server.query_url, pattern="<urn:1> <urn:followers> 1 .", variables=[], key=None)
     assert truth.fetch([""], timeout=10) == [{}]
 
@@ -133,9 +142,13 @@ def answering(reply: bytes) -> Iterator[str]:
 
         def serve() -> None:
             connection, _ = listener.accept()
-            with connection:
+            with connection, suppress(OSError):
                 connection.recv(65536)
                 connection.sendall(reply)
+                # To the end: what has not been read when it closes would cost the reply.
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65536):
+                    pass
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -194,3 +207,220 @@ def http(status: str, body: bytes, kind: str = "application/sparql-results+json"
 def test_whatever_a_server_sends_is_an_answer_or_a_named_failure(reply: bytes, message: str) -> None:
     with answering(reply) as endpoint, pytest.raises(RemoteError, match=message):
         remote(endpoint).fetch(["<urn:a>"], timeout=10)
+
+
+class Told:
+    """A client that gives what it is told to, and says what it was asked."""
+
+    def __init__(self, *replies: bytes) -> None:
+        self._replies = iter(replies)
+        self.asked: list[Request] = []
+
+    @property
+    def queries(self) -> list[str]:
+        """The queries that it was asked."""
+        return [parse_qs((each.body or b"").decode() or urlsplit(each.url).query)["query"][0] for each in self.asked]
+
+    @contextmanager
+    def send(self, request: Request, timeout: float) -> Iterator[BytesIO]:
+        """Give the next reply."""
+        self.asked.append(request)
+        yield BytesIO(next(self._replies))
+
+
+def told(client: Told, endpoint: str = "http://example.org/query", **options: Any) -> SparqlRemote:
+    given = {"pattern": PATTERN, "variables": ["user", "followers"], "key": "user", **options}
+    return SparqlRemote(endpoint, client=cast(HttpClient, client), **given)
+
+
+def result(*rows: dict[str, Any]) -> bytes:
+    return json.dumps({"head": {"vars": ["user"]}, "results": {"bindings": rows}}).encode()
+
+
+def row(user: str, number: int = 1, **more: Any) -> dict[str, Any]:
+    datatype = "http://www.w3.org/2001/XMLSchema#integer"
+    followers = {"type": "literal", "value": str(number), "datatype": datatype}
+    return {"user": {"type": "uri", "value": user}, "followers": followers, **more}
+
+
+def test_what_was_not_asked_for_is_left_out() -> None:
+    client = Told(result(row("urn:b"), row("urn:a", 7, other={"type": "uri", "value": "<>"}, another={}), row("urn:c")))
+    found = told(client).fetch(["<urn:a>", "<urn:a>", "<urn:d>"], timeout=1)
+    assert found == [{"user": "<urn:a>", "followers": integer(7)}]
+    assert "{ <urn:a> <urn:d> }" in client.queries[0]
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        {"type": "uri", "value": "no iri"},
+        {"type": "uri", "value": "urn:a> } DROP ALL #"},
+        {"type": "literal", "value": 3},
+        {"type": "literal", "value": ["x"]},
+        {"type": "literal", "value": "x", "datatype": 3},
+        {"type": "literal", "value": "x", "xml:lang": {"a": []}},
+        {"type": "literal", "value": "x", "xml:lang": "no language"},
+        {"type": "literal", "value": "x" * 40_000},
+        {"type": "literal", "datatype": "urn:" + "x" * 40_000, "value": "x"},
+        {"type": "triple", "value": {"subject": {"type": "uri", "value": "urn:a"}}},
+        {"type": "nonsense", "value": "x"},
+        {"type": None, "value": None},
+        {},
+    ],
+)
+def test_a_row_with_a_term_that_cannot_be_used_is_left_out_and_others_are_kept(term: dict[str, Any]) -> None:
+    client = Told(result(row("urn:a", followers=term), row("urn:b", 2)))
+    assert told(client).fetch(["<urn:a>", "<urn:b>"], timeout=1) == [{"user": "<urn:b>", "followers": integer(2)}]
+
+
+def test_members_that_nobody_knows_and_those_that_are_null_mean_nothing() -> None:
+    term = {"type": "literal", "note": [{"x": 1e9}], "value": "x", "datatype": None, "xml:lang": None}
+    assert told(Told(result(row("urn:a", followers=term)))).fetch(["<urn:a>"], 1)[0]["followers"] == '"x"'
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"",
+        b"[]",
+        b"[" * 1_000_000,
+        b'{"results": {"bindings": [' + b'{"user": {"value": [' * 3,
+        b'{"results": []}',
+        b'{"results": {"bindings": {"item": {}}}}',
+        b'{"results": {"bindings": {}}}',
+        b'{"results": {"bindings": [[]]}}',
+        b'{"results": {"bindings": [null]}}',
+        b'{"results": {"bindings": [{"user": "urn:a"}]}}',
+        b'{"results": {"bindings": [{}]}} {}',
+        b'{"results": {"bindings": [{}]}',
+        b'{"bindings": []}',
+        b'{"results": {"bindings": [{"user": {"value": "\xff"}}]}}',
+        b'{"head": "' + b"x" * 400_000 + b'", "results": {"bindings": []}}',
+        result()[:-1],
+    ],
+)
+def test_what_is_not_a_whole_result_is_a_named_failure(reply: bytes) -> None:
+    with pytest.raises(RemoteError, match=r"example\.org/query sent something that is not SPARQL Results JSON"):
+        told(Told(reply)).fetch(["<urn:a>"], timeout=1)
+
+
+def test_the_order_of_a_results_members_and_what_else_it_has_do_not_matter() -> None:
+    text = b'{"x": [1, {"results": {}}], "results": {"y": {"bindings": [3]}, "bindings": [{}], "z": 0}, "head": {}}'
+    assert told(Told(text), key=None).fetch([""], timeout=1) == [{}]
+
+
+def test_a_reply_with_too_many_rows_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparql, "MOST_SOLUTIONS", 3)
+    assert len(told(Told(result(*[row("urn:a")] * 3))).fetch(["<urn:a>"], timeout=1)) == 3
+    with pytest.raises(RemoteError, match="more than 3 rows") as caught:
+        told(Told(result(*[row("urn:b")] * 4))).fetch(["<urn:a>"], timeout=1)
+    assert caught.value.too_large
+
+
+def pages_of(*rows: dict[str, Any], size: int) -> list[bytes]:
+    return [result(*rows[at : at + size]) for at in range(0, len(rows) + size, size)]
+
+
+def test_a_server_that_gives_fewer_rows_than_asked_for_does_not_end_the_loading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = Told(*pages_of(*[row(f"urn:{number:02}", number) for number in range(25)], size=10))
+    pages = list(told(client).load(timeout=1))
+    assert [row["user"] for page in pages for row in page] == [f"<urn:{number:02}>" for number in range(25)]
+    assert [query.rpartition(" ")[2] for query in client.queries] == ["0", "10", "20", "25"]
+
+
+def test_a_server_that_knows_no_pages_is_asked_a_few_times_and_believed_if_it_gave_less_than_a_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    everything = result(row("urn:a"), row("urn:b"))
+    client = Told(*[everything] * 3)
+    assert sum(len(page) for page in told(client).load(timeout=1)) == 2
+    assert len(client.asked) == 3
+    monkeypatch.setattr(sparql, "PAGE_SIZE", 2)
+    with pytest.raises(RemoteError, match="the same page whatever OFFSET"):
+        list(told(Told(*[everything] * 3)).load(timeout=1))
+
+
+def test_rows_that_are_all_alike_are_loaded_as_often_as_there_are_any() -> None:
+    client = Told(*[result(row("urn:a"), row("urn:a"))] * 2, result(), result(row("urn:a"), row("urn:a")), result())
+    assert len(next(told(client, key=None).load(timeout=1))) == 6
+
+
+def test_a_loading_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparql, "MOST_LOADED", 5)
+    client = Told(*[result(row(f"urn:{number}")) for number in range(9)])
+    with pytest.raises(RemoteError, match="more than 5 rows"):
+        list(told(client).load(timeout=1))
+    assert len(client.asked) == 6
+
+
+def test_a_get_has_all_in_its_address_as_long_as_there_is_room() -> None:
+    client = Told(*[result()] * 4)
+    got = told(client, "http://example.org/query?graph=urn%3Ag", method="get")
+    got.fetch(["<urn:a>"], timeout=1)
+    got.fetch([f"<urn:{number}>" for number in range(400)], timeout=1)
+    told(client, "http://example.org/query?graph=urn%3Ag").fetch(["<urn:a>"], timeout=1)
+    short, long, posted = client.asked
+    assert [each.method for each in client.asked] == ["GET", "POST", "POST"]
+    assert (short.body, parse_qs(urlsplit(short.url).query)["graph"]) == (None, ["urn:g"])
+    assert long.url == posted.url == "http://example.org/query?graph=urn%3Ag"
+    assert client.queries[0] == client.queries[2]
+    assert all("application/sparql-results+json" in each.headers["Accept"] for each in client.asked)
+    assert long.headers["Content-type"] == "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_real_server_answers_either_way(server: OxigraphServer, method: str) -> None:
+    server.update("INSERT DATA { <urn:a> <urn:followers> 7 }")
+    asked = SparqlRemote(server.query_url, pattern=PATTERN, variables=["followers", "user"], key="user", method=method)
+    found = [asked.fetch(["<urn:a>"], timeout=10) for _ in range(2)]
+    assert found == [[{"followers": integer(7), "user": "<urn:a>"}]] * 2
+    many = [f"<urn:{number}>" for number in range(400)] + ["<urn:a>"]
+    assert len(asked.fetch(many, timeout=10)) == 1
+
+
+def test_a_real_server_answers_keys_of_odd_characters(server: OxigraphServer) -> None:
+    keys = [
+        "<urn:x:a~b!$&'()*+,;=:@/?c#d>",
+        "<http://bücher.example/%7B%22%7D/ü𝒳>",
+        '"\\\\u0022 } #"',
+        '"\\\\\\\\u0041 \\" ?x { } <urn:a> # \'\' \t\\n\\r"',
+        '"{}"@en-gb',
+        "\"''\"^^<urn:x:type#'>",
+        '"\x01\x7f\ufeff\ufffd\U0010ffff"',
+    ]
+    assert all(is_term(key) for key in keys)
+    asked = SparqlRemote(
+        server.query_url, pattern="BIND(STR(?k) AS ?text)", variables=["k", "text"], key="k", nested=False
+    )
+    found = {row["k"] for row in asked.fetch(keys, timeout=10)}
+    assert found == set(keys)
+
+
+def test_what_a_server_wants_is_told(server: OxigraphServer) -> None:
+    for status, expected in (("414 Too Long", True), ("500 No", False)):
+        with answering(http(status, b"")) as endpoint, pytest.raises(RemoteError) as caught:
+            remote(endpoint).fetch(["<urn:a>"], timeout=10)
+        assert (caught.value.too_large, caught.value.retry_after) == (expected, None)
+    with (
+        answering(http("429 Too Many\r\nRetry-After: 7", b"")) as endpoint,
+        pytest.raises(RemoteError) as caught,
+    ):
+        remote(endpoint).fetch(["<urn:a>"], timeout=10)
+    assert caught.value.retry_after == 7
+
+
+def test_who_asks_is_told_to_the_server_and_to_nobody_else() -> None:
+    with answering(http("401 Unauthorized", b"Bearer xyzzy is not known")) as endpoint:
+        client = HttpClient(name="the server", auth=BearerAuth(Secret("xyzzy")))
+        asked = SparqlRemote(endpoint, pattern=PATTERN, variables=["user"], key="user", client=client)
+        with pytest.raises(RemoteError, match=r"failed: HTTP 401 Unauthorized: Bearer \*\*\* is not known$"):
+            asked.fetch(["<urn:a>"], timeout=10)
+
+
+def test_an_address_with_a_password_is_not_shown_nor_asked() -> None:
+    with pytest.raises(RemoteError) as caught:
+        remote("http://ann:xyzzy@127.0.0.1:1/query?token=xyzzy").fetch(["<urn:a>"], timeout=10)
+    assert "127.0.0.1:1/query failed: its address has a user or a password" in str(caught.value)
+    assert "xyzzy" not in str(caught.value)

@@ -149,6 +149,10 @@ class Refilled:
         """Return all that the structure holds, best first: how much depends on n."""
         return self._structure.held()
 
+    def keys(self) -> set[Any]:
+        """Return the keys of all that lies in the open windows. O(content)."""
+        return {key for pane in self._content.panes() for key in pane.rows.keys.tolist()}
+
     # Arrivals and changes -----------------------------------------------------------------------
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:

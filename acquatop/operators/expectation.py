@@ -1,0 +1,292 @@
+"""What an answer can be expected to be worth, given how the remote's values change behind the replica's back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from acquatop.evaluation.estimate import CERTAIN, Estimate, estimate
+from acquatop.evaluation.greatest import greatest
+from acquatop.evaluation.window_sample import WindowSample
+from acquatop.operators.match import GONE, IDENTITY, KEY, number_column
+from acquatop.operators.panes import Pane
+from acquatop.operators.scoring import BoolArray, ReplicaScoring
+from acquatop.operators.waiting import Solution, objects, rows_of
+from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
+from connectors.mapping import TIME
+
+_FEWEST, _MOST, _CELLS = 64, 256, 1 << 17
+"""How many worlds are drawn: as many as make so many cells, within these bounds."""
+
+_CONSIDERED = 2_000
+"""How many solutions are considered one by one."""
+
+_REST = 512
+"""How many others stand for all that are not."""
+
+_POPULATION = 4_096
+"""How many of the replica's rows stand for what the remote may have for a key that nothing is known of."""
+
+
+class Store(Protocol):
+    """What is asked of a replica."""
+
+    def rows(self, keys: list[str]) -> IntArray:
+        """Return each key's row, -1 where nothing is known of the key."""
+
+    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
+        """Return a variable's values as numbers, NaN where there is none."""
+
+    def present(self, rows: IntArray) -> BoolArray:
+        """Return whether the remote had each row's key when it was last asked."""
+
+    def all_rows(self) -> IntArray:
+        """Return the rows of all keys."""
+
+
+class ChangeModel(Protocol):
+    """What is asked of a model of how the remote's values change."""
+
+    def rates(self, rows: IntArray) -> FloatArray:
+        """Return how often each row changes in a second."""
+
+    def chance(self, rows: IntArray, now: float) -> FloatArray:
+        """Return the chance that each row has changed since it was fetched."""
+
+    def draw(
+        self, variable: str, rows: IntArray, values: FloatArray, count: int, random: np.random.Generator
+    ) -> FloatArray:
+        """Return values that each row may have now, given that it has changed, a row of them per world."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a window holds: what is ``held``, and of the ``others`` all, or some which stand for ``count`` of them."""
+
+    held: Rows
+    others: Rows = NO_ROWS
+    count: float = 0.0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that the window holds is here."""
+        return self.count <= len(self.others)
+
+
+class ContentOfStream:
+    """What the windows hold where solutions are the stream's: all that the list holds, and a sample of the others.
+
+    What is dropped from the list may be right by now, so it has to be seen, if only in part.
+    """
+
+    def __init__(self, numbers: tuple[str, ...], seed: int = 0) -> None:
+        self._numbers = numbers
+        self._sample = WindowSample(np.random.default_rng(seed))
+
+    def add_pane(self, pane: Pane) -> None:
+        """See a pane's solutions, as the list does. O(1) for large panes."""
+        solutions = pane.solutions.take(pa.array(self._sample.chosen(len(pane.solutions))))
+        rows = Rows(
+            solutions.column(TIME).to_numpy(),
+            objects(solutions.column(IDENTITY).to_pylist()),
+            objects(solutions.column(KEY).to_pylist()),
+            tuple(solutions.column(number_column(name)).to_numpy() for name in self._numbers),
+        )
+        gone = np.asarray(solutions.column(GONE).to_numpy(), dtype=np.bool_)
+        self._sample.add(pane.first, pane.last, rows, gone, len(pane.solutions))
+
+    def of(self, window: int, held: Rows, waiting: list[Solution]) -> Content:
+        """Return a window's content, given what the list holds of it, and what waits for a first value."""
+        known = _together(held, rows_of(waiting) if waiting else NO_ROWS)
+        return Content(known, *self._sample.of(window, known.identities))
+
+    def close_before(self, window: int) -> None:
+        """Forget what lies only in windows before this one."""
+        self._sample.close_before(window)
+
+
+class Expectation:
+    """Estimates a query's answers against worlds drawn from what is known of how the remote changes.
+
+    In a world each key keeps its value, or has another one, with the chance that it has by now; all
+    solutions that join with it go along. Keys that nothing is known of have the value of any key that
+    is, or none, as often as these have none. The truth of a world are its best k; what the answer is worth
+    against it is averaged. O(worlds · solutions): the best 2 000 are looked at one by one, 512 stand for the others.
+
+    The worlds of a window depend on the seed and the window alone.
+    """
+
+    def __init__(
+        self, scoring: ReplicaScoring, store: Store, model: ChangeModel, *, k: int, offset: int = 0, seed: int = 0
+    ) -> None:
+        self._scoring = scoring
+        self._store = store
+        self._model = model
+        self._k = k
+        self._offset = offset
+        self._seed = seed
+
+    def of(self, top: Top, content: Content, now: float) -> Estimate:
+        """Return what a window's answer is expected to be worth at ``now``, a time of the store's clock.
+
+        ``top`` are the window's best k, those before the offset among them.
+        """
+        random = np.random.default_rng((self._seed, top.window & (2**63 - 1)))
+        worlds = _Worlds(self._scoring, self._store, self._model, now, random)
+        held = content.held.take(np.flatnonzero(~_among(content.held.identities, top.rows.identities)))
+        if top.certainty is Certainty.EXACT and worlds.are_alike(top.rows, held, content.others):
+            return CERTAIN
+        rows, rest, count = self._divide(top, held, content, worlds, random)
+        if not len(rows) and not len(rest):
+            return CERTAIN
+        size = max(_FEWEST, min(_MOST, _CELLS // (len(rows) + len(rest))))
+        merits = worlds.merits(rows, size)
+        if len(rest):
+            others = worlds.merits(rest, size)
+            there = others[~np.isnan(others)]
+            best = greatest(there, count * len(there) / others.size, self._k, size, random)
+            merits = np.concatenate([merits, best], axis=1)
+        return estimate(merits, len(top), self._k, self._offset)
+
+    def _divide(
+        self, top: Top, held: Rows, content: Content, worlds: _Worlds, random: np.random.Generator
+    ) -> tuple[Rows, Rows, float]:
+        """Return what to look at one by one, the answer first; what stands for others, and for how many of them."""
+        others, count = content.others, content.count
+        if content.is_whole:
+            held, others, count = _together(held, others), NO_ROWS, 0.0
+        room = max(0, _CONSIDERED - len(top))
+        if len(held) > room:
+            order = np.argsort(-worlds.kept(held), kind="stable")
+            left = held.take(order[room:])
+            held, others, count = held.take(order[:room]), _together(others, left), count + len(left)
+        if len(others) > _REST:
+            others = others.take(random.choice(len(others), _REST, replace=False))
+        return _together(top.rows, held), others, count
+
+
+class _Worlds:
+    """Draws what the remote may have now."""
+
+    def __init__(
+        self,
+        scoring: ReplicaScoring,
+        store: Store,
+        model: ChangeModel,
+        now: float,
+        random: np.random.Generator,
+    ) -> None:
+        self._scoring = scoring
+        self._store = store
+        self._model = model
+        self._now = now
+        self._random = random
+
+    def are_alike(self, *several: Rows) -> bool:
+        """Say whether no key of some solutions can have changed, so that all worlds are the same."""
+        rows = self._store.rows([key for each in several for key in each.keys.tolist()])
+        return bool((rows >= 0).all()) and not self._model.chance(rows, self._now).any()
+
+    def kept(self, solutions: Rows) -> FloatArray:
+        """Return the merits of solutions as far as the replica knows, NaN where it knows of none."""
+        rows = self._store.rows(solutions.keys.tolist())
+        numbers = {name: self._store.numbers(name, rows) for name in self._scoring.remote_variables}
+        merits = self._scoring.merits_given(numbers, solutions.parts, len(rows))
+        return np.where(self._store.present(rows), merits, np.nan)
+
+    def merits(self, solutions: Rows, count: int) -> FloatArray:
+        """Return the merits of solutions, a row per world; NaN where the remote does not have a key."""
+        rows, of = self._distinct(solutions.keys)
+        held = np.maximum(rows, -1)
+        present = self._store.present(held)
+        changed = self._random.random((count, len(rows))) < self._model.chance(held, self._now)
+        is_there = np.where(changed, self._appears(rows, present, count), present)
+        merits = np.where(is_there[:, of], self.kept(solutions), np.nan)
+        world, at = np.nonzero((changed & is_there)[:, of])
+        drawn = self._drawn(held, present, changed)
+        remote = {name: each[world, of[at]] for name, each in drawn.items()}
+        merits[world, at] = self._scoring.merits_given(remote, tuple(part[at] for part in solutions.parts), len(at))
+        if not len(self._known):
+            # With nothing to go by, what is not known is expected to be better than all that is.
+            merits[:, rows[of] < 0] = np.inf
+        return merits
+
+    def _distinct(self, keys: AnyArray) -> tuple[IntArray, IntArray]:
+        """Return each key's row once, below zero for each that is not known, and which of them each key has."""
+        texts = keys.tolist()
+        rows = self._store.rows(texts)
+        unknown: dict[str, int] = {}
+        for at in np.flatnonzero(rows < 0).tolist():
+            rows[at] = -1 - unknown.setdefault(texts[at], len(unknown))
+        distinct, of = np.unique(rows, return_inverse=True)
+        return distinct, of
+
+    def _appears(self, rows: IntArray, present: BoolArray, count: int) -> BoolArray:
+        """Return whether the remote has each key, given that what it has for it is not what it was."""
+        # A key that was absent can only have appeared.
+        chance = np.where(present, 1 - self._vanishing, np.where(rows >= 0, 1.0, 1 - self._absent))
+        if (chance == 1).all():
+            return np.ones((count, len(rows)), dtype=np.bool_)
+        return self._random.random((count, len(rows))) < chance
+
+    def _drawn(self, rows: IntArray, present: BoolArray, changed: BoolArray) -> dict[str, FloatArray]:
+        """Return numbers that the remote may have for keys where they have changed, by variable."""
+        matters = changed.any(axis=0)
+        anyone: IntArray | None = None
+        drawn = {}
+        for name in self._scoring.remote_variables:
+            values = self._store.numbers(name, rows)
+            is_known = present & ~np.isnan(values)
+            numbers = np.full(changed.shape, np.nan)
+            moved, others = matters & is_known, matters & ~is_known
+            if moved.any():
+                numbers[:, moved] = self._model.draw(name, rows[moved], values[moved], len(changed), self._random)
+            if others.any() and len(self._known):
+                # A key has all its numbers from the same other one.
+                anyone = self._anyone(changed.shape) if anyone is None else anyone
+                numbers[:, others] = self._store.numbers(name, anyone[:, others].ravel()).reshape(len(changed), -1)
+            drawn[name] = numbers
+        return drawn
+
+    def _anyone(self, shape: tuple[int, ...]) -> IntArray:
+        """Return rows of keys that the remote has, in any others' place."""
+        return self._known[self._random.integers(0, len(self._known), shape)]
+
+    @cached_property
+    def _known(self) -> IntArray:
+        return self._population[self._store.present(self._population)]
+
+    @cached_property
+    def _population(self) -> IntArray:
+        rows = self._store.all_rows()
+        return rows if len(rows) <= _POPULATION else rows[self._random.integers(0, len(rows), _POPULATION)]
+
+    @cached_property
+    def _absent(self) -> float:
+        """The share of keys asked for that the remote does not have."""
+        return 1 - float(self._store.present(self._population).mean()) if len(self._population) else 0.0
+
+    @cached_property
+    def _vanishing(self) -> float:
+        """The chance that a key is gone, given that it has changed: as many are to go as come."""
+        present = self._store.present(self._population)
+        if present.all() or not present.any():
+            return 0.0
+        come = float(self._model.rates(self._population[~present]).sum())
+        change = float(self._model.rates(self._population[present]).sum())
+        return min(1.0, come / change) if change > 0 else 0.0
+
+
+def _together(*several: Rows) -> Rows:
+    """Return rows one after the other, without what they carry."""
+    some = [Rows(rows.times, rows.identities, rows.keys, rows.parts) for rows in several if len(rows)]
+    return Rows.together(some) if some else NO_ROWS
+
+
+def _among(column: AnyArray, wanted: AnyArray) -> BoolArray:
+    names = set(wanted.tolist())
+    return np.fromiter((each in names for each in column.tolist()), np.bool_, len(column))

@@ -1,0 +1,55 @@
+"""What a proposer is asked: which keys may be refreshed in an evaluation, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from acquatop.operators.panes import Pane
+from acquatop.topk.contract import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """Keys, each once, the best first; the merits of those that have one, and the last window that each lies in."""
+
+    keys: tuple[str, ...]
+    merits: FloatArray
+    lasts: IntArray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def and_then(self, keys: Iterable[str], lasts: IntArray) -> Proposed:
+        """Return these, and then those of some more keys that are not among them, without merits.
+
+        >>> first = Proposed(("b",), np.array([7.0]), np.array([3]))
+        >>> first.and_then(["a", "b", "c"], np.array([1, 2, 4])).lasts.tolist()
+        [3, 1, 4]
+        """
+        mine = set(self.keys)
+        new = [(key, last) for key, last in zip(keys, lasts.tolist(), strict=True) if key not in mine]
+        return Proposed(
+            (*self.keys, *(key for key, _ in new)),
+            np.concatenate([self.merits, np.full(len(new), np.nan)]),
+            np.concatenate([self.lasts, np.array([last for _, last in new], dtype=np.int64)]),
+        )
+
+
+NOTHING_PROPOSED = Proposed((), np.empty(0), np.empty(0, dtype=np.int64))
+
+
+class Proposer(Protocol):
+    """Follows a query's panes as far as it has to, and proposes."""
+
+    def add_pane(self, pane: Pane) -> None:
+        """Take note of one pane's solutions."""
+
+    def propose(self, window: int, held: Proposed) -> Proposed:
+        """Return what may be refreshed when a window closes; ``held`` are the candidates for its results."""
+
+    def close_before(self, window: int) -> None:
+        """Let go of all that lies only in windows before this one."""

@@ -1,0 +1,27 @@
+"""Everything is proposed: all that the replica holds, whether a window has it or not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acquatop.operators.panes import Pane
+from acquatop.operators.proposers.contract import Proposed
+from replica.store import ReplicaStore
+
+
+class Everything:
+    """Proposes all keys of the replica, the candidates first. O(keys of the replica)."""
+
+    def __init__(self, store: ReplicaStore) -> None:
+        self._store = store
+
+    def add_pane(self, pane: Pane) -> None:
+        """Nothing is to be noted: the replica has it."""
+
+    def propose(self, window: int, held: Proposed) -> Proposed:
+        """Return the candidates, and then all that the replica holds, in its order; each is taken to be needed now."""
+        keys = self._store.keys(self._store.all_rows())
+        return held.and_then(keys, np.full(len(keys), window))
+
+    def close_before(self, window: int) -> None:
+        """Nothing is kept."""

@@ -1,0 +1,68 @@
+"""In which order to ask a remote: what has no value, what the policy says, what the remote did not have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from acquatop.operators.proposers import Proposed
+from replica.freshness.change_model import ChangeModel
+from replica.rankers import Candidates, Ranker, ranked
+from replica.store import ReplicaStore, SolutionStore
+
+
+class RefreshOrder:
+    """A ranker at work on a replica's keys.
+
+    Keys that nothing is known of come first. Then those that have values, as the ranker says, which sees
+    them as arrays. Keys that the remote did not have come last, and only ``ask_absent_after`` seconds after they
+    were asked for.
+    """
+
+    def __init__(
+        self,
+        store: ReplicaStore | SolutionStore,
+        ranker: Ranker,
+        *,
+        slide_ms: int,
+        ask_absent_after: float = 0.0,
+        random: np.random.Generator,
+    ) -> None:
+        self._store = store
+        self._ranker = ranker
+        self._model = ChangeModel(store.history)
+        self._slide = slide_ms / 1000
+        self._ask_absent_after = ask_absent_after
+        self._random = random
+
+    def __call__(
+        self, unknown: Sequence[str], proposed: Proposed, absent: Sequence[str], *, window: int, k: int, now: float
+    ) -> list[str]:
+        """Return all keys, each once, in the order in which to ask."""
+        rows = self._store.rows(proposed.keys)
+        is_absent = (rows >= 0) & ~self._store.present(rows)
+        kept = np.flatnonzero(~is_absent)
+        rows = rows[kept]
+        candidates = Candidates(
+            rows=rows,
+            fetched_at=self._store.fetched_at(rows),
+            merits=proposed.merits[kept],
+            k=k,
+            now=now,
+            slide=self._slide,
+            remaining=np.maximum(proposed.lasts[kept] - window, 0),
+            intervals=self._model.intervals(rows),
+            random=self._random,
+        )
+        chosen = (proposed.keys[at] for at in kept[ranked(self._ranker, candidates)].tolist())
+        gone = [*absent, *(proposed.keys[at] for at in np.flatnonzero(is_absent).tolist())]
+        return list(dict.fromkeys([*unknown, *chosen, *self._due(gone, now)]))
+
+    def _due(self, absent: Sequence[str], now: float) -> Iterable[str]:
+        if self._ask_absent_after <= 0 or not absent:
+            return absent
+        ages = now - self._store.fetched_at(self._store.rows(absent))
+        ages[~np.isfinite(ages)] = math.inf
+        return [absent[at] for at in np.flatnonzero(ages >= self._ask_absent_after).tolist()]

@@ -1,0 +1,297 @@
+"""A live query while its remote fails, one fault after another: its answers, its spending, and when it is well."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from acquatop.answer import Answer, Status
+from acquatop.binding import BoundQuery, bind_query
+from acquatop.catalog import Catalog
+from acquatop.query import ContinuousQuery
+from acquatop.replicas import Replicas
+from examples.oxigraph import OxigraphServer
+from tests.faults import FAULTS, Fault, FaultProxy, Healthy
+
+NS = "http://example.org/"
+STREAM = NS + "stream"
+QUERY = """
+PREFIX : <http://example.org/>
+SELECT ?user ?mentions ?followers (2 * ?mentions + ?followers AS ?score)
+FROM NAMED WINDOW :w ON :stream [RANGE {width}ms STEP {slide}ms]
+WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} SERVICE :people {{ ?user :followers ?followers }} }}
+ORDER BY DESC(?score) LIMIT 5
+"""
+CATALOG = """
+[streams."http://example.org/stream"]
+connector = "lines"
+arrivals = "latest"
+[streams."http://example.org/stream".options]
+path = "unused"
+[streams."http://example.org/stream".mapping]
+subject = "http://example.org/user/{{user}}"
+time = "t"
+[streams."http://example.org/stream".mapping.properties]
+"http://example.org/mentions" = {{ field = "mentions", datatype = "xsd:integer" }}
+[services."http://example.org/people"]
+endpoint = "{endpoint}"
+load = {load}
+timeout = "1s"
+[services."http://example.org/people".refresh]
+policy = "AT-LRU"
+n = 10
+items = 10
+requests = 2
+deadline = "{deadline}ms"
+"""
+SLIDE, DEADLINE, SLACK = 0.3, 0.1, 0.05
+"""Seconds between two closes, that an answer may wait for the remote, and that it may take besides."""
+WINDOWS, BEGINS, ENDS = 20, 5, 12
+"""How many windows each fault is given, and the first and the last with the fault in force."""
+USERS, K = 30, 5
+QUICK = ("none", "hang", "refused", "500", "429, in seconds", "body byte by byte", "100 MB of whitespace", "redirect")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a query's answers. ``recovered`` counts windows from the fault's end to a fresh and right answer."""
+
+    fault: str
+    lost: int
+    on_time: int
+    latest_ms: float
+    median_ms: float
+    failed: int
+    """Answers during the fault that name a failure."""
+    stale: int
+    """Answers during the fault that show values which are not the remote's any more."""
+    exact_but_wrong: int
+    requests: int
+    spent: int
+    keys: int
+    keys_spent: int
+    redirected: int
+    megabytes: float
+    recovered: int | None
+    said: str | None
+
+
+class Remote:
+    """The users' followers at the server; ``change`` gives all of them others."""
+
+    def __init__(self, server: OxigraphServer) -> None:
+        self._server = server
+        self._times = 0
+        self.followers: dict[str, str] = {}
+        self.change()
+
+    def change(self) -> None:
+        """Let every user win followers."""
+        self._times += 1
+        self.followers = {f"{NS}user/u{user}": str(7 * user + self._times) for user in range(USERS)}
+        rows = " . ".join(f"<{user}> <{NS}followers> {value}" for user, value in self.followers.items())
+        self._server.update(f"CLEAR ALL ; INSERT DATA {{ {rows} }}")
+
+    def is_right(self, answer: Answer) -> bool:
+        """Say whether an answer shows the right users with their values of now."""
+        shown = {str(row.bindings["user"]): str(row.bindings["followers"]) for row in answer.rows}
+        scores = {user: 2 * _mentions(user) + int(value) for user, value in self.followers.items()}
+        best = sorted(scores, key=lambda user: -scores[user])[:K]
+        return shown == {user: self.followers[user] for user in best}
+
+
+def _mentions(user: str) -> int:
+    return int(user.rpartition("u")[2]) * 11 % USERS
+
+
+class Memory:
+    """The most memory that this process holds, over what it held at first, in bytes."""
+
+    def __init__(self) -> None:
+        self._first = self.most = resident()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    @property
+    def growth(self) -> int:
+        """How much more it was at most."""
+        return self.most - self._first
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.005):
+            self.most = max(self.most, resident())
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+def resident() -> int:
+    """Return how many bytes of memory this process holds, 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def at_work(endpoint: str, *, load: bool) -> Iterator[tuple[ContinuousQuery, BoundQuery]]:
+    """Give a query on a remote, its replica filled if ``load``."""
+    text = QUERY.format(width=round(2000 * SLIDE), slide=round(1000 * SLIDE))
+    catalog = CATALOG.format(endpoint=endpoint, load=str(load).lower(), deadline=round(1000 * DEADLINE))
+    bound = bind_query(text, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
+    assert isinstance(bound, BoundQuery)
+    replicas = Replicas()
+    try:
+        yield ContinuousQuery(bound, replicas.open(bound)), bound
+    finally:
+        replicas.close()
+
+
+@dataclass(frozen=True)
+class Given:
+    """An answer, how late it came, and whether it was right then."""
+
+    answer: Answer
+    seconds: float
+    right: bool
+
+
+def live(query: ContinuousQuery, bound: BoundQuery, remote: Remote, proxy: FaultProxy, fault: Fault) -> list[Given]:
+    """Let windows close in real time, the fault in force for some of them, and return the answers."""
+    given = []
+    started = time.monotonic()
+    for window in range(1, WINDOWS + 1):
+        remote.change()
+        if window in (BEGINS, ENDS + 1):
+            proxy.fault = fault if window == BEGINS else Healthy()
+        closes_ms, due_at = round(1000 * SLIDE) * window, started + SLIDE * window
+        query.add(STREAM, bound.stream.mapping.decode(pa.array(_lines(closes_ms), pa.binary())))
+        time.sleep(max(0.0, due_at - time.monotonic()))
+        answers = query.advance(STREAM, closes_ms, due_at)
+        given += [Given(answer, time.monotonic() - due_at, remote.is_right(answer)) for answer in answers]
+    return given
+
+
+def _lines(time_ms: int) -> list[bytes]:
+    rows = ((time_ms, user, _mentions(f"u{user}")) for user in range(USERS))
+    return [b'{"t":%d,"user":"u%d","mentions":%d}' % row for row in rows]
+
+
+def outcome(name: str, server: OxigraphServer) -> Outcome:
+    """Return what comes of a fault."""
+    fault, remote = FAULTS[name](), Remote(server)
+    is_curable = fault.scheme == "http"
+    with FaultProxy("127.0.0.1", server.port, None if is_curable else fault) as proxy:
+        with at_work(proxy.url, load=is_curable) as (query, bound), Memory() as memory:
+            proxy.take()
+            given = live(query, bound, remote, proxy, fault if is_curable else FAULTS[name]())
+        counts = proxy.counts()
+    answers = [each.answer for each in given]
+    during = given[BEGINS - 1 : ENDS]
+    said = [each.answer.failure for each in during if each.answer.failure]
+    seconds = [each.seconds for each in given]
+    return Outcome(
+        fault=name,
+        lost=WINDOWS - len(given),
+        on_time=sum(each <= DEADLINE + SLACK for each in seconds),
+        latest_ms=1000 * max(seconds),
+        median_ms=1000 * statistics.median(seconds[BEGINS - 1 : ENDS]),
+        failed=len(said),
+        stale=sum(not each.right for each in during),
+        exact_but_wrong=sum(each.answer.status is Status.EXACT and not each.right for each in given),
+        requests=counts.requests,
+        spent=sum(answer.spending.requests for answer in answers),
+        keys=counts.keys,
+        keys_spent=sum(answer.spending.items for answer in answers),
+        redirected=counts.redirected,
+        megabytes=memory.growth / 2**20,
+        recovered=_recovered(given[ENDS:]) if is_curable else None,
+        said=said[0] if said else None,
+    )
+
+
+def _recovered(later: list[Given]) -> int | None:
+    fresh = (at for at, each in enumerate(later, 1) if each.answer.failure is None and each.answer.refreshed)
+    return next(fresh, None)
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(prog="run bench faults", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--quick", action="store_true", help=f"{len(QUICK)} faults of {len(FAULTS)}")
+    parser.add_argument("--fault", choices=FAULTS, metavar="NAME", help="this one only")
+    options = parser.parse_args()
+    names = [options.fault] if options.fault else QUICK if options.quick else list(FAULTS)
+    console = Console(stderr=options.json)
+    outcomes = []
+    with OxigraphServer() as server:
+        outcome("none", server)  # what is loaded once is no fault's doing
+        for name in names:
+            with console.status(name):
+                outcomes.append(outcome(name, server))
+    machine = {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        **{package: version(package) for package in ("requests", "urllib3", "oxigraph")},
+    }
+    if options.json:
+        print(json.dumps({"machine": machine, "outcomes": [asdict(each) for each in outcomes]}))
+        return
+    console.print(_table(outcomes))
+    console.print(", ".join(f"{key} {value}" for key, value in machine.items()), style="dim")
+
+
+def _table(outcomes: list[Outcome]) -> Table:
+    table = Table(
+        title=f"{WINDOWS} windows, one every {1000 * SLIDE:.0f} ms, {1000 * DEADLINE:.0f} ms for the remote; "
+        f"the fault in windows {BEGINS} to {ENDS}",
+        caption=f"on time: within {1000 * (DEADLINE + SLACK):.0f} ms of the close; failed, stale: of the "
+        f"{ENDS - BEGINS + 1} answers during the fault; requests, keys: counted by the server, of those reported as "
+        "spent; back: the first fresh answer after the fault, in windows",
+    )
+    for heading in ("fault", "on time", "latest", "lost", "failed", "stale", "exact, wrong", "requests", "keys"):
+        table.add_column(heading, justify="left" if heading == "fault" else "right")
+    for heading in ("MB", "back", "what was said"):
+        table.add_column(heading, justify="left" if heading.startswith("what") else "right", no_wrap=True)
+    for each in outcomes:
+        table.add_row(
+            each.fault,
+            f"{each.on_time}/{WINDOWS}",
+            f"{each.latest_ms:.0f} ms",
+            str(each.lost),
+            str(each.failed),
+            str(each.stale),
+            str(each.exact_but_wrong),
+            f"{each.requests}/{each.spent}",
+            f"{each.keys}/{each.keys_spent}",
+            f"{each.megabytes:.1f}",
+            "–" if each.recovered is None else str(each.recovered),
+            each.said or "",
+        )
+    return table
+
+
+if __name__ == "__main__":
+    main()

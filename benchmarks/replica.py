@@ -1,0 +1,426 @@
+"""What an evaluation asks of a remote, and how long that takes: with a budget, and by fetching everything each time."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import asdict, dataclass, replace
+from http.client import HTTPConnection
+from importlib.metadata import version
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from acquatop.answer import Answer
+from acquatop.binding import BoundQuery, bind_query
+from acquatop.catalog import Catalog
+from acquatop.evaluation.metrics import precision_at, relevancies
+from acquatop.query import ContinuousQuery
+from acquatop.replicas import Replicas
+from examples.oxigraph import OxigraphServer
+from examples.social_media.world import NS, USER, store_followers
+from tests.faults import FaultProxy, Healthy, Latency
+
+QUERY = Path(__file__).parents[1] / "examples" / "social_media" / "query.rspql"
+CATALOG = """
+[prefixes]
+"" = "{ns}"
+[streams.":S"]
+connector = "lines"
+arrivals = "latest"
+[streams.":S".options]
+path = "unused"
+[streams.":S".mapping]
+subject = "{user}{{user}}"
+time = "time_ms"
+[streams.":S".mapping.properties]
+":hasMentions" = {{ field = "mentions", datatype = "xsd:integer" }}
+[services.":BKG"]
+endpoint = "{endpoint}"
+[services.":BKG".refresh]
+policy = "AT-TSM"
+items = {items}
+requests = {requests}
+deadline = "5s"
+"""
+SLIDE_MS, SLIDES_PER_WINDOW, K = 2_000, 3, 5
+MOST_MENTIONS, MOST_FOLLOWERS = 40, 100_000
+CHANGED = 0.02
+"""The share of users whose followers change between two windows."""
+CONNECTIONS = 4
+"""How many requests each way of fetching has under way at once."""
+LONGEST_SAMPLE = 80
+"""How many requests of a way of fetching are sent; what more would take is reckoned from these."""
+PEER_SAMPLE = 1_000
+"""How many users Comunica is asked to join; what more would take is reckoned from these."""
+COMUNICA = ("@comunica/query-sparql@4.5.0", "n3@1")
+
+IntArray = np.typing.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way of doing the job: per evaluation, its requests, the keys in them, the seconds; how right its answers are.
+
+    Where ``sampled`` is set, only a part was sent, and the rest is reckoned from it.
+    """
+
+    events: int
+    latency_ms: int
+    way: str
+    requests: float
+    keys: float
+    seconds: float
+    right: float | None = None
+    sampled: bool = False
+
+
+class World:
+    """Users, some of whom are much talked about, and their followers at the remote, which change between windows."""
+
+    def __init__(self, events: int, server: OxigraphServer, seed: int = 1) -> None:
+        self.events = events
+        self.users = events
+        self._server = server
+        self._chance = np.random.default_rng(seed)
+        popularity = 1 / (np.arange(self.users) + 50)
+        self._popularity = popularity / popularity.sum()
+        self.followers = self._drawn(self.users)
+        self._store(np.arange(self.users))
+
+    def _drawn(self, count: int) -> IntArray:
+        drawn: IntArray = np.minimum(MOST_FOLLOWERS, 1000 * np.exp(self._chance.normal(2, 1.2, count))).astype(np.int64)
+        return drawn
+
+    def _store(self, users: IntArray) -> None:
+        for start in range(0, len(users), 5_000):
+            some = users[start : start + 5_000]
+            store_followers(self._server, ((f"u{user}", int(self.followers[user])) for user in some))
+
+    def change(self) -> None:
+        """Let some users win or lose followers."""
+        users = self._chance.choice(self.users, round(CHANGED * self.users), replace=False)
+        self.followers[users] = self._drawn(len(users))
+        self._store(users)
+
+    def slide(self) -> tuple[IntArray, IntArray]:
+        """Return who is mentioned in the time of one slide, and how often each has been of late."""
+        count = self.events // SLIDES_PER_WINDOW
+        return self._chance.choice(self.users, count, p=self._popularity), self._chance.integers(0, 40, count)
+
+
+def records(bound: BoundQuery, number: int, users: IntArray, mentions: IntArray) -> pa.RecordBatch:
+    """Return the events of a slide as the decoder hands them on."""
+    times = number * SLIDE_MS + 1 + np.arange(len(users)) * (SLIDE_MS - 2) // max(1, len(users))
+    rows = zip(times.tolist(), users.tolist(), mentions.tolist(), strict=True)
+    lines = [b'{"time_ms":%d,"user":"u%d","mentions":%d}' % row for row in rows]
+    return bound.stream.mapping.decode(pa.array(lines, pa.binary()))
+
+
+def right_answer(slides: Sequence[tuple[IntArray, IntArray]], followers: IntArray) -> list[str]:
+    """Return the best users of a window, by what the remote holds now."""
+    users = np.concatenate([each for each, _ in slides])
+    mentions = np.concatenate([each for _, each in slides])
+    newest, at = np.unique(users[::-1], return_index=True)
+    scores = 0.7 * mentions[::-1][at] / MOST_MENTIONS + 0.3 * followers[newest] / MOST_FOLLOWERS
+    return [f"{USER}u{user}" for user in newest[np.argsort(-scores)][:K]]
+
+
+# Ways ---------------------------------------------------------------------------------------------
+
+
+def acquatop(world: World, proxy: FaultProxy, budget: int, evaluations: int) -> Line:
+    """Return what the engine asks and takes, its replica filled before."""
+    catalog = CATALOG.format(ns=NS, user=USER, endpoint=proxy.url, items=budget, requests=1)
+    bound = bind_query(QUERY.read_text("utf-8"), Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
+    assert isinstance(bound, BoundQuery)
+    replicas = Replicas()
+    try:
+        query = ContinuousQuery(bound, replicas.open(bound))
+        proxy.take()
+        seconds, rights = zip(*evaluated(query, bound, world, evaluations), strict=True)
+    finally:
+        replicas.close()
+    counts = proxy.take()
+    return Line(
+        events=world.events,
+        latency_ms=0,
+        way=f"AcquaTop, {budget} {'key' if budget == 1 else 'keys'} per evaluation",
+        requests=counts.requests / evaluations,
+        keys=counts.keys / evaluations,
+        seconds=statistics.median(seconds),
+        right=statistics.mean(rights),
+    )
+
+
+def evaluated(
+    query: ContinuousQuery, bound: BoundQuery, world: World, evaluations: int
+) -> Iterator[tuple[float, float]]:
+    """Yield for each evaluation of a whole window the seconds from its close to the answer, and how right that is."""
+    slides: list[tuple[IntArray, IntArray]] = []
+    for number in range(evaluations + SLIDES_PER_WINDOW):
+        slides = [*slides[-SLIDES_PER_WINDOW + 1 :], world.slide()]
+        query.add(bound.stream.iri, records(bound, number, *slides[-1]))
+        world.change()
+        started = time.perf_counter()
+        answers = list(query.advance(bound.stream.iri, (number + 1) * SLIDE_MS))
+        seconds = time.perf_counter() - started
+        if number >= SLIDES_PER_WINDOW and answers:
+            yield seconds, rightness(answers[-1], right_answer(slides, world.followers))
+
+
+def rightness(answer: Answer, right: Sequence[str]) -> float:
+    """Return the share of an answer's users that belong in it."""
+    return precision_at(K, [str(row.bindings["user"]) for row in answer.rows], relevancies(right))
+
+
+def everything(proxy: FaultProxy, users: Sequence[str], block: int) -> tuple[float, float]:
+    """Fetch some users' values in blocks, several at once over connections that are kept; return requests, seconds."""
+    blocks = [users[start : start + block] for start in range(0, len(users), block)]
+    lots = [blocks[:LONGEST_SAMPLE][start::CONNECTIONS] for start in range(CONNECTIONS)]
+    sent = sum(map(len, lots))
+    started = time.perf_counter()
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        found = sum(pool.map(lambda lot: fetched(proxy.port, lot), lots))
+    seconds = time.perf_counter() - started
+    assert found == sum(map(len, blocks[:LONGEST_SAMPLE])), "the remote knows every user"
+    return len(blocks), seconds * len(blocks) / sent
+
+
+def fetched(port: int, blocks: Sequence[Sequence[str]]) -> int:
+    """Fetch blocks one after the other over one connection, and return how many solutions came."""
+    connection = HTTPConnection("127.0.0.1", port)
+    headers = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
+    found = 0
+    for block in blocks:
+        values = " ".join(f"<{user}>" for user in block)
+        query = f"SELECT ?user ?n {{ VALUES ?user {{ {values} }} ?user <{NS}hasFollowers> ?n }}"
+        connection.request("POST", "/query", query, headers)
+        found += len(json.loads(connection.getresponse().read())["results"]["bindings"])
+    connection.close()
+    return found
+
+
+def round_trip(proxy: FaultProxy) -> float:
+    """Return the seconds that a request takes that asks for nothing, on a connection that is kept."""
+    connection = HTTPConnection("127.0.0.1", proxy.port)
+    seconds = []
+    for _ in range(9):
+        started = time.perf_counter()
+        connection.request("POST", "/query", "ASK {}", {"Content-Type": "application/sparql-query"})
+        connection.getresponse().read()
+        seconds.append(time.perf_counter() - started)
+    connection.close()
+    return statistics.median(seconds[1:])
+
+
+class Comunica:
+    """A query engine for Linked Data, run by Node.js: it joins users in memory with the remote by bind joins."""
+
+    SCRIPT = """
+import { createInterface } from 'node:readline';
+import { QueryEngine } from '@comunica/query-sparql';
+import { DataFactory, Store } from 'n3';
+const { literal, namedNode, quad } = DataFactory;
+const engine = new QueryEngine();
+for await (const line of createInterface({ input: process.stdin })) {
+  const { users, url, query, both } = JSON.parse(line);
+  const mentioned = namedNode('urn:mentioned');
+  const store = new Store(users.map(user => quad(namedNode(user), mentioned, literal('1'))));
+  const local = { type: 'rdfjs', value: store };
+  const started = performance.now();
+  let rows = 0;
+  const sources = both ? [local, { type: 'sparql', value: url }] : [local];
+  const found = await engine.queryBindings(query, { sources });
+  for await (const _ of found) rows++;
+  console.log(JSON.stringify({ rows, seconds: (performance.now() - started) / 1000 }));
+}
+"""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "peer.mjs").write_text(self.SCRIPT)
+        self._process = subprocess.Popen(
+            ["node", "peer.mjs"],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    @staticmethod
+    def install(folder: Path) -> str | None:
+        """Install it into a folder, if it is not there; return why that cannot be, None if it can."""
+        if shutil.which("npm") is None or shutil.which("node") is None:
+            return "there is no npm and node here"
+        if (folder / "node_modules" / "@comunica" / "query-sparql").is_dir():
+            return None
+        command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *COMUNICA]
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+        except subprocess.TimeoutExpired:
+            return "npm took more than four minutes"
+        return None if done.returncode == 0 else f"npm failed: {(done.stderr.splitlines() or [''])[0]}"
+
+    def join(self, users: Sequence[str], url: str, *, service: bool) -> float:
+        """Return the seconds that it takes to fetch some users' values."""
+        followers = f"?user <{NS}hasFollowers> ?n"
+        remote = f"SERVICE <{url}> {{ {followers} }}" if service else followers
+        query = f"SELECT * {{ ?user <urn:mentioned> ?m . {remote} }}"
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps({"users": users, "url": url, "query": query, "both": not service}), file=self._process.stdin)
+        self._process.stdin.flush()
+        said = json.loads(self._process.stdout.readline())
+        assert said["rows"] == len(users), "the remote knows every user"
+        return float(said["seconds"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+# Runs ---------------------------------------------------------------------------------------------
+
+
+def lines(
+    proxy: FaultProxy, world: World, latency_ms: int, budgets: Sequence[int], peer: Comunica | None
+) -> Iterator[Line]:
+    """Yield what each way costs for windows of one size, with a remote at one distance."""
+    proxy.fault = Healthy() if latency_ms == 0 else Latency(latency_ms / 1000)
+    events = world.events
+    users = window_users(world)
+    yield Line(events, latency_ms, "the least possible: one empty request", 1, 0, round_trip(proxy))
+    evaluations = max(4, min(12, 100_000 // events))
+    for budget in budgets:
+        yield replace(acquatop(world, proxy, budget, evaluations), latency_ms=latency_ms)
+    for way, block in (("one request per user", 1), ("blocks of 16", 16), ("blocks of 100", 100)):
+        requests, seconds = everything(proxy, users, block)
+        sampled = requests > LONGEST_SAMPLE
+        yield Line(events, latency_ms, f"fetch all, {way}", requests, len(users), seconds, sampled=sampled)
+    if peer is not None:
+        yield from peer_lines(proxy, users, Line(events, latency_ms, "", 0, 0, 0), peer)
+
+
+def peer_lines(proxy: FaultProxy, users: Sequence[str], blank: Line, peer: Comunica) -> Iterator[Line]:
+    """Yield what Comunica asks and takes, by each of its ways to say it."""
+    some = users[:PEER_SAMPLE]
+    times = len(users) / len(some)
+    for way, service in (("Comunica, both as sources", False), ("Comunica, SERVICE", True)):
+        peer.join(users[:20], proxy.url, service=service)  # what it learns of a source it need not ask again
+        proxy.take()
+        seconds = peer.join(some, proxy.url, service=service)
+        counts = proxy.take()
+        yield replace(
+            blank,
+            way=way,
+            requests=counts.requests * times,
+            keys=counts.keys * times,
+            seconds=seconds * times,
+            sampled=times > 1,
+        )
+
+
+def window_users(world: World) -> list[str]:
+    """Return whom a window's events are about, each once."""
+    found = np.unique(np.concatenate([world.slide()[0] for _ in range(SLIDES_PER_WINDOW)]))
+    return [f"{USER}u{user}" for user in found]
+
+
+def run(options: argparse.Namespace, peer: Comunica | None, console: Console) -> Iterator[Line]:
+    """Yield what each way costs, for windows and distances of all sizes."""
+    for events in (540, 5_400) if options.quick else (540, 5_400, 54_000):
+        # A server for each: one without the data of the windows before.
+        with OxigraphServer() as server, FaultProxy("127.0.0.1", server.port) as proxy:
+            world = World(events, server)
+            for latency_ms in (0, 100) if options.quick else (0, 10, 100):
+                with console.status(f"{events:,} events per window, a remote {latency_ms} ms away"):
+                    yield from lines(proxy, world, latency_ms, (3,) if options.quick else (1, 3, 10, 30), peer)
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(prog="run bench replica", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--quick", action="store_true", help="few windows, distances and budgets")
+    help_ = "where Comunica is, or is to be installed by npm (a folder that is removed afterwards; none if --quick)"
+    parser.add_argument("--comunica", type=Path, metavar="FOLDER", help=help_)
+    options = parser.parse_args()
+    console = Console(stderr=options.json)
+    with ExitStack() as stack:
+        found = list(run(options, stack.enter_context(_peer(options, stack, console)), console))
+    machine = {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        **{package: version(package) for package in ("numpy", "oxigraph", "requests")},
+        "comunica": COMUNICA[0].rpartition("@")[2],
+    }
+    if options.json:
+        print(json.dumps({"machine": machine, "figures": [asdict(line) for line in found]}))
+        return
+    console.print(_table(found))
+    console.print(", ".join(f"{key} {value}" for key, value in machine.items()), style="dim")
+
+
+def _peer(options: argparse.Namespace, stack: ExitStack, console: Console) -> AbstractContextManager[Comunica | None]:
+    if options.comunica is None and options.quick:
+        console.print("Comunica is left out (--quick)", style="dim")
+        return nullcontext()
+    folder = options.comunica or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="comunica-")))
+    folder.mkdir(parents=True, exist_ok=True)
+    with console.status("installing Comunica"):
+        problem = Comunica.install(folder)
+    if problem is not None:
+        console.print(f"Comunica is left out: {problem}", style="dim")
+        return nullcontext()
+    return Comunica(folder)
+
+
+def _table(found: Sequence[Line]) -> Table:
+    table = Table(
+        title="Per evaluation of a 6 s window every 2 s, top 5; 2 % of the values change in between",
+        caption=f"fetch all: {CONNECTIONS} requests at once; ~ reckoned from a part; right: of the top 5, at the close",
+    )
+    for heading in ("events", "latency", "way", "requests", "keys", "ms", "× least", "right"):
+        table.add_column(heading, justify="left" if heading == "way" else "right")
+    job: tuple[int, int] | None = None
+    least = math.nan
+    for line in found:
+        is_first = job != (line.events, line.latency_ms)
+        if is_first:
+            job, least = (line.events, line.latency_ms), line.seconds
+            table.add_section()
+        table.add_row(
+            f"{line.events:,}" if is_first else "",
+            f"{line.latency_ms} ms" if is_first else "",
+            line.way,
+            f"{line.requests:,.1f}",
+            f"{line.keys:,.1f}",
+            f"{'~' if line.sampled else ''}{1000 * line.seconds:,.1f}",
+            f"{line.seconds / least:,.1f}",
+            "" if line.right is None else f"{line.right:.0%}",
+        )
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The way to one remote that all who ask it share."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+
+from replica.clocks import Clock
+from replica.remotes import RemoteError
+from replica.spending.block_size import BlockSize
+from replica.spending.circuit_breaker import CircuitBreaker
+from replica.workers import Workers
+
+CONCURRENCY = 4
+"""How many requests one remote is sent at a time, unless its catalog entry says otherwise."""
+
+
+class Access:
+    """What is learned of a remote and holds for all who ask it: whether it answers, and how much at once.
+
+    ``concurrency`` requests at most are under way, in ``workers`` of its own unless these are given. Safe for
+    use by several threads.
+    """
+
+    def __init__(
+        self,
+        *,
+        concurrency: int = CONCURRENCY,
+        block_size: int = 100,
+        clock: Clock = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+        workers: Workers | None = None,
+    ) -> None:
+        self.workers = workers or Workers(concurrency)
+        self.breaker = CircuitBreaker(clock=clock, random=jitter)
+        self.block_size = BlockSize(block_size)
+        self._lock = threading.Lock()
+        self._last_failure: str | None = None
+
+    def succeeded(self, request: int, keys: int) -> None:
+        """Note that a request, by the breaker's number, with so many keys has been answered."""
+        self.breaker.succeeded(request)
+        with self._lock:
+            self.block_size.succeeded(keys)
+
+    def failed(self, request: int, keys: int, error: RemoteError) -> None:
+        """Note that a request with so many keys has failed."""
+        self.breaker.failed(error.retry_after, request)
+        with self._lock:
+            self.block_size.failed(keys, error.too_large)
+            self._last_failure = str(error)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing may be asked now, where the breaker says so."""
+        with self._lock:
+            failure = self._last_failure
+        return f"{failure} (it is left alone for another {self.breaker.wait:.1f} s)"

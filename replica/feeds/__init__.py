@@ -1,0 +1,6 @@
+"""Feeds: the remote itself says what has changed, which spends no budget."""
+
+from replica.feeds.contract import Feed, Sink
+from replica.feeds.push_queue import Pushed, PushQueue
+
+__all__ = ["Feed", "PushQueue", "Pushed", "Sink"]

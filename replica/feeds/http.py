@@ -1,0 +1,117 @@
+"""A long reply over HTTP as a feed: JSON lines, or server-sent events."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from random import Random
+
+from replica.clocks import Clock
+from replica.feeds.contract import Sink
+from replica.feeds.framing import Framing, Lines, ServerSentEvents
+from replica.feeds.teller import Teller
+from replica.http.client import HttpClient, Request
+from replica.remotes import RemoteError
+from replica.remotes.records import RecordReader
+
+Wait = Callable[[float], bool]
+"""Waits for some seconds, less when the feed is stopped, and says whether it is."""
+
+_PIECE = 1 << 16
+_ACCEPT = "text/event-stream, application/x-ndjson, application/json;q=0.5"
+
+
+class HttpFeed:
+    """Gets an address, and again whenever the reply ends, for ``lifetime`` seconds each time.
+
+    ``text/event-stream`` is read as server-sent events, whose last id is sent with the next request; anything else
+    as JSON lines. Between two requests it waits: ``first_wait`` seconds, or what the events say, and twice as long
+    after each request that brought nothing, up to ``longest_wait``; of that between half and all, by chance; and
+    never less than the server asks for. ``client`` should be the feed's own, with a ``longest_reply`` that
+    is enough for all that comes in a lifetime. What has been read is told at once.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        reader: RecordReader,
+        *,
+        client: HttpClient,
+        clock: Clock,
+        random: Random,
+        deleted: str = "deleted",
+        lifetime: float = 3600.0,
+        first_wait: float = 1.0,
+        longest_wait: float = 60.0,
+        wait: Wait | None = None,
+    ) -> None:
+        self.failure: str | None = "not connected yet"
+        self.connections = 0
+        """How often it has been connected: each but the first means that something may have been missed."""
+        self._address = address
+        self._client = client
+        self._random = random
+        self._lifetime = lifetime
+        self._first_wait, self._longest_wait = first_wait, longest_wait
+        self._teller = Teller(reader, deleted, clock)
+        self._ended = threading.Event()
+        self._wait = wait or self._ended.wait
+        self._events = ServerSentEvents()
+
+    def start(self, sink: Sink) -> None:
+        """Begin to get the address."""
+        self._teller.start(sink)
+        threading.Thread(target=self._run, name="following an address", daemon=True).start()
+
+    def stop(self) -> None:
+        """End; nothing is said after this. The connection ends when its next bytes come, or with its lifetime."""
+        self._ended.set()
+        self._teller.stop()
+
+    def _run(self) -> None:
+        in_vain = 0
+        try:
+            while not self._ended.is_set():
+                has_come, asked_to_wait = self._connect()
+                in_vain = 0 if has_come else in_vain + 1
+                if self._wait(max(self._pause(in_vain), asked_to_wait)):
+                    return
+        except Exception as error:
+            self.failure = f"it is followed no longer: {type(error).__name__}: {error}"
+            raise
+
+    def _pause(self, in_vain: int) -> float:
+        first = self._events.retry_seconds if self._events.retry_seconds is not None else self._first_wait
+        # The exponent is limited as a float is; what the events say must not make it a pause of none.
+        longest = max(first, self._first_wait / 10) * 2.0 ** min(max(in_vain - 1, 0), 60)
+        return min(longest, self._longest_wait) * (0.5 + self._random.random() / 2)
+
+    def _connect(self) -> tuple[bool, float]:
+        """Tell what one reply brings, and return whether it brought anything, and for how long to stay away."""
+        has_come = False
+        try:
+            with self._client.send(Request("GET", self._address, self._headers(), None), self._lifetime) as reply:
+                self.connections += 1
+                self.failure = None
+                framing = self._framing(reply.headers.get("Content-Type", ""))
+                while not self._ended.is_set() and (piece := reply.read(_PIECE)):
+                    has_come = True
+                    self._teller.tell(framing.feed(piece))
+                self._teller.tell([framing.end()])
+                self.failure = "the connection was closed"
+        except RemoteError as error:
+            self.failure = str(error)
+            return has_come, error.retry_after or 0.0
+        return has_come, 0.0
+
+    def _headers(self) -> dict[str, str]:
+        last_id = self._events.last_id
+        return {"Accept": _ACCEPT, "Cache-Control": "no-store"} | ({"Last-Event-ID": last_id} if last_id else {})
+
+    def _framing(self, content_type: str) -> Framing:
+        if content_type.partition(";")[0].strip().lower() != "text/event-stream":
+            return Lines()
+        retry_seconds = self._events.retry_seconds
+        self._events = ServerSentEvents(self._events.last_id)
+        self._events.retry_seconds = retry_seconds
+        return self._events

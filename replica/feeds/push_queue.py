@@ -1,0 +1,66 @@
+"""What feeds have said and nobody has stored yet: of each key the newest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from replica.store import Solution
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What was said at one time: the arguments of a store's ``put``."""
+
+    asked: list[str]
+    solutions: list[Solution]
+    now: float
+
+
+class PushQueue:
+    """Stands between feeds and who stores what they say; any number of threads may use it.
+
+    It is a feed's sink. A key's newer word replaces the older, so no more is held than one for each key that has
+    changed, and for ``limit`` keys at most: beyond that the words that have waited longest are lost, and counted in
+    ``dropped``; those keys are stale until they change again or are asked for. Putting and draining are linear.
+
+    >>> queue = PushQueue()
+    >>> queue({"<urn:a>": [{"k": "<urn:a>", "v": '"1"'}], "<urn:b>": []}, now=1.0)
+    >>> queue({"<urn:a>": []}, now=2.0)
+    >>> queue.drain()
+    [Pushed(asked=['<urn:b>'], solutions=[], now=1.0), Pushed(asked=['<urn:a>'], solutions=[], now=2.0)]
+    >>> len(queue)
+    0
+    """
+
+    def __init__(self, *, limit: int = 1_000_000) -> None:
+        self.dropped = 0
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._waiting: dict[str, tuple[float, Sequence[Solution]]] = {}
+
+    def __len__(self) -> int:
+        """Return how many keys wait."""
+        return len(self._waiting)
+
+    def __call__(self, said: Mapping[str, Sequence[Solution]], now: float) -> None:
+        """Take what a feed says of some keys; what is older than what waits already says nothing new."""
+        with self._lock:
+            for key, solutions in said.items():
+                before = self._waiting.pop(key, None)
+                self._waiting[key] = before if before is not None and before[0] > now else (now, solutions)
+            while len(self._waiting) > self._limit:
+                del self._waiting[next(iter(self._waiting))]
+                self.dropped += 1
+
+    def drain(self) -> list[Pushed]:
+        """Return what waits, the oldest first, all of one time together; nothing waits then."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        by_time: dict[float, Pushed] = {}
+        for key, (now, solutions) in waiting.items():
+            pushed = by_time.setdefault(now, Pushed([], [], now))
+            pushed.asked.append(key)
+            pushed.solutions.extend(solutions)
+        return [by_time[now] for now in sorted(by_time)]

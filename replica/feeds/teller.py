@@ -1,0 +1,65 @@
+"""What all feeds share: messages become records, records become what a sink takes."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from replica.clocks import Clock
+from replica.feeds.contract import Sink
+from replica.remotes.json_lines import load_line
+from replica.remotes.records import RecordReader, values_at
+from replica.store import Solution
+
+
+class Teller:
+    """Tells a sink what messages say, each one record in JSON, until it is stopped.
+
+    A record says all that holds for its key now: one with nothing but the key, one that does not match, and one
+    whose field ``deleted`` is true say that there is nothing. One that cannot be read says nothing of its key, and is
+    counted (``RecordReader.rejected``).
+    """
+
+    def __init__(self, reader: RecordReader, deleted: str, clock: Clock) -> None:
+        self._reader = reader
+        self._deleted = deleted
+        self._clock = clock
+        self._sink: Sink | None = None
+        # A sink may itself stop the feed that calls it.
+        self._lock = threading.RLock()
+
+    def start(self, sink: Sink) -> None:
+        """Tell ``sink`` from now on."""
+        with self._lock:
+            self._sink = sink
+
+    def stop(self) -> None:
+        """Tell nobody any more."""
+        with self._lock:
+            self._sink = None
+
+    def tell(self, messages: Iterable[bytes]) -> None:
+        """Tell what some messages say, of each key the last, as one that holds now."""
+        said: dict[str, Sequence[Solution]] = {}
+        faults: Counter[str] = Counter()
+        for message in messages:
+            if message.strip():
+                self._hear(message, said, faults)
+        self._reader.reject(faults)
+        with self._lock:
+            if said and self._sink is not None:
+                self._sink(said, self._clock())
+
+    def _hear(self, message: bytes, said: dict[str, Sequence[Solution]], faults: Counter[str]) -> None:
+        try:
+            record = load_line(message)
+        except ValueError:
+            faults["not JSON"] += 1
+            return
+        reading = self._reader.read(record)
+        is_deleted = True in [value for value in values_at(record, self._deleted) if isinstance(value, bool)]
+        if reading.key is None or (reading.is_bad and not is_deleted):
+            faults[str(reading.fault)] += 1
+            return
+        said[reading.key] = () if is_deleted else reading.solutions

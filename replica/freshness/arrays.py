@@ -1,0 +1,23 @@
+"""What the freshness model's columns are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+NEVER = float("-inf")
+"""The time of what has not happened."""
+
+
+def grown(column: npt.NDArray, capacity: int, fill: float) -> npt.NDArray:  # type: ignore[type-arg]
+    """Return a column with room for more rows, which hold ``fill``.
+
+    >>> grown(np.array([1.0]), 3, NEVER)
+    array([  1., -inf, -inf])
+    """
+    extra = np.full(max(0, capacity - len(column)), fill, dtype=column.dtype)
+    return np.concatenate([column, extra])

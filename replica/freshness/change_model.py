@@ -1,0 +1,84 @@
+"""What can be expected of values that were fetched some time ago."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from replica.freshness.arrays import NEVER, FloatArray, IntArray
+from replica.freshness.history import History
+from replica.freshness.jumps import Jumps
+
+_ENOUGH = 32
+"""From how many changes on nothing but changes says where values go."""
+
+
+class ChangeModel:
+    """Reads a history: how likely a row has changed, and what its values may be if it has.
+
+    Rows are independent, and change at any time alike (a Poisson process), each at a rate of its own.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def rates(self, rows: IntArray) -> FloatArray:
+        """Return changes per second: the posterior mean, that of all rows where nothing is known of one. O(n)."""
+        shapes, rates = self._history.rates.posterior(rows)
+        return shapes / rates
+
+    def intervals(self, rows: IntArray) -> FloatArray:
+        """Return the seconds between changes. O(n)."""
+        return 1 / self.rates(rows)
+
+    def chance(self, rows: IntArray, now: float) -> FloatArray:
+        """Return how likely it is that a row's value is another by now; 1 for rows that were never fetched. O(n).
+
+        The mean of ``1 - e^(-rate · age)`` over all that the rate may be, corrected by how often that came about.
+        """
+        fetched_at = self._history.fetched_at
+        known = (rows >= 0) & (len(fetched_at) > 0)
+        times = np.full(len(rows), NEVER)
+        times[known] = fetched_at[rows[known]]
+        return self._history.rates.chance(rows, np.maximum(now - times, 0.0))
+
+    def draw(
+        self, variable: str, rows: IntArray, values: FloatArray, count: int, random: np.random.Generator
+    ) -> FloatArray:
+        """Return ``count`` samples of each row's value, given that the row has changed: (count, rows). O(samples).
+
+        Steps are drawn from those seen, fitted to the row. Where there is no value (NaN), and the rarer a change has
+        been seen at all the more often, values are drawn from those known of any row; where none is known either, the
+        value stays. Values are whole, never negative, or never fall (or rise) where that held for all seen.
+        """
+        jumps = self._history.jumps[variable]
+        shape = (count, len(rows))
+        drawn = np.broadcast_to(values, shape).copy()
+        if jumps.fit.residuals:
+            drawn = _moved(jumps, rows, values, count, random)
+        known = jumps.known.figures[:, 0]
+        if not len(known):
+            return drawn
+        unsure = np.isnan(values) | (random.random(shape) < 1 - len(jumps.fit.residuals) / _ENOUGH)
+        drawn[unsure] = known[random.integers(0, len(known), int(unsure.sum()))]
+        return drawn
+
+
+def _moved(jumps: Jumps, rows: IntArray, values: FloatArray, count: int, random: np.random.Generator) -> FloatArray:
+    fit, shape = jumps.fit, (count, len(rows))
+    offsets, spreads = jumps.of(rows)
+    residuals = np.array(fit.residuals)[random.integers(0, len(fit.residuals), shape)]
+    drawn = values + fit.middle(values, offsets) + fit.size(values) * spreads * residuals
+    known = jumps.known.figures[:, 0]
+    whole = bool((known == np.rint(known)).all())
+    if whole:
+        drawn = np.rint(drawn)
+    least = 1.0 if whole else 0.0
+    if fit.rises:
+        drawn = np.maximum(drawn, values + least)
+    elif fit.falls:
+        drawn = np.minimum(drawn, values - least)
+    if len(known) and known.min() >= 0:
+        drawn = np.maximum(drawn, 0.0)
+    if fit.still:
+        drawn = np.where(random.random(shape) < fit.still, values, drawn)
+    return np.asarray(drawn)

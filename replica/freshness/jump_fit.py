@@ -1,0 +1,154 @@
+"""How a value that changes moves: from some changes seen, what the next one will be like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from replica.freshness.arrays import FloatArray
+
+_ROUNDS = 4
+_OUTLIER = 2.5
+_STEEPEST = 1.5
+_FEW = 16
+SPREADS = (1 / 64, 64.0)
+"""How much less or more than others a row may move."""
+
+
+@dataclass(frozen=True)
+class JumpFit:
+    """A step is ``intercept + slope · value + pull · offset + size(value) · spread · z``.
+
+    ``value`` is what changes (less ``origin``), ``offset`` how far the mean of the row's values so far lies above it,
+    ``spread`` how much more than others the row moves (relative to ``centre``, its mean). The size of a step grows as a
+    power of the value: 0 for noise of the same size everywhere, 1 for growth by a percentage. What is left, ``z``, has
+    no assumed shape: ``residuals`` are those seen, ``usual`` the mean of their logarithms. ``still`` is the share of
+    changes that left this value as it was (a key has several).
+    """
+
+    origin: float = 0.0
+    coefficients: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    unit: float = 1.0
+    power: float = 0.0
+    residuals: tuple[float, ...] = ()
+    usual: float = 0.0
+    centre: float = 1.0
+    still: float = 0.0
+    rises: bool = False
+    falls: bool = False
+
+    def middle(self, values: FloatArray, offsets: FloatArray) -> FloatArray:
+        """Return the step to be expected, but for the mean of the residuals."""
+        intercept, slope, pull = self.coefficients
+        return np.asarray(intercept + slope * (values - self.origin) + pull * offsets)
+
+    def size(self, values: FloatArray) -> FloatArray:
+        """Return how large a row's steps are that moves as much as others: never zero."""
+        return np.asarray(self.unit * (1 + np.abs(values)) ** self.power)
+
+    def state(self) -> FloatArray:
+        """Return all of it as one row of numbers."""
+        parts = (
+            self.origin,
+            *self.coefficients,
+            self.unit,
+            self.power,
+            self.usual,
+            self.centre,
+            self.still,
+            self.rises,
+            self.falls,
+        )
+        return np.array([*parts, *self.residuals], np.float64)
+
+    @classmethod
+    def restore(cls, state: list[float]) -> JumpFit:
+        """Return the one with a state; raises ``ValueError`` for what is none."""
+        origin, intercept, slope, pull, unit, power, usual, centre, still, rises, falls, *residuals = state
+        return cls(
+            origin,
+            (intercept, slope, pull),
+            unit,
+            power,
+            tuple(residuals),
+            usual,
+            centre,
+            still,
+            bool(rises),
+            bool(falls),
+        )
+
+
+def fit_jumps(values: FloatArray, offsets: FloatArray, steps: FloatArray, spreads: FloatArray) -> JumpFit:
+    """Fit the regression to changes that were seen. O(of them).
+
+    Weighted least squares, in rounds: each weighs a change by the size that the round before has found for steps of its
+    kind, and outliers less. As if there had been one step of size zero besides for each of the coefficients, and ten
+    steps of one size for all values, so that a few changes are no law.
+
+    >>> before = np.array([100.0, 200.0, 400.0, 300.0])
+    >>> fit = fit_jumps(before, np.zeros(4), 0.1 * before, np.ones(4))
+    >>> 0.05 < fit.coefficients[1] < 0.11
+    True
+    """
+    moved = steps != 0
+    still = 1 - float(moved.mean()) if len(moved) else 0.0
+    values, offsets, steps, spreads = values[moved], offsets[moved], steps[moved], spreads[moved]
+    if not len(steps):
+        return JumpFit(still=still)
+    # Rows' spreads are only told apart by each other: without this, all could grow while the unit shrinks.
+    centre = float(np.exp(np.log(spreads).mean()))
+    spreads = spreads / centre
+    origin = float(np.median(values))
+    columns = np.column_stack([np.ones(len(steps)), values - origin, offsets])
+    power, sizes, coefficients = 0.0, spreads * float(np.abs(steps).mean()), np.zeros(3)
+    logs = np.log1p(np.abs(values))
+    left = steps
+    for _ in range(_ROUNDS):
+        coefficients = _least_squares(columns, steps, _weights(left, sizes))
+        left = steps - columns @ coefficients
+        magnitudes = np.maximum(np.abs(left), 1e-6 * np.abs(steps)) / spreads
+        power = _power(logs, np.log(magnitudes))
+        shape = (1 + np.abs(values)) ** power
+        unit = float(np.mean(magnitudes / shape))
+        sizes = unit * shape * spreads
+    residuals = left / sizes
+    return JumpFit(
+        origin=origin,
+        coefficients=(float(coefficients[0]), float(coefficients[1]), float(coefficients[2])),
+        unit=unit,
+        power=power,
+        residuals=tuple(residuals.tolist()),
+        usual=float(log_sizes(residuals).mean()),
+        centre=centre,
+        still=still,
+        rises=len(steps) >= _FEW and bool((steps > 0).all()),
+        falls=len(steps) >= _FEW and bool((steps < 0).all()),
+    )
+
+
+def log_sizes(residuals: FloatArray) -> FloatArray:
+    """Return the logarithms of how large residuals are, none too far from the others."""
+    return np.asarray(np.log(np.clip(np.abs(residuals), *SPREADS)))
+
+
+def _weights(left: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return the root of each change's weight."""
+    return np.asarray(1 / (sizes * np.sqrt(np.maximum(1.0, np.abs(left) / (_OUTLIER * sizes)))))
+
+
+def _least_squares(columns: FloatArray, steps: FloatArray, weights: FloatArray) -> FloatArray:
+    weighted = columns * weights[:, None]
+    scales = np.sqrt((weighted**2).mean(axis=0))
+    scales[scales == 0] = 1.0
+    weighted /= scales
+    normal = weighted.T @ weighted + np.eye(3)
+    return np.asarray(np.linalg.solve(normal, weighted.T @ (steps * weights)) / scales)
+
+
+def _power(logs: FloatArray, magnitudes: FloatArray) -> float:
+    """Return by which power of the value the steps grow."""
+    logs = logs - logs.mean()
+    slope = float(logs @ (magnitudes - magnitudes.mean())) / (float(logs @ logs) + 10.0)
+    return float(np.clip(slope, 0.0, _STEEPEST))

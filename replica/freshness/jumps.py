@@ -1,0 +1,119 @@
+"""Where one variable's values go when they change: eight bytes per row, and the latest changes of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from replica.freshness.arrays import FloatArray, IntArray, grown
+from replica.freshness.jump_fit import SPREADS, JumpFit, fit_jumps, log_sizes
+from replica.freshness.recent import Recent
+
+_ROOM = 1024
+_MOST_COUNTED = 32
+_MOST_AVERAGED = 8
+_SHRINKAGE = 4.0
+
+
+class Jumps:
+    """What changes of one variable's numbers were like.
+
+    By row: ``offsets``, how far the mean of its values lies above the present one; ``spreads``, how much more than
+    others the row moves (the geometric mean of its steps, with four of the common size besides); ``counts`` of changes.
+    The first mean forgets what lies more than 8 changes back, the second after 32. Of all rows the last 1024 changes
+    are kept, and the last 1024 numbers that were fetched. O(1) per number.
+    """
+
+    def __init__(self) -> None:
+        self.offsets: npt.NDArray[np.float32] = np.empty(0, np.float32)
+        self.spreads: npt.NDArray[np.float16] = np.empty(0, np.float16)
+        self.counts: npt.NDArray[np.uint16] = np.empty(0, np.uint16)
+        self.fit = JumpFit()
+        self.changes = Recent(_ROOM, width=4)
+        self.known = Recent(_ROOM, width=1)
+        self._fitted_at = 0
+
+    def grow(self, capacity: int) -> None:
+        """Make room for rows that nothing is known of."""
+        self.offsets = grown(self.offsets, capacity, 0)
+        self.spreads = grown(self.spreads, capacity, 1)
+        self.counts = grown(self.counts, capacity, 0)
+
+    def clear(self, rows: IntArray) -> None:
+        """Forget what is known of some rows; what all have taught remains."""
+        self.offsets[rows], self.spreads[rows], self.counts[rows] = 0, 1, 0
+
+    def of(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return offsets and spreads of rows: 0 and 1 where nothing is known."""
+        if not len(self.counts):
+            return np.zeros(len(rows)), np.ones(len(rows))
+        known = (rows >= 0) & (self.counts[rows] > 0)
+        offsets = np.where(known, self.offsets[rows], 0.0).astype(np.float64)
+        return offsets, np.where(known, self.spreads[rows] / self.fit.centre, 1.0).astype(np.float64)
+
+    def see(self, numbers: FloatArray) -> None:
+        """Take in numbers that were fetched, whether they are new or not."""
+        self.known.add(numbers[np.isfinite(numbers)][:, None])
+
+    def observe(self, rows: IntArray, before: FloatArray, after: FloatArray) -> None:
+        """Take in changes of some rows, each once, of which a number was known before and is known now."""
+        if not len(rows):
+            return
+        offsets, spreads = self.of(rows)
+        steps = after - before
+        self.changes.add(np.column_stack([before, offsets, steps, spreads * self.fit.centre]))
+        moved = steps != 0
+        self._remember(rows[moved], offsets[moved], spreads[moved], before[moved], steps[moved])
+        if self.changes.seen >= min(1.25 * self._fitted_at, self._fitted_at + _ROOM // 2):
+            self._fit()
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that is known."""
+        return {
+            "offsets": self.offsets,
+            "spreads": self.spreads,
+            "counts": self.counts,
+            "changes": self.changes.state(),
+            "known": self.known.state(),
+            "fit": np.concatenate([[self._fitted_at], self.fit.state()]),
+        }
+
+    def restore(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from columns."""
+        self.offsets = np.array(columns["offsets"], np.float32)
+        self.spreads = np.array(columns["spreads"], np.float16)
+        self.counts = np.array(columns["counts"], np.uint16)
+        self.changes.restore(columns["changes"])
+        self.known.restore(columns["known"])
+        fitted_at, *state = np.asarray(columns["fit"], np.float64).tolist()
+        self._fitted_at, self.fit = int(fitted_at), JumpFit.restore(state)
+
+    def _fit(self) -> None:
+        before, offsets, steps, spreads = self.changes.figures.T
+        self.fit = fit_jumps(before, offsets, steps, spreads)
+        self._fitted_at = self.changes.seen
+        if not 0.5 < self.fit.centre < 2:
+            # Seldom, and O(rows): before small numbers get too small or too great.
+            spreads /= self.fit.centre
+            self.spreads[self.counts > 0] /= np.float16(self.fit.centre)
+            self.fit = replace(self.fit, centre=1.0)
+
+    def _remember(
+        self, rows: IntArray, offsets: FloatArray, spreads: FloatArray, before: FloatArray, steps: FloatArray
+    ) -> None:
+        counts = np.minimum(self.counts[rows] + 1.0, _MOST_COUNTED)
+        self.counts[rows] = counts
+        # The mean moves towards the new value by one part of as many as there are values now.
+        lately = np.minimum(counts, _MOST_AVERAGED)
+        self.offsets[rows] = (offsets - steps) * lately / (lately + 1)
+        if self.fit.residuals:
+            seen = log_sizes((steps - self.fit.middle(before, offsets)) / self.fit.size(before)) - self.fit.usual
+            logs = np.log(spreads)
+            logs += (seen - logs) / (_SHRINKAGE + counts)
+            self.spreads[rows] = self.fit.centre * np.clip(np.exp(logs), *SPREADS)
+        else:
+            self.spreads[rows] = self.fit.centre * spreads

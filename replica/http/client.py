@@ -1,0 +1,156 @@
+"""A client for one remote: requests that end in time, stay where they are sent, and fail with a reason."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import requests
+from urllib3 import BaseHTTPResponse
+
+from replica.http.auth import Auth
+from replica.http.causes import FAILURES, cause
+from replica.http.messages import Redactor, printable, shown
+from replica.http.reply import Reply
+from replica.http.retry import retry_after
+from replica.http.transport import Transport
+from replica.remotes import RemoteError
+
+_LONGEST_ERROR = 4096
+"""How many bytes are read of what a server says with an error."""
+_ASKED_TO_WAIT = (429, 503)
+_TOO_LARGE = (413, 414, 431)
+_ADDRESS = re.compile(r"https?://[!-~]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to send, and where: an http or https address without a user or a password."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+class HttpClient:
+    """Sends requests and gives replies; threads may share it.
+
+    ``name`` says in messages who is asked. Up to ``connections`` are kept open for the next request.
+    A request is sent once, over a connection that is open as far as one can see; with ``auth`` it says
+    who asks. Replies of more than ``longest_reply`` bytes are refused. Certificates are verified, by
+    those in the file ``authorities`` if there is one. ``now`` is the wall clock, for dates in replies.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        connections: int = 4,
+        auth: Auth | None = None,
+        longest_reply: int = 16 << 20,
+        authorities: Path | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._name, self._auth, self._longest, self._now = name, auth, longest_reply, now
+        self._redacted = Redactor(auth.secrets() if auth else ())
+        self._transport = Transport(connections, authorities)
+
+    @contextmanager
+    def send(self, request: Request, timeout: float) -> Iterator[Reply]:
+        """Send a request and give the reply, which is read within the context, if it is one of success (2xx).
+
+        ``timeout`` is the time for everything, from looking up the name to the last byte. Raises
+        :class:`RemoteError`, at the latest then. A context that is left before the reply's end costs
+        the connection.
+        """
+        raw = self._open(request, time.monotonic() + timeout)
+        try:
+            self._check(request, raw)
+            yield Reply(raw, longest=self._longest, failed=self._failed, too_long=self._too_long)
+        finally:
+            raw.close()
+
+    def close(self) -> None:
+        """Close the connections that nobody uses; those in use end with their requests."""
+        self._transport.close()
+
+    def _open(self, request: Request, deadline: float) -> BaseHTTPResponse:
+        self._check_address(request.url)
+        headers = {"User-Agent": "AcquaTop", **request.headers, "Accept-Encoding": "identity"}
+        try:
+            prepared = requests.Request(request.method, request.url, headers=headers, data=request.body).prepare()
+            if self._auth:
+                # Not in a variable of here, which whoever prints a traceback might print.
+                prepared.headers["Authorization"] = self._auth.header()
+            return self._transport.open(prepared, deadline)
+        except FAILURES as error:
+            failure = self._failed(error)
+        # Out here, where the library's error with all that it quotes is no part of it.
+        raise failure
+
+    def _check_address(self, url: str) -> None:
+        try:
+            parts = urlsplit(url)
+            valid = _ADDRESS.fullmatch(url) is not None and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            valid = False
+        if not valid:
+            raise self._failure(f"{shown(url)} is not an http or https address")
+        if "@" in parts.netloc:
+            raise self._failure("its address has a user or a password in it, which belong elsewhere")
+
+    def _check(self, request: Request, raw: BaseHTTPResponse) -> None:
+        """Raise unless a reply is one of success, of a length that can be read, and not compressed."""
+        if not 200 <= raw.status < 300:
+            raise self._refusal(request, raw)
+        encoding = raw.headers.get("Content-Encoding", "").strip()
+        if encoding.lower() not in ("", "identity"):
+            raise self._failure(f"the answer is encoded as {self._redacted.line(encoding)}, which was not asked for")
+        if raw.length_remaining is not None and raw.length_remaining > self._longest:
+            raise self._too_long()
+
+    def _refusal(self, request: Request, raw: BaseHTTPResponse) -> RemoteError:
+        place = raw.headers.get("Location")
+        if 300 <= raw.status < 400 and place is not None:
+            target = self._redacted.line(shown(_joined(request.url, place)))
+            return RemoteError(f"{self._name} redirects to {target}; if that is right, write it in the catalog")
+        reason = self._redacted.line(raw.reason or "")
+        remark = self._remark(raw)
+        wait = retry_after(raw.headers.get("Retry-After"), self._now()) if raw.status in _ASKED_TO_WAIT else None
+        status = f"HTTP {raw.status} {reason}".rstrip()
+        return self._failure(
+            f"{status}: {remark}" if remark else status, retry_after=wait, too_large=raw.status in _TOO_LARGE
+        )
+
+    def _remark(self, raw: BaseHTTPResponse) -> str:
+        """Return what a server says with an error, or the beginning of it."""
+        try:
+            # One piece: whoever drips need not be heard to the end.
+            said = raw.read1(_LONGEST_ERROR, decode_content=False)
+        except FAILURES:
+            return ""
+        return self._redacted.line(self._redacted.end(said.decode(errors="replace")))
+
+    def _failed(self, error: BaseException) -> RemoteError:
+        words, is_slow = cause(error)
+        return self._failure(self._redacted.line(words), too_large=is_slow)
+
+    def _too_long(self) -> RemoteError:
+        return self._failure(f"the answer has more than {self._longest} bytes", too_large=True)
+
+    def _failure(self, words: str, *, retry_after: float | None = None, too_large: bool = False) -> RemoteError:
+        shown_words = self._redacted(printable(words))
+        return RemoteError(f"{self._name} failed: {shown_words}", retry_after=retry_after, too_large=too_large)
+
+
+def _joined(url: str, place: str) -> str:
+    try:
+        return urljoin(url, place)
+    except ValueError:
+        return place

@@ -1,0 +1,27 @@
+"""When a server that refuses wants to be asked again."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+LONGEST_RETRY = 3600.0
+"""For how many seconds a server is left alone at its word: a mistake of its should not last for longer."""
+
+
+def retry_after(value: str | None, now: float) -> float | None:
+    """Return the seconds that a header ``Retry-After`` asks for, which has seconds or a date; None if it has neither.
+
+    >>> retry_after("120", now=0.0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=50.0), retry_after("soon", 0.0)
+    (120.0, 10.0, None)
+    """
+    text = (value or "").strip()
+    if re.fullmatch(r"[0-9]+", text):
+        return min(float(text), LONGEST_RETRY)
+    try:
+        date = parsedate_to_datetime(text)
+        seconds = date.replace(tzinfo=date.tzinfo or UTC).timestamp() - now
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return min(max(seconds, 0.0), LONGEST_RETRY)

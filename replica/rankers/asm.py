@@ -1,0 +1,15 @@
+"""Everything: no policy but, with a budget for all candidates, the most that refreshing can do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from replica.rankers.contract import Candidates, IntArray
+
+
+class AllSelection:
+    """All candidates, best score first. O(n)."""
+
+    def __call__(self, candidates: Candidates) -> IntArray:
+        """Return all positions, in their order."""
+        return np.arange(len(candidates))

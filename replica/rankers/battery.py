@@ -1,0 +1,60 @@
+"""What every ranker must pass, one's own included: ``check_ranker(MyRanker)`` in a test of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from replica.rankers.contract import Candidates, FloatArray, RankerError, ranked
+from replica.rankers.registry import RankerClass
+
+_SIZES = (0, 1, 2, 3, 7, 50, 1000)
+_KS = (1, 5, 2000)
+
+
+def check_ranker(ranker: RankerClass) -> None:
+    """Have a ranker order candidates of many kinds; takes well under a second for one that is quick.
+
+    Raises :class:`~replica.rankers.contract.RankerError` if it repeats or invents positions, or says something else
+    when made anew and asked the same with the same random state. What it is given cannot be written to.
+    """
+    with np.errstate(all="ignore"):
+        for number, (first, second) in enumerate(zip(_all_candidates(), _all_candidates(), strict=True)):
+            said = ranked(ranker(), first)
+            if not np.array_equal(said, ranked(ranker(), second)):
+                raise RankerError(f"{ranker.__name__} is of two minds about the same candidates (kind {number})")
+
+
+def _all_candidates() -> Iterator[Candidates]:
+    for seed, size in enumerate(_SIZES):
+        for k in _KS:
+            for slide in (0.0, 60.0):
+                yield sample_candidates(size, k=k, slide=slide, seed=seed)
+
+
+def sample_candidates(size: int, *, k: int = 5, slide: float = 60.0, seed: int = 0) -> Candidates:
+    """Return candidates that hold all that may come: never fetched, without a merit, never or always changing."""
+    random = np.random.default_rng(seed)
+
+    def mixed(values: FloatArray, *odd: float) -> FloatArray:
+        """Put odd values in the place of some, and let nobody change the whole."""
+        for value in odd:
+            values[random.random(size) < 0.1] = value
+        values.setflags(write=False)
+        return values
+
+    rows, remaining = random.permutation(size), random.integers(0, 5, size)
+    rows.setflags(write=False)
+    remaining.setflags(write=False)
+    return Candidates(
+        rows=rows,
+        fetched_at=mixed(np.floor(random.uniform(0, 1000, size)), -np.inf, 1000.0, 2000.0),
+        merits=mixed(-np.sort(-random.normal(size=size)), np.nan, np.inf, -np.inf),
+        k=k,
+        now=1000.0,
+        slide=slide,
+        remaining=remaining,
+        intervals=mixed(random.exponential(300.0, size), np.inf, 0.0, 1e-300, 1e300),
+        random=np.random.default_rng(seed),
+    )

@@ -1,0 +1,77 @@
+"""A file as a remote whose values change as time goes by: for replays, and for tables that stay as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from replica.remotes import RemoteError
+from replica.remotes.records import RecordMapping, RecordReader, Star
+from replica.remotes.table_files import read_table_file
+from replica.remotes.timeline import Timeline
+from replica.store import Solution
+
+PAGE_SIZE = 10_000
+"""How many keys one page of a loading has."""
+
+
+class TableRemote:
+    """Says what a file's records say at the time it is asked.
+
+    The file is CSV (with a header), JSON lines or Parquet, as its name ends. ``time`` is the field, or the column,
+    that says from when on a record holds, in whole milliseconds since the epoch or as Parquet's timestamps; without
+    one all hold always. Of a key the newest records hold that are not newer than ``now_ms()``: one with nothing but
+    the key says that there is nothing any more. The file is read once, at the start, and held as columns: what CSV
+    and Parquet have in the columns needed, or the lines. Records without a usable id or time are ``rejected``.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        mapping: RecordMapping,
+        star: Star,
+        now_ms: Callable[[], int],
+        time: str | None = None,
+        block_size: int = 100,
+    ) -> None:
+        self.path = Path(path)
+        self.block_size = block_size
+        self._now_ms = now_ms
+        fields = [each.path for each in mapping.properties.values()]
+        file = read_table_file(self.path, mapping.key.path, time, fields)
+        self._reader = RecordReader(mapping.as_written() if file.written else mapping, star)
+        self.rejected = self._reader.rejected
+        usable = pc.and_(pc.is_valid(file.ids), pc.is_valid(file.times))
+        self._rows = np.flatnonzero(usable.to_numpy(zero_copy_only=False))
+        self._timeline = Timeline(file.ids.filter(usable), file.times.filter(usable).to_numpy())
+        self._records = file.records
+        faults = {
+            "cannot be read": file.bad,
+            f'no "{mapping.key.path}"': file.ids.null_count,
+            f'"{time}" is not in whole milliseconds': len(file.ids) - file.ids.null_count - len(self._rows),
+        }
+        self._reader.reject(+Counter(faults))
+
+    def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
+        """Return what holds now for some keys."""
+        ids = self._reader.ids(keys)
+        if len(ids) > self.block_size:
+            raise RemoteError(f"{self.path} takes {self.block_size} keys per request", too_large=True)
+        rows = self._timeline.holding(list(ids), self._now_ms())
+        return self._solutions(rows, ids.values())
+
+    def load(self, timeout: float) -> Iterator[list[Solution]]:
+        """Return what holds now, when the first page is asked for, in pages; a key's solutions are on one."""
+        now = self._now_ms()
+        for rows in self._timeline.pages(now, PAGE_SIZE):
+            yield self._solutions(rows, None)
+
+    def _solutions(self, rows: npt.NDArray[np.int64], asked: Iterable[str] | None) -> list[Solution]:
+        records = self._records(self._rows[rows])
+        return self._reader.solutions(((record, None) for record in records), asked)

@@ -1,0 +1,204 @@
+"""Values as they come in JSON, tables and Python objects, as RDF terms: equal values have equal terms."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from urllib.parse import unquote
+
+import numpy as np
+
+from replica.terms import is_blank, is_term, literal_text
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+IRI = "iri"
+"""The datatype of fields that hold a whole IRI."""
+
+TermMaker = Callable[[object], str | None]
+"""Makes a term of a value, None of one that has another type."""
+
+_MOST_DIGITS = 4300
+"""What Python, too, converts between text and number; a longer exponent could ask for any amount of memory."""
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DATE = r"-?(?:[1-9][0-9]{4,}|[0-9]{4})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?"
+_DATE_TIME = re.compile(rf"{_DATE}T{_TIME}(?:Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])?")
+# Other characters beyond ASCII are left to is_term, which refuses what no IRI may hold.
+_UNFIT = re.compile(r"[^A-Za-z0-9._~!$&'()*+,;=:@/?\x80-\U0010ffff-]")
+
+
+@dataclass(frozen=True)
+class IriTemplate:
+    """An IRI with one field of a record in it: ``http://example.org/user/{id}``; ``{iri}`` alone is the whole IRI.
+
+    What cannot stand in a path or a query of an IRI is percent-encoded, and ``%`` and ``#`` are, too: so every value
+    has one IRI, and every IRI that :meth:`term` has made stands for one value. Others, such as ``user/%41``, which
+    is another spelling of ``user/A``, stand for none. Whole IRIs are taken as they are.
+
+    >>> users = IriTemplate.parse("http://example.org/user/{id}")
+    >>> users.term("a b/100%"), users.term(42), users.term("")
+    ('<http://example.org/user/a%20b/100%25>', '<http://example.org/user/42>', None)
+    >>> users.value("<http://example.org/user/a%20b/100%25>"), users.value("<http://example.org/user/%41>")
+    ('a b/100%', None)
+    """
+
+    prefix: str
+    path: str
+    suffix: str
+
+    @staticmethod
+    def parse(text: str) -> IriTemplate:
+        """Return the template a text says; ValueError when it has not one ``{field}``, or makes no IRIs."""
+        match = re.fullmatch(r"([^{}]*)\{([^{}]+)\}([^{}]*)", text)
+        if match is None:
+            raise ValueError(f'"{text}" must have one {{field}} in it, such as "http://example.org/user/{{id}}"')
+        if match[1] and not is_term(f"<{match[1]}1{match[3]}>"):
+            raise ValueError(f'"{text}" does not make IRIs')
+        return IriTemplate(match[1], match[2], match[3])
+
+    def term(self, value: object) -> str | None:
+        """Return the IRI of a text or a whole number, None of what has none."""
+        text = _plain(value)
+        if not text:
+            return None
+        term = f"<{self.prefix}{_UNFIT.sub(_percent, text) if self.prefix else text}{self.suffix}>"
+        return term if is_term(term) else None
+
+    def value(self, term: str) -> str | None:
+        """Return the text that an IRI stands for, None where it is not one that this template makes."""
+        begin, end = f"<{self.prefix}", f"{self.suffix}>"
+        if not (term.startswith(begin) and term.endswith(end)) or is_blank(term):
+            return None
+        inner = term[len(begin) : -len(end)]
+        try:
+            text = unquote(inner, errors="strict") if self.prefix else inner
+        except UnicodeDecodeError:
+            return None
+        return text if self.term(text) == term else None
+
+
+def term_maker(datatype: str) -> TermMaker:
+    """Return what makes terms of a datatype: an IRI of XSD, ``iri``, or a template of IRIs. ValueError for others.
+
+    >>> make = term_maker("http://www.w3.org/2001/XMLSchema#double")
+    >>> make(7), make("7"), make(float("nan"))
+    ('"7.0"^^<http://www.w3.org/2001/XMLSchema#double>', None, None)
+    """
+    if datatype == IRI:
+        return _whole_iri
+    if "{" in datatype:
+        template = IriTemplate.parse(datatype)
+        return lambda value: template.term(_unboxed(value))
+    lexical = _LEXICAL.get(datatype)
+    if lexical is None:
+        known = ", ".join(each.replace(XSD, "xsd:") for each in _LEXICAL)
+        raise ValueError(f'the datatype "{datatype}" is not supported: use {known}, "{IRI}" or a template of IRIs')
+
+    def make(value: object) -> str | None:
+        text = lexical(_unboxed(value))
+        return None if text is None else literal_text(text, datatype)
+
+    return make
+
+
+def parsed(text: object, datatype: str) -> object:
+    """Return the value that a text writes, as in CSV; the text itself where it writes none.
+
+    >>> parsed("007", XSD + "integer"), parsed("1.50", XSD + "double"), parsed("x", XSD + "integer")
+    (7, Decimal('1.50'), 'x')
+    """
+    if not isinstance(text, str):
+        return text
+    if datatype == XSD + "integer" and _WHOLE.fullmatch(text) and len(text) <= _MOST_DIGITS:
+        return int(text)
+    if datatype in (XSD + "decimal", XSD + "double") and _NUMBER.fullmatch(text):
+        try:
+            return Decimal(text)
+        except InvalidOperation:  # an exponent beyond all measure
+            return text
+    if datatype == XSD + "boolean":
+        return {"true": True, "1": True, "false": False, "0": False}.get(text, text)
+    return text
+
+
+def _unboxed(value: object) -> object:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _plain(value: object) -> str | None:
+    value = _unboxed(value)
+    return value if isinstance(value, str) else _integer(value)
+
+
+def _percent(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())
+
+
+def _whole_iri(value: object) -> str | None:
+    term = f"<{value}>" if isinstance(value, str) else ""
+    return term if is_term(term) and not is_blank(term) else None
+
+
+def _integer(value: object) -> str | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    try:
+        return str(value)
+    except ValueError:  # more digits than Python writes
+        return None
+
+
+def _double(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):
+        return None
+    # Adding zero makes one zero of the two.
+    return repr(number + 0.0) if math.isfinite(number) else None
+
+
+def _decimal(value: object) -> str | None:
+    if isinstance(value, float):
+        value = Decimal(repr(value))  # the shortest that is that number, as one would write it
+    if not isinstance(value, Decimal):
+        return _integer(value)
+    # A number may have few digits and so large an exponent that its text would fill the memory.
+    if not value.is_finite() or len(value.as_tuple().digits) + abs(value.adjusted()) > _MOST_DIGITS:
+        return None
+    text = format(value, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text if text.strip("-0.") else "0"
+
+
+def _boolean(value: object) -> str | None:
+    return str(value).lower() if isinstance(value, bool) else None
+
+
+def _string(value: object) -> str | None:
+    # JSON's escapes can write half a character, which no text can hold.
+    is_text = isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value)
+    return str(value) if is_text else None
+
+
+def _date_time(value: object) -> str | None:
+    if isinstance(value, datetime.datetime):
+        text = value.isoformat()
+        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+    return value if isinstance(value, str) and _DATE_TIME.fullmatch(value) else None
+
+
+_LEXICAL: Mapping[str, Callable[[object], str | None]] = {
+    XSD + "integer": _integer,
+    XSD + "double": _double,
+    XSD + "decimal": _decimal,
+    XSD + "string": _string,
+    XSD + "boolean": _boolean,
+    XSD + "dateTime": _date_time,
+}

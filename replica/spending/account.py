@@ -1,0 +1,161 @@
+"""What one query may spend on one service, evaluation by evaluation."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from replica.budget import Budget, Spending
+from replica.spending.ledger import Ledger, Mark
+from replica.spending.quota import UNLIMITED, Quota
+
+NO_BANK = Budget(items=0, requests=0, seconds=0.0)
+
+
+class Account:
+    """The budget of each evaluation, what it may draw from the bank, and the quota that it shares with others.
+
+    What an evaluation leaves over goes to the bank, up to the bank's cap, and is allowed to the next one besides its
+    own budget: no evaluation can spend more than budget and cap together. Seconds are not banked.
+
+    With a ledger, what is taken is on disk before :meth:`take` says so, and an evaluation that is done again after
+    a crash has what was left of it. Evaluations come in the order of their numbers: one before the latest that spent
+    anything may spend nothing more. So a recording that is run again with the same ledger and query spends nothing
+    either. An evaluation without a number cannot be known again: it is always a new one.
+
+    To be used by one thread at a time. Where the ledger cannot be read or written, LedgerError is raised and nothing is
+    spent.
+
+    >>> budget, bank = Budget(items=10, requests=2, seconds=1.0), Budget(items=5, requests=1, seconds=0)
+    >>> account = Account(budget, quota=Quota(), bank=bank, clock=lambda: 7.0)
+    >>> account.begin(1)
+    >>> account.take(items=4, requests=1), account.take(items=7, requests=1)
+    (True, False)
+    >>> account.left
+    Budget(items=6, requests=1, seconds=1.0)
+    >>> account.begin(2)
+    >>> account.allowed
+    Budget(items=15, requests=3, seconds=1.0)
+    >>> account.deadline
+    8.0
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        *,
+        quota: Quota,
+        query: str = "",
+        bank: Budget = NO_BANK,
+        ledger: Ledger | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.budget = budget
+        self.quota = quota
+        self.deadline = clock()
+        self._bank = bank
+        self._query = query
+        self._ledger = ledger
+        self._clock = clock
+        self._evaluation: int | None = None
+        """The one that was begun last, if it has a number."""
+        self._may_spend = False
+        self._newest: int | None = None
+        """The highest number of all."""
+        self._open: int | None = None
+        """The number, if it has one, of the evaluation that was allowed this, and has spent that:"""
+        self._allowed = (0, 0)
+        self._spent = (0, 0)
+
+    def begin(self, evaluation: int | None = None) -> None:
+        """Start an evaluation, if it is not the one that was started last. Its deadline counts from now."""
+        if evaluation is not None and evaluation == self._evaluation:
+            return
+        self.deadline = self._clock() + self.budget.seconds
+        # Should the ledger raise, nothing is allowed, and the same evaluation may be begun again.
+        self._evaluation, self._may_spend = None, False
+        self._catch_up()
+        if evaluation is None or self._newest is None or evaluation > self._newest:
+            self._allow(evaluation)
+        self._evaluation = evaluation
+        self._may_spend = evaluation == self._open
+
+    @property
+    def allowed(self) -> Budget:
+        """What this evaluation may spend in all, what comes from the bank included."""
+        items, requests = self._allowed if self._may_spend else (0, 0)
+        return Budget(items, requests, self.budget.seconds)
+
+    @property
+    def spending(self) -> Spending:
+        """What this evaluation has spent, before a crash included."""
+        items, requests = self._spent if self._may_spend else (0, 0)
+        return Spending(items=items, requests=requests)
+
+    @property
+    def left(self) -> Budget:
+        """What can be taken now, and the seconds until the deadline."""
+        items, requests = self._rest()
+        quota_items, quota_requests = self.quota.left()
+        seconds = max(0.0, self.deadline - self._clock())
+        return Budget(min(items, quota_items), min(requests, quota_requests), seconds)
+
+    def take(self, items: int, requests: int) -> bool:
+        """Spend all of this if it is allowed, and say whether it is. The deadline is not looked at."""
+        if not self._may_spend:
+            return False
+        with self._step():
+            if self._is_behind():
+                return False
+            free_items, free_requests = self._rest()
+            if items > free_items or requests > free_requests or not self.quota.take(items, requests):
+                return False
+            spent = self._spent[0] + items, self._spent[1] + requests
+            if self._ledger is not None and self._open is not None:
+                self._ledger.set_mark(self.quota.service, self._query, Mark(self._open, *spent, *self._allowed))
+        self._spent = spent
+        return True
+
+    def _rest(self) -> tuple[int, int]:
+        if not self._may_spend:
+            return 0, 0
+        return max(0, self._allowed[0] - self._spent[0]), max(0, self._allowed[1] - self._spent[1])
+
+    def _allow(self, evaluation: int | None) -> None:
+        """Give a new evaluation its budget and what the one before has left over."""
+        items = max(0, min(self._bank.items, self._allowed[0] - self._spent[0]))
+        requests = max(0, min(self._bank.requests, self._allowed[1] - self._spent[1]))
+        self._allowed = min(UNLIMITED, self.budget.items + items), min(UNLIMITED, self.budget.requests + requests)
+        self._spent = (0, 0)
+        self._open = evaluation
+        if evaluation is not None:
+            self._newest = evaluation
+
+    def _catch_up(self) -> None:
+        """Learn from the ledger how far this query has come, in a process before this one or beside it."""
+        mark = self._mark()
+        if mark is None or (self._newest is not None and mark.evaluation <= self._newest):
+            return
+        self._open = self._newest = mark.evaluation
+        self._allowed = (
+            min(mark.allowed_items, self.budget.items + self._bank.items),
+            min(mark.allowed_requests, self.budget.requests + self._bank.requests),
+        )
+        self._spent = mark.items, mark.requests
+
+    def _is_behind(self) -> bool:
+        """Learn what another process has spent in this evaluation, and return whether one is further than that."""
+        mark = self._mark()
+        if mark is None or self._open is None:
+            return False
+        if mark.evaluation == self._open:
+            self._spent = mark.items, mark.requests
+        return mark.evaluation > self._open
+
+    def _mark(self) -> Mark | None:
+        return self._ledger.mark(self.quota.service, self._query) if self._ledger is not None else None
+
+    def _step(self) -> AbstractContextManager[None]:
+        return self._ledger.transaction() if self._ledger is not None else contextlib.nullcontext()

@@ -1,0 +1,154 @@
+"""Leaves a remote alone that fails, and finds out when it is back."""
+
+from __future__ import annotations
+
+import math
+import random as chance
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+_LONGEST_RETRY_AFTER = 3600.0
+_LATE = -1
+
+
+class CircuitBreaker:
+    """Says how many requests may be sent now: any number, none, or one to see whether the remote is back.
+
+    *Closed*: any number; ``failures`` failures in a row open it. *Open*: none, for a wait that doubles from
+    ``first_wait`` to ``longest_wait`` each time it opens again, of which between half and all is waited, by chance.
+    *Half-open* after that: one request at a time, the probe. Its success closes the breaker and forgets the past, its
+    failure opens it again. One without an answer for ``longest_wait`` seconds is taken for lost: another is allowed.
+
+    What came of a request is about the state it was sent in: :meth:`sent` gives a number that is handed in with it.
+    Answers to requests sent in an earlier state change nothing: so ten requests that time out together open it once,
+    and the late success of one sent before is no proof that the remote is back. Without the number an answer is taken
+    for one of the present state; while it is open nothing is sent, so then it can only be late, and changes nothing.
+
+    A remote that says ``retry_after`` how long it wants to be left alone is left alone that long at least, up to an
+    hour, whatever was sent when and however many have failed.
+
+    All is O(1). To be used by any number of threads: a request must be announced by :meth:`sent` before others ask
+    what is allowed, if there must be one probe only; :meth:`try_send` does both in one step.
+
+    >>> now = 0.0
+    >>> breaker = CircuitBreaker(clock=lambda: now, random=lambda: 1.0, failures=2, first_wait=1.0)
+    >>> for _ in range(2):
+    ...     breaker.failed(request=breaker.sent())
+    >>> breaker.allowed(), breaker.wait
+    (0, 1.0)
+    >>> now = 1.0
+    >>> breaker.allowed()
+    1
+    >>> probe = breaker.sent()
+    >>> breaker.allowed()
+    0
+    >>> breaker.failed(request=probe)
+    >>> breaker.wait
+    2.0
+    >>> now = 3.0
+    >>> breaker.succeeded(breaker.sent())
+    >>> breaker.allowed() > 1
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        random: Callable[[], float] = chance.random,
+        failures: int = 3,
+        first_wait: float = 1.0,
+        longest_wait: float = 60.0,
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._failures_to_open = failures
+        self._first_wait = first_wait
+        self._longest_wait = longest_wait
+        self._lock = threading.Lock()
+        self._state = 0
+        """Counts the changes of state."""
+        self._failures = 0
+        self._next_wait = first_wait
+        self._open_until: float | None = None
+        self._probe_sent_at: float | None = None
+
+    def allowed(self) -> int:
+        """Return how many requests may be sent now."""
+        with self._lock:
+            return self._allowed()
+
+    def sent(self) -> int:
+        """Note that a request is sent, and return the number to hand in with what came of it."""
+        with self._lock:
+            return self._sent()
+
+    def try_send(self) -> int | None:
+        """Note that a request is sent if one is allowed, in one step; None if none is."""
+        with self._lock:
+            return self._sent() if self._allowed() else None
+
+    def succeeded(self, request: int | None = None) -> None:
+        """Note that a request was answered."""
+        with self._lock:
+            if not self._is_late(request):
+                self._failures, self._next_wait = 0, self._first_wait
+                self._open_until = self._probe_sent_at = None
+
+    def failed(self, retry_after: float | None = None, request: int | None = None) -> None:
+        """Note that a request failed, and for how long the remote then asked to be left alone."""
+        asked = 0.0 if retry_after is None or not retry_after > 0 else min(retry_after, _LONGEST_RETRY_AFTER)
+        with self._lock:
+            if self._is_late(request):
+                if asked:
+                    self._open(asked)
+                return
+            self._failures += 1
+            if asked or self._open_until is not None or self._failures >= self._failures_to_open:
+                self._open(max(asked, self._next_wait * (0.5 + 0.5 * self._random())))
+                self._next_wait = min(self._longest_wait, 2 * self._next_wait)
+
+    @property
+    def wait(self) -> float:
+        """How many seconds no request will be allowed; 0 also while a probe is under way."""
+        with self._lock:
+            return max(0.0, self._open_until - self._clock()) if self._open_until is not None else 0.0
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the remote is believed to be well."""
+        with self._lock:
+            return self._open_until is None
+
+    def _allowed(self) -> int:
+        if self._open_until is None:
+            return sys.maxsize
+        now = self._clock()
+        if now < self._open_until:
+            return 0
+        is_waiting = self._probe_sent_at is not None and now < self._probe_sent_at + self._longest_wait
+        return 0 if is_waiting else 1
+
+    def _sent(self) -> int:
+        if self._open_until is None:
+            return self._state
+        now = self._clock()
+        if now < self._open_until:
+            # Another thread opened it after this one had asked: as if sent before.
+            return _LATE
+        # A probe is a state of its own: what was sent before it, a lost probe included, is late from now on.
+        self._state += 1
+        self._probe_sent_at = now
+        return self._state
+
+    def _open(self, wait: float) -> None:
+        self._open_until = max(self._open_until or -math.inf, self._clock() + wait)
+        self._probe_sent_at = None
+        self._state += 1
+
+    def _is_late(self, request: int | None) -> bool:
+        if request is not None:
+            return request != self._state
+        return self._open_until is not None and self._probe_sent_at is None

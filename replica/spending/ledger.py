@@ -1,0 +1,247 @@
+"""What was spent, on disk: so that no crash, no restart and no second process spends it twice."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from replica.spending.spent import Spent
+
+_APPLICATION: Final = 0x41635470  # "AcTp"
+_VERSION: Final = 1
+_PATIENCE_AT_OPENING = 5.0
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS spent (
+    service TEXT NOT NULL,
+    at REAL NOT NULL,
+    items INTEGER NOT NULL CHECK (items >= 0),
+    requests INTEGER NOT NULL CHECK (requests >= 0)
+);
+CREATE INDEX IF NOT EXISTS spent_by_time ON spent (service, at);
+CREATE TABLE IF NOT EXISTS kept (service TEXT PRIMARY KEY, seconds REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS marks (
+    service TEXT NOT NULL,
+    query TEXT NOT NULL,
+    evaluation INTEGER NOT NULL,
+    items INTEGER NOT NULL CHECK (items >= 0),
+    requests INTEGER NOT NULL CHECK (requests >= 0),
+    allowed_items INTEGER NOT NULL CHECK (allowed_items >= 0),
+    allowed_requests INTEGER NOT NULL CHECK (allowed_requests >= 0),
+    PRIMARY KEY (service, query)
+) WITHOUT ROWID;
+"""
+
+
+class LedgerError(Exception):
+    """The ledger cannot be read or written, so nothing may be spent."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The latest evaluation of a query that spent anything: what it has spent, and what it was allowed to."""
+
+    evaluation: int
+    items: int
+    requests: int
+    allowed_items: int
+    allowed_requests: int
+
+
+class Ledger:
+    """Remembers, per service, what was spent when, and per query how far it has come.
+
+    One file for any number of threads and processes on one machine: what is looked up and written in one
+    :meth:`transaction` is one step for all of them. When it has ended, what was written is on the disk:
+    SQLite's write-ahead log with ``synchronous=FULL``, one flush each, which survives the end of the process and of
+    the power, as far as the disk does what it says. The file must be on a local disk (the log needs shared
+    memory), and its companions ``-wal`` and ``-shm`` belong to it.
+
+    Whoever holds the file longer than ``longest_wait`` seconds, and a file that is damaged, full, removed or not a
+    ledger, raise :class:`LedgerError`, and nothing is spent. Removing the file between two runs forgets what was spent.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(Path(folder.name, "spending.db"))
+    >>> with ledger.transaction():
+    ...     ledger.log_of("users").add(Spent(at=10.0, items=100, requests=1))
+    ...     ledger.set_mark("users", "query", Mark(7, items=100, requests=1, allowed_items=100, allowed_requests=3))
+    >>> ledger.close()
+    >>> again = Ledger(Path(folder.name, "spending.db"))
+    >>> again.log_of("users").rows()
+    [Spent(at=10.0, items=100, requests=1)]
+    >>> again.mark("users", "query").evaluation
+    7
+    >>> again.close(); folder.cleanup()
+    """
+
+    def __init__(self, path: Path | str, *, longest_wait: float = 0.25) -> None:
+        self.path = Path(path).absolute()
+        self._lock = threading.RLock()
+        self._is_within = False
+        with self.telling():
+            self._connection = sqlite3.connect(
+                self.path, timeout=_PATIENCE_AT_OPENING, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with self.telling():
+                self._open()
+                self._connection.execute(f"PRAGMA busy_timeout = {int(longest_wait * 1000)}")
+                self._place = self._place_now()
+        except LedgerError:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the file. Nothing can be spent any more."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def transaction(self, *, to_write: bool = True) -> Iterator[None]:
+        """Do several things in one step; within another transaction of this thread, as part of that.
+
+        What is written is durable when it ends, and undone if it raises.
+        """
+        with self._lock:
+            if self._is_within:
+                yield
+                return
+            with self.telling():
+                if self._place_now() != self._place:
+                    raise LedgerError(f"the ledger {self.path} was replaced while it was in use: nothing is spent")
+                self._connection.execute("BEGIN IMMEDIATE" if to_write else "BEGIN")
+            self._is_within = True
+            try:
+                yield
+                with self.telling():
+                    self._connection.execute("COMMIT")
+            finally:
+                self._is_within = False
+                with contextlib.suppress(sqlite3.Error):
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
+
+    def log_of(self, service: str) -> SpentInLedger:
+        """Return what was spent on a service."""
+        return SpentInLedger(self, service)
+
+    def mark(self, service: str, query: str) -> Mark | None:
+        """Return how far a query has come with a service."""
+        rows = self.run(
+            "SELECT evaluation, items, requests, allowed_items, allowed_requests FROM marks"
+            " WHERE service = ? AND query = ?",
+            (service, query),
+        )
+        with self.telling():
+            return Mark(*map(int, rows[0])) if rows else None
+
+    def set_mark(self, service: str, query: str, mark: Mark) -> None:
+        """Say how far a query has come with a service."""
+        self.run(
+            "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (service, query, mark.evaluation, mark.items, mark.requests, mark.allowed_items, mark.allowed_requests),
+        )
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement."""
+        with self._lock, self.telling():
+            return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Raise as a LedgerError whatever comes of a file that cannot be used or holds nonsense."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, OverflowError, TypeError, ValueError) as error:
+            raise LedgerError(f"the ledger {self.path} cannot be used, so nothing is spent: {error}") from error
+
+    def _open(self) -> None:
+        application, tables = self._value("PRAGMA application_id"), self._value("SELECT count(*) FROM sqlite_master")
+        if application != _APPLICATION and (application or tables):
+            raise LedgerError(f"{self.path} is a database, but not a ledger of spending")
+        version = self._value("PRAGMA user_version")
+        if tables and version != _VERSION:
+            raise LedgerError(f"the ledger {self.path} has version {version}, not {_VERSION}")
+        self._start_log()
+        self._connection.execute("PRAGMA synchronous = FULL")
+        if not tables:
+            self._connection.executescript(
+                f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {_APPLICATION};"
+                f" PRAGMA user_version = {_VERSION}; COMMIT"
+            )
+        health = self._value("PRAGMA quick_check(1)")
+        if health != "ok":
+            raise LedgerError(f"the ledger {self.path} is damaged, so nothing is spent: {health}")
+
+    def _start_log(self) -> None:
+        """Turn the write-ahead log on, which SQLite refuses at once, without waiting, while others do the same."""
+        patience = time.monotonic() + _PATIENCE_AT_OPENING
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            except sqlite3.OperationalError:
+                if time.monotonic() > patience:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    def _value(self, statement: str) -> Any:
+        return self._connection.execute(statement).fetchone()[0]
+
+    def _place_now(self) -> tuple[int, int]:
+        """Return which file the path leads to."""
+        found = self.path.stat()
+        return found.st_dev, found.st_ino
+
+
+class SpentInLedger:
+    """What was spent on one service: see :class:`replica.spending.spent.SpentLog`."""
+
+    def __init__(self, ledger: Ledger, service: str) -> None:
+        self._ledger = ledger
+        self._service = service
+
+    def transaction(self, *, to_write: bool = True) -> AbstractContextManager[None]:
+        """Let nobody else write while this lasts, be it in another process."""
+        return self._ledger.transaction(to_write=to_write)
+
+    def keep(self, seconds: float) -> float:
+        """Ask for rows to be kept for some time, and return the longest time that anyone has asked for."""
+        rows = self._ledger.run("SELECT seconds FROM kept WHERE service = ?", (self._service,))
+        longest = float(rows[0][0]) if rows else 0.0
+        if seconds > longest:
+            self._ledger.run("INSERT OR REPLACE INTO kept VALUES (?, ?)", (self._service, seconds))
+        return max(longest, seconds)
+
+    def rows(self) -> list[Spent]:
+        """Return what was spent, oldest first."""
+        found = self._ledger.run(
+            "SELECT at, items, requests FROM spent WHERE service = ? ORDER BY at", (self._service,)
+        )
+        with self._ledger.telling():
+            return [Spent(float(at), int(items), int(requests)) for at, items, requests in found]
+
+    def add(self, row: Spent) -> None:
+        """Add a row that is no older than all others."""
+        self._ledger.run("INSERT INTO spent VALUES (?, ?, ?, ?)", (self._service, *row))
+
+    def forget(self, until: float) -> None:
+        """Drop what was spent until some time, this time included."""
+        self._ledger.run("DELETE FROM spent WHERE service = ? AND at <= ?", (self._service, until))
+
+    def replace(self, rows: Sequence[Spent]) -> None:
+        """Keep these rows and no others."""
+        self._ledger.run("DELETE FROM spent WHERE service = ?", (self._service,))
+        for row in rows:
+            self.add(row)

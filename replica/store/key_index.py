@@ -1,0 +1,134 @@
+"""Keys and their rows: texts, each of which has a number of its own as long as it is held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from replica.store.columns import AnyArray, room_for
+from replica.store.contract import IntArray
+from replica.store.hash_table import HashTable, Tags
+from replica.store.text_arena import TextArena, Texts, decoded, encoded
+
+_FEW = 64
+"""Up to how many keys one by one are sooner found than as arrays."""
+
+
+class KeyIndex:
+    """Rows by key and keys by row. A key's row stays the same until it is removed; then it stands for another key.
+
+    Keys are found by Python's hash of text, which is salted anew in each process: nobody can choose keys that
+    share one. Texts are compared in any case. Finding, adding and removing n keys takes O(n) on
+    average, at times O(held) to make room. A key takes its bytes, and 24 to 30 more; the memory does not
+    shrink with the keys.
+
+    >>> index = KeyIndex()
+    >>> index.add(["<urn:a>", "<urn:b>"]).tolist()
+    [0, 1]
+    >>> index.find(["<urn:b>", "<urn:c>"]).tolist(), index.keys(np.array([0]))
+    ([1, -1], ['<urn:a>'])
+    """
+
+    def __init__(self) -> None:
+        self.capacity = 0
+        self._texts = TextArena()
+        self._table = HashTable()
+        self._used = 0
+        self._free = np.empty(0, np.int32)
+
+    def __len__(self) -> int:
+        return self._used - len(self._free)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes, the keys' own included."""
+        return self._texts.nbytes + self._table.nbytes + self._free.nbytes
+
+    @property
+    def text_bytes(self) -> int:
+        """How many bytes the keys themselves are."""
+        return self._texts.text_bytes
+
+    def find(self, keys: Sequence[str]) -> IntArray:
+        """Return each key's row, -1 where it is not held."""
+        if len(keys) <= _FEW:
+            return np.array([self._row_of(key) for key in keys], np.int64)
+        texts = Texts.of(keys)
+        return self._table.find(_tags(keys), lambda at, rows: self._texts.is_same(rows, texts, at))
+
+    def add(self, keys: Sequence[str]) -> IntArray:
+        """Return the new rows of keys that are not held yet, each given once."""
+        rows = self._free_rows(len(keys))
+        self._texts.put(rows, Texts.of(keys))
+        self._table.put(_tags(keys), rows)
+        return rows
+
+    def remove(self, rows: IntArray) -> None:
+        """Forget the keys of some rows, each given once; the rows are free for others."""
+        self._table.remove(_tags(self.keys(rows)), rows)
+        self._texts.remove(rows)
+        self._free = np.concatenate([self._free, rows.astype(np.int32)])
+
+    def keys(self, rows: IntArray) -> list[str]:
+        """Return the keys of rows that are held."""
+        return self._texts.texts(rows)
+
+    def all_rows(self) -> IntArray:
+        """Return the rows of all keys, ascending."""
+        return np.flatnonzero(self._texts.has(slice(self._used)))
+
+    def columns(self) -> dict[str, AnyArray]:
+        """Return all there is to know, as arrays."""
+        rows = self.all_rows()
+        return {"lengths": self._texts.lengths(self._used), "texts": self._texts.gathered(rows), "free": self._free}
+
+    @classmethod
+    def restore(cls, columns: Mapping[str, AnyArray]) -> KeyIndex:
+        """Return an index with the same keys at the same rows; raises ValueError if the columns cannot be one's."""
+        lengths, free = columns["lengths"].astype(np.int64), columns["free"].astype(np.int32)
+        rows = np.flatnonzero(lengths >= 0)
+        gone = np.flatnonzero(lengths == -1)
+        if len(rows) + len(gone) < len(lengths) or not np.array_equal(np.sort(free), gone):
+            raise ValueError("rows are neither free nor taken")
+        index = cls()
+        index._used, index._free = len(lengths), free
+        index._make_room(len(lengths))
+        keys = _split(columns["texts"].tobytes(), lengths[rows])
+        index._texts.put(rows, Texts.of(keys))
+        index._table.put(_tags(keys), rows)
+        if not np.array_equal(index.find(keys), rows):
+            raise ValueError("a key has two rows")
+        return index
+
+    def _row_of(self, key: str) -> int:
+        data = encoded(key)
+        candidates = self._table.rows_at(hash(key) & 0xFFFFFFFF)
+        return next((row for row in candidates if self._texts.bytes_at(row) == data), -1)
+
+    def _free_rows(self, count: int) -> IntArray:
+        reused = min(count, len(self._free))
+        again = self._free[len(self._free) - reused :].astype(np.int64)
+        self._free = self._free[: len(self._free) - reused]
+        first, self._used = self._used, self._used + count - reused
+        self._make_room(self._used)
+        return np.concatenate([again, np.arange(first, self._used)])
+
+    def _make_room(self, needed: int) -> None:
+        capacity = room_for(needed, self.capacity)
+        if capacity > self.capacity:
+            self.capacity = capacity
+            self._texts.make_room(capacity)
+            self._table.make_room(capacity)
+
+
+def _tags(keys: Sequence[str]) -> Tags:
+    return np.fromiter(map(hash, keys), np.int64, len(keys)).astype(np.uint64) & np.uint64(0xFFFFFFFF)
+
+
+def _split(data: bytes, lengths: IntArray) -> list[str]:
+    if int(lengths.sum()) != len(data):
+        raise ValueError("the texts are not as long as they should be")
+    stops = np.cumsum(lengths)
+    pairs = zip((stops - lengths).tolist(), stops.tolist(), strict=True)
+    return [decoded(data[start:stop]) for start, stop in pairs]

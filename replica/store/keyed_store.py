@@ -1,0 +1,141 @@
+"""What every store knows of its keys, whatever it keeps for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from replica.freshness.history import History
+from replica.store.columns import AnyArray
+from replica.store.contract import NEVER, FloatArray, IntArray
+from replica.store.key_index import KeyIndex
+from replica.store.recency import Recency
+from replica.store.snapshot import State, named
+
+
+class KeyedStore:
+    """Keys with rows, their histories, and which of them stay where not all may.
+
+    **Eviction**: with a ``limit``, ``touch`` says which rows an evaluation needs, and ``evict``, called once per
+    evaluation, forgets the keys that were needed longest ago until ``limit`` are left. Keys needed since the call
+    before, which those are, too, that were asked for, always stay: so as many are held as the limit says, or as one
+    evaluation needs if these are more. A key that nobody asked for is only taken in below the limit.
+    All that is known of a forgotten key is gone, and its row may stand for another.
+    """
+
+    def __init__(self, variables: tuple[str, ...], limit: int | None) -> None:
+        self.limit = limit
+        self.history = History(variables)
+        self._index = KeyIndex()
+        self._recency = Recency()
+        self._capacity = 0
+
+    @property
+    def held(self) -> int:
+        """How many keys it holds, those that the remote does not have included."""
+        return len(self._index)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes, the keys' own included."""
+        return self._index.nbytes + self._recency.nbytes + self.history.nbytes
+
+    @property
+    def text_bytes(self) -> int:
+        """How many bytes the keys themselves are."""
+        return self._index.text_bytes
+
+    def rows(self, keys: Sequence[str]) -> IntArray:
+        """Return each key's row, -1 where nothing is known of the key. A row is its key's as long as it is held."""
+        return self._index.find(keys)
+
+    def keys(self, rows: IntArray) -> list[str]:
+        """Return the keys of rows that stand for one."""
+        return self._index.keys(rows)
+
+    def all_rows(self) -> IntArray:
+        """Return the rows of all keys, ascending."""
+        return self._index.all_rows()
+
+    def fetched_at(self, rows: IntArray) -> FloatArray:
+        """Return when each row was last fetched, ``NEVER`` for row -1."""
+        return self._times(self.history.fetched_at, rows)
+
+    def changed_at(self, rows: IntArray) -> FloatArray:
+        """Return when each row was last found to be other than before, ``NEVER`` if it was not and for row -1."""
+        return self._times(self.history.changed_at, rows)
+
+    def touch(self, rows: IntArray) -> None:
+        """Note that an evaluation needs some rows; row -1 is none."""
+        self._recency.need(rows[rows >= 0])
+
+    def evict(self) -> int:
+        """Forget the keys needed longest ago, as many as are beyond the limit, and return how many. O(held)."""
+        excess = 0 if self.limit is None else max(0, self.held - self.limit)
+        rows = self._recency.longest_ago(self.all_rows(), excess) if excess else np.empty(0, np.int64)
+        if len(rows):
+            self._forget(rows)
+        self._recency.end_round()
+        return len(rows)
+
+    def _times(self, times: FloatArray, rows: IntArray) -> FloatArray:
+        return np.where(rows >= 0, times[rows], NEVER) if len(times) else np.full(len(rows), NEVER)
+
+    def _rows_to_store(self, keys: Sequence[str], asked: int) -> tuple[IntArray, IntArray]:
+        """Return the places of the keys to take in, the first of which were asked for, and their rows."""
+        rows = self.rows(keys)
+        new = np.flatnonzero(rows < 0)
+        if self.limit is not None:
+            room = max(0, self.limit - self.held - int(np.searchsorted(new, asked)))
+            new = np.concatenate([new[new < asked], new[new >= asked][:room]])
+        if len(new):
+            rows[new] = self._index.add([keys[at] for at in new.tolist()])
+            if self._index.capacity > self._capacity:
+                self._make_room(self._index.capacity)
+            self._recency.begin(rows[new])
+        self._recency.need(rows[:asked])
+        places = np.flatnonzero(rows >= 0)
+        return places, rows[places]
+
+    def _make_room(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._recency.make_room(capacity)
+        self.history.grow(capacity)
+
+    def _forget(self, rows: IntArray) -> None:
+        self._index.remove(rows)
+        self.history.clear(rows)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"limit": self.limit, "round": self._recency.round}
+
+    def _columns(self) -> dict[str, AnyArray]:
+        keys = self._index.columns()
+        recency = self._recency.columns(len(keys["lengths"]))
+        return {**named("keys", keys), **named("recency", recency), **named("history", self.history.columns())}
+
+    def _restore(self, state: State) -> int:
+        """Take in what another wrote and return how many rows that is; raises ValueError if it cannot be one's."""
+        self._index = KeyIndex.restore(state.part("keys"))
+        used = len(state.columns["keys.lengths"])
+        self.history.restore(state.part("history"))
+        if len(self.history.fetched_at) < used:
+            raise ValueError("the history has too few rows")
+        self._make_room(self._index.capacity)
+        self._recency.round = _whole(state.settings, "round")
+        self._recency.restore(state.columns["recency.needed"], used)
+        return used
+
+
+def limit_of(settings: Mapping[str, Any]) -> int | None:
+    """Return the limit that settings say."""
+    return None if settings["limit"] is None else _whole(settings, "limit")
+
+
+def _whole(settings: Mapping[str, Any], name: str) -> int:
+    value = settings[name]
+    if not isinstance(value, int) or not 0 <= value < 1 << 31:
+        raise ValueError(f"{name} is {value!r}")
+    return value

@@ -1,0 +1,93 @@
+"""The ways in which numbers are written: a number and its form give a term's exact text back."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+from replica.terms import number_of
+
+NONE, OTHER = 0, 1
+"""The codes of no term, and of a term that is kept as text; all greater ones are forms of numbers."""
+
+_LONGEST = 32
+_EXACT = 16
+"""Integers of fewer digits are exact as floats."""
+_DIGITS = range(18)
+_WHOLE = (
+    "integer long int short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
+    "unsignedLong unsignedInt unsignedShort unsignedByte"
+).split()
+_FORMS: tuple[tuple[str, str, int], ...] = (
+    ("", "", 0),
+    ("", "", 0),
+    *((name, "", 0) for name in _WHOLE),
+    *product(["decimal"], [""], _DIGITS),
+    *product(["double", "float"], ["", "E", "e"], _DIGITS),
+)
+"""By code: the datatype, what stands before the exponent if there is one, and how many digits follow the point."""
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_CODES = {(f"{_XSD}{name}>", mark, digits): code for code, (name, mark, digits) in enumerate(_FORMS) if name}
+_DATATYPES = {datatype for datatype, _, _ in _CODES}
+
+
+def form_of(term: str | None) -> tuple[float, int]:
+    """Return the number that a term stands for, NaN if it is none, and the code of the form it is written in.
+
+    The form is ``OTHER`` where number and form would not give the very same text back.
+
+    >>> text_of(*form_of('"1.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'))
+    '"1.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    >>> form_of('"007"^^<http://www.w3.org/2001/XMLSchema#integer>'), form_of('"7"')
+    ((7.0, 1), (nan, 1))
+    """
+    if term is None:
+        return math.nan, NONE
+    lexical, _, datatype = term.rpartition('"^^<')
+    if datatype not in _DATATYPES or len(lexical) > _LONGEST:
+        return number_of(term), OTHER
+    lexical = lexical[1:]
+    if len(lexical) < _EXACT and lexical[:1] != "0" and lexical.isdecimal() and lexical.isascii():
+        # By far the most usual: no need to write it again to see that it would be the same.
+        return float(lexical), _CODES[datatype, "", 0]
+    return _form_of(term, lexical, datatype)
+
+
+def _form_of(term: str, lexical: str, datatype: str) -> tuple[float, int]:
+    try:
+        number = float(lexical)
+    except ValueError:
+        return math.nan, OTHER
+    mark = _mark_in(lexical)
+    mantissa, _, _ = lexical.partition(mark) if mark else (lexical, "", "")
+    digits = len(mantissa) - 1 - point if (point := mantissa.find(".")) >= 0 else 0
+    code = _CODES.get((datatype, mark, digits), OTHER)
+    if code == OTHER or not math.isfinite(number) or _written(number, mark, digits) != lexical:
+        return number_of(term), OTHER
+    return number, code
+
+
+def text_of(number: float, code: int) -> str:
+    """Return the term that a number is in a form."""
+    name, mark, digits = _FORMS[code]
+    return f'"{_written(number, mark, digits)}"^^<{_XSD}{name}>'
+
+
+def _mark_in(lexical: str) -> str:
+    return "E" if "E" in lexical else "e" if "e" in lexical else ""
+
+
+def _written(number: float, mark: str, digits: int) -> str:
+    if not mark:
+        return f"{number:.{digits}f}"
+    mantissa, _, exponent = f"{number:.{digits}e}".partition("e")
+    return f"{mantissa}{mark}{int(exponent)}"
+
+
+def is_form(code: int) -> bool:
+    """Say whether a code is that of anything.
+
+    >>> is_form(OTHER), is_form(255)
+    (True, False)
+    """
+    return code < len(_FORMS)

@@ -1,0 +1,161 @@
+"""The replica of joins with one: keys, their last known values, and when each was fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from replica.store.columns import column, grown
+from replica.store.contract import NEVER, BoolArray, FloatArray, IntArray, Solution, Stored
+from replica.store.keyed_store import KeyedStore, limit_of
+from replica.store.snapshot import State, damaged, named, pack, unpack
+from replica.store.term_column import TermColumn
+
+_KIND, _VERSION = "replica store", 1
+
+
+class ReplicaStore(KeyedStore):
+    """Last known values by key; a key the remote does not have is remembered as absent.
+
+    Looking up n keys and storing n solutions take O(n). A key has at most one solution (a 1:1 or
+    N:1 join); of several the first in the terms' order is kept and the others are counted.
+    With one number a key takes less than 100 bytes beside its own text.
+
+    >>> store = ReplicaStore("user", ["followers"])
+    >>> seven = '"7"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    >>> store.put(["<urn:a>", "<urn:b>"], [{"user": "<urn:a>", "followers": seven}], now=5.0).changed
+    ('<urn:a>', '<urn:b>')
+    >>> store.numbers("followers", store.rows(["<urn:a>", "<urn:b>", "<urn:c>"]))
+    array([ 7., nan, nan])
+    """
+
+    def __init__(self, key_variable: str, variables: Iterable[str], *, limit: int | None = None) -> None:
+        self.key_variable = key_variable
+        self.variables = tuple(name for name in variables if name != key_variable)
+        super().__init__(self.variables, limit)
+        self._terms = {name: TermColumn() for name in self.variables}
+        self._present: BoolArray = column(0, False, np.bool_)
+        self._means: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return self.held
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes, the keys' own included."""
+        return super().nbytes + self._present.nbytes + sum(terms.nbytes for terms in self._terms.values())
+
+    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
+        """Return a variable's values as numbers, NaN where there is none."""
+        return self._terms[variable].numbers(rows)
+
+    def mean(self, variable: str) -> float:
+        """Return the mean of all that is known of a variable, NaN when nothing is."""
+        if variable not in self._means:
+            known = self._terms[variable].all_numbers()
+            self._means[variable] = float(known.mean()) if len(known) else float("nan")
+        return self._means[variable]
+
+    def present(self, rows: IntArray) -> BoolArray:
+        """Return whether the remote had each row's key when it was last asked."""
+        return self._present[rows]
+
+    def term(self, variable: str, key: str) -> str | None:
+        """Return the N-Triples term of one value, None where there is none."""
+        return self._terms[variable].term(int(self.rows([key])[0]))
+
+    def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float, *, pushed: bool = False) -> Stored:
+        """Store what the remote answered; a key asked for and not answered becomes absent.
+
+        ``pushed`` says that the remote told of changes of its own accord, when they happened.
+        """
+        by_key, asked_for, ambiguous = self._by_key(asked, solutions)
+        places, rows = self._rows_to_store(list(by_key), asked_for)
+        # A late answer to an older question says nothing new.
+        current = now >= self.history.fetched_at[rows]
+        places, rows = places[current], rows[current]
+        answered = list(by_key.items())
+        found = [answered[at] for at in places.tolist()]
+        changed = self._set(rows, [solution for _, solution in found], now, pushed=pushed)
+        return Stored(tuple(found[at][0] for at in np.flatnonzero(changed).tolist()), ambiguous)
+
+    def snapshot(self) -> bytes:
+        """Return all that it knows as bytes, from which ``restore`` makes another like it."""
+        settings = {"key_variable": self.key_variable, "variables": self.variables, **self._settings()}
+        columns = self._columns()
+        used = len(columns["keys.lengths"])
+        terms = {
+            name: cells
+            for at, each in enumerate(self._terms.values())
+            for name, cells in named(f"terms{at}", each.columns(used)).items()
+        }
+        return pack(_KIND, _VERSION, State(settings, {**columns, **terms, "present": self._present[:used]}))
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> ReplicaStore:
+        """Return a store that knows what another knew; raises SnapshotError for anything but such bytes."""
+        state = unpack(_KIND, _VERSION, snapshot)
+        try:
+            store = cls(state.settings["key_variable"], state.settings["variables"], limit=limit_of(state.settings))
+            used = store._restore(state)
+            for at, terms in enumerate(store._terms.values()):
+                terms.restore(state.part(f"terms{at}"), used)
+            store._present[:used] = state.columns["present"]
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise damaged(error) from error
+        return store
+
+    def _by_key(
+        self, asked: Iterable[str], solutions: Iterable[Solution]
+    ) -> tuple[dict[str, Solution | None], int, int]:
+        """Return the solution by key, how many keys were asked for, which come first, and how many were left out."""
+        by_key: dict[str, Solution | None] = dict.fromkeys(asked)
+        asked_for, ambiguous = len(by_key), 0
+        for solution in solutions:
+            key = solution.get(self.key_variable)
+            if key is None:
+                continue
+            known = by_key.get(key)
+            if known is not None:
+                ambiguous += 1
+                solution = min(known, solution, key=_in_order)
+            by_key[key] = solution
+        if len(by_key) > asked_for:
+            # The order in which the remote answers must not matter.
+            others = sorted(list(by_key)[asked_for:])
+            by_key |= {key: by_key.pop(key) for key in others}
+        return by_key, asked_for, ambiguous
+
+    def _set(self, rows: IntArray, solutions: list[Solution | None], now: float, *, pushed: bool) -> BoolArray:
+        present = np.array([solution is not None for solution in solutions], np.bool_)
+        changed: BoolArray = self._present[rows] != present
+        self._present[rows] = present
+        before, after = {}, {}
+        for name, terms in self._terms.items():
+            before[name] = terms.numbers(rows)
+            changed |= terms.set(rows, [None if solution is None else solution.get(name) for solution in solutions])
+            after[name] = terms.numbers(rows)
+        if changed.any():
+            self._means.clear()
+        is_new = self.fetched_at(rows) == NEVER
+        self.history.observe(rows, now, changed, before, after, pushed=pushed)
+        changed |= is_new
+        return changed
+
+    def _make_room(self, capacity: int) -> None:
+        super()._make_room(capacity)
+        self._present = grown(self._present, capacity, False)
+        for terms in self._terms.values():
+            terms.make_room(capacity)
+
+    def _forget(self, rows: IntArray) -> None:
+        super()._forget(rows)
+        self._present[rows] = False
+        for terms in self._terms.values():
+            terms.clear(rows)
+        self._means.clear()
+
+
+def _in_order(solution: Solution) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(solution.items()))

@@ -1,0 +1,109 @@
+"""A store's state as bytes: named columns, versioned, compressed, and nothing that runs when it is read."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from replica.store.columns import AnyArray
+
+_MAGIC = b"acquatop-replica\n"
+_TYPES = ("<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1")
+_LEVEL = 1
+
+
+class SnapshotError(ValueError):
+    """Bytes that are no snapshot of a store."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Plain settings, and columns by name."""
+
+    settings: Mapping[str, Any]
+    columns: Mapping[str, AnyArray]
+
+    def part(self, name: str) -> dict[str, AnyArray]:
+        """Return the columns of one part: those whose names begin with it.
+
+        >>> list(State({}, {"keys.texts": np.arange(2), "other": np.arange(3)}).part("keys"))
+        ['texts']
+        """
+        return {each[len(name) + 1 :]: cells for each, cells in self.columns.items() if each.startswith(f"{name}.")}
+
+
+def named(part: str, columns: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return a part's columns as those of the whole: ``State.part`` gives them back."""
+    return {f"{part}.{name}": cells for name, cells in columns.items()}
+
+
+def pack(kind: str, version: int, state: State) -> bytes:
+    """Return a state as bytes: a checksum, a line of JSON, then the columns' bytes.
+
+    >>> packed = pack("store", 1, State({"limit": 3}, {"when": np.arange(3)}))
+    >>> restored = unpack("store", 1, packed)
+    >>> restored.settings["limit"], restored.columns["when"].tolist()
+    (3, [0, 1, 2])
+    """
+    entries, bodies = [], []
+    for name, cells in state.columns.items():
+        plain = np.ascontiguousarray(cells, _plain_type(cells.dtype.newbyteorder("<").str))
+        body = zlib.compress(plain.data, _LEVEL) if plain.size else b""
+        entries.append({"name": name, "type": plain.dtype.str, "shape": plain.shape, "size": len(body)})
+        bodies.append(body)
+    header = {"kind": kind, "version": version, "settings": dict(state.settings), "columns": entries}
+    content = b"".join([json.dumps(header).encode(), b"\n", *bodies])
+    return _MAGIC + b"%08x\n" % zlib.crc32(content) + content
+
+
+def unpack(kind: str, version: int, snapshot: bytes) -> State:
+    """Return what was packed; raises :class:`SnapshotError` with what is wrong with the bytes."""
+    if not snapshot.startswith(_MAGIC):
+        raise SnapshotError("these bytes are not a snapshot of a replica")
+    start = len(_MAGIC) + 9
+    content = memoryview(snapshot)[start:]
+    if snapshot[len(_MAGIC) : start] != b"%08x\n" % zlib.crc32(content):
+        raise SnapshotError("the snapshot is damaged: its checksum does not match")
+    body = snapshot.find(b"\n", start) + 1
+    try:
+        header = json.loads(snapshot[start:body])
+        found = header["kind"], header["version"]
+        if found != (kind, version):
+            raise SnapshotError(f"this is a snapshot of a {found[0]}, version {found[1]}, not {kind}, {version}")
+        return State(dict(header["settings"]), _columns(header["columns"], memoryview(snapshot)[body:]))
+    except (KeyError, TypeError, ValueError, zlib.error, RecursionError) as error:
+        raise error if isinstance(error, SnapshotError) else damaged(error) from error
+
+
+def damaged(error: Exception) -> SnapshotError:
+    """Return what to raise for a snapshot that cannot be right."""
+    return SnapshotError(f"the snapshot is damaged: {error}")
+
+
+def _columns(entries: list[dict[str, Any]], body: memoryview) -> dict[str, AnyArray]:
+    columns, start = {}, 0
+    for entry in entries:
+        stop = start + int(entry["size"])
+        columns[str(entry["name"])] = _column(entry["type"], entry["shape"], body[start:stop])
+        start = stop
+    return columns
+
+
+def _column(type_: str, shape: list[int], body: memoryview) -> AnyArray:
+    dtype = _plain_type(type_)
+    count = math.prod(shape)
+    # No more than what is announced is unpacked, whatever the bytes say.
+    data = zlib.decompressobj().decompress(body, count * dtype.itemsize) if count > 0 else b""
+    return np.frombuffer(data, dtype, count).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _plain_type(name: str) -> np.dtype[Any]:
+    if name not in _TYPES:
+        raise ValueError(f"a column cannot be of type {name!r}")
+    return np.dtype(name)

@@ -1,0 +1,164 @@
+"""One variable's terms by row: numbers as numbers, all other terms as texts that are held once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from replica.store.columns import AnyArray, column, grown
+from replica.store.contract import BoolArray, FloatArray, IntArray
+from replica.store.key_index import KeyIndex
+from replica.store.number_forms import NONE, OTHER, form_of, is_form, text_of
+
+
+class TermColumn:
+    """A term or none by row. Every term comes back as the text that it came as.
+
+    A number in a usual form of XSD takes 9 bytes. Any other term takes 4 more, and its text is held once
+    for all rows that have it, with about 30 bytes beside. Reading and setting n rows takes O(n).
+
+    >>> terms = TermColumn()
+    >>> terms.make_room(2)
+    >>> terms.set(np.array([0, 1]), ['"many"', '"7"^^<http://www.w3.org/2001/XMLSchema#integer>']).tolist()
+    [True, True]
+    >>> terms.numbers(np.array([1, 0, -1])), terms.term(0)
+    (array([ 7., nan, nan]), '"many"')
+    """
+
+    def __init__(self) -> None:
+        self._capacity = 0
+        self._numbers: FloatArray = column(0, np.nan, np.float64)
+        self._codes = column(0, NONE, np.uint8)
+        # What only terms other than numbers need is not there until the first comes.
+        self._texts: KeyIndex | None = None
+        self._ids = column(0, -1, np.int32)
+        self._holders = column(0, 0, np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes."""
+        texts = 0 if self._texts is None else self._texts.nbytes
+        return self._numbers.nbytes + self._codes.nbytes + self._ids.nbytes + self._holders.nbytes + texts
+
+    def make_room(self, capacity: int) -> None:
+        """Make room for rows up to a number."""
+        self._capacity = capacity
+        self._numbers = grown(self._numbers, capacity, np.nan)
+        self._codes = grown(self._codes, capacity, NONE)
+        if self._texts is not None:
+            self._ids = grown(self._ids, capacity, -1)
+
+    def numbers(self, rows: IntArray) -> FloatArray:
+        """Return the terms of rows as numbers, NaN where there is none and for row -1."""
+        return self._numbers[rows]
+
+    def all_numbers(self) -> FloatArray:
+        """Return the numbers that there are, without what is infinite."""
+        return self._numbers[np.isfinite(self._numbers)]
+
+    def term(self, row: int) -> str | None:
+        """Return a row's term, None where it has none and for row -1."""
+        code = self._codes.item(row)
+        if code == NONE:
+            return None
+        if code != OTHER:
+            return text_of(self._numbers.item(row), code)
+        return self._all_texts().keys(self._ids[[row]])[0]
+
+    def terms(self, rows: IntArray) -> list[str | None]:
+        """Return the terms of some rows."""
+        return [self.term(row) for row in rows.tolist()]
+
+    def set(self, rows: IntArray, terms: Sequence[str | None]) -> BoolArray:
+        """Give some rows, each given once, other terms or none, and return which had another before."""
+        forms = [form_of(term) for term in terms]
+        numbers = np.array([number for number, _ in forms], np.float64)
+        codes = np.array([code for _, code in forms], np.uint8)
+        # Zero has two texts, and a number that is none is like itself: bits tell, numbers do not.
+        changed: BoolArray = (self._numbers[rows].view(np.int64) != numbers.view(np.int64)) | (
+            self._codes[rows] != codes
+        )
+        is_text = codes == OTHER
+        if self._texts is not None or is_text.any():
+            ids = np.full(len(rows), -1, np.int64)
+            ids[is_text] = self._hold([terms[at] or "" for at in np.flatnonzero(is_text).tolist()])
+            changed |= self._replace_ids(rows, ids)
+        self._numbers[rows], self._codes[rows] = numbers, codes
+        return changed
+
+    def clear(self, rows: IntArray) -> None:
+        """Forget the terms of some rows, each given once."""
+        if self._texts is not None:
+            self._replace_ids(rows, np.full(len(rows), -1, np.int64))
+        self._numbers[rows], self._codes[rows] = np.nan, NONE
+
+    def keep(self, rows: IntArray, capacity: int) -> None:
+        """Move some rows to the first ones, in this order; the others must have no term."""
+        self._capacity = capacity
+        self._numbers = grown(np.append(self._numbers[rows], np.nan), capacity, np.nan)
+        self._codes = grown(np.append(self._codes[rows], np.uint8(NONE)), capacity, NONE)
+        if self._texts is not None:
+            self._ids = grown(np.append(self._ids[rows], np.int32(-1)), capacity, -1)
+
+    def columns(self, used: int) -> dict[str, AnyArray]:
+        """Return all there is to know of the first rows, as arrays."""
+        columns = {"numbers": self._numbers[:used], "codes": self._codes[:used]}
+        if self._texts is None:
+            return columns
+        texts = {f"texts.{name}": each for name, each in self._texts.columns().items()}
+        return {**columns, "ids": self._ids[:used], **texts}
+
+    def restore(self, columns: Mapping[str, AnyArray], used: int) -> None:
+        """Take in what another wrote; raises ValueError if the columns cannot be one's. There must be room."""
+        numbers, codes = columns["numbers"], columns["codes"]
+        if not len(numbers) == len(codes) == used or not all(is_form(code) for code in np.unique(codes).tolist()):
+            raise ValueError("a column of terms is not as it should be")
+        self._numbers[:used], self._codes[:used] = numbers, codes
+        if "ids" in columns:
+            self._restore_texts(columns, used)
+        elif (codes == OTHER).any():
+            raise ValueError("terms have no text")
+
+    def _restore_texts(self, columns: Mapping[str, AnyArray], used: int) -> None:
+        ids = columns["ids"].astype(np.int64)
+        texts = KeyIndex.restore({name[6:]: each for name, each in columns.items() if name.startswith("texts.")})
+        held, is_text = texts.all_rows(), self._codes[:used] == OTHER
+        if not np.array_equal(is_text, ids >= 0) or not np.array_equal(np.unique(ids[is_text]), held):
+            raise ValueError("terms have no text")
+        self._texts = texts
+        self._ids = column(self._capacity, -1, np.int32)
+        self._ids[:used] = ids
+        self._holders = column(texts.capacity, 0, np.int32)
+        np.add.at(self._holders, ids[is_text], 1)
+
+    def _all_texts(self) -> KeyIndex:
+        if self._texts is None:
+            self._texts = KeyIndex()
+            self._ids = column(self._capacity, -1, np.int32)
+        return self._texts
+
+    def _replace_ids(self, rows: IntArray, ids: IntArray) -> BoolArray:
+        before = self._ids[rows]
+        self._ids[rows] = ids
+        self._let_go(before[before >= 0])
+        return np.asarray(before != ids)
+
+    def _hold(self, texts: list[str]) -> IntArray:
+        """Return the texts' rows, which are held once more."""
+        index = self._all_texts()
+        ids = index.find(texts)
+        unknown = np.flatnonzero(ids < 0).tolist()
+        new = list(dict.fromkeys(texts[at] for at in unknown))
+        rows = dict(zip(new, index.add(new).tolist(), strict=True))
+        ids[unknown] = [rows[texts[at]] for at in unknown]
+        if index.capacity >= len(self._holders):
+            self._holders = grown(self._holders, index.capacity, 0)
+        np.add.at(self._holders, ids, 1)
+        return ids
+
+    def _let_go(self, ids: AnyArray) -> None:
+        np.subtract.at(self._holders, ids, 1)
+        unused = np.unique(ids[self._holders[ids] == 0]).astype(np.int64)
+        if len(unused):
+            self._all_texts().remove(unused)
