@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 from rdflib.term import Identifier
 
-from acquatop.answer import Answer, Counts, Row
+from acquatop.answer import Answer, Counts, Row, Status
 from acquatop.binding import BoundQuery
+from acquatop.evaluation.estimate import CERTAIN, Estimate
 from acquatop.operators.aggregated import Aggregated
 from acquatop.operators.certify import certify
 from acquatop.operators.contract import TopKOperator
+from acquatop.operators.expectation import Expectation
 from acquatop.operators.occupancy import Occupancy
 from acquatop.operators.panes import PaneBuffer
 from acquatop.operators.proposers import proposer_of, ranker_name
@@ -26,6 +28,7 @@ from acquatop.terms import datatype_of, score_literal, to_rdflib
 from acquatop.topk.contract import Top
 from replica.budget import NOTHING, Spending
 from replica.clocks import Clock
+from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from replica.store import ReplicaStore
@@ -64,6 +67,7 @@ class ContinuousQuery:
         self._panes = PaneBuffer(bound.windows)
         self._occupancy = Occupancy(bound.windows)
         self._topkn = _operator(bound, self._store, refresh.n if refresh else 0)
+        self._expectation = _expectation(self._topkn, maintainer, bound.plan.offset)
         self._output = RelationToStream(bound.plan.output)
         self._next: int | None = 0 if bound.windows.t0_ms is not None else None
         self._tally = Tally()
@@ -136,6 +140,7 @@ class ContinuousQuery:
         self._topkn.apply_changes(refreshed.changed)
         top = self._topkn.top(window)
         certificate = certify(self._topkn, window, top, None if self._store is None else refreshed.fetched)
+        expected = self._expect(top, window) if certificate.status is not Status.EXACT else CERTAIN
         now = self._clock()
         return Answer(
             query=self.name,
@@ -147,6 +152,7 @@ class ContinuousQuery:
             status=certificate.status,
             reason=certificate.reason,
             bound=None if certificate.bound is None else self._score_of(certificate.bound),
+            expected=expected if self._maintainer else None,
             spending=refreshed.spending,
             budget=self._maintainer.budget if self._maintainer else NOTHING,
             refreshed=tuple(to_rdflib(key) for key in sorted(refreshed.fetched)),
@@ -162,6 +168,11 @@ class ContinuousQuery:
         if self._refresher is None:
             return Refreshed(frozenset(), (), Spending(), 0, None)
         return self._refresher.refresh(self._topkn, window, closes_ms, longest_wait)
+
+    def _expect(self, top: Top, window: int) -> Estimate | None:
+        if self._expectation is None or self._maintainer is None:
+            return None
+        return self._expectation.of(top, self._topkn.content(window), self._maintainer.now())
 
     def _row(self, top: Top, at: int, refreshed: Refreshed) -> Row:
         key = top.rows.keys[at]
@@ -200,6 +211,15 @@ class ContinuousQuery:
 
     def _take_counts(self, window: int, refreshed: Refreshed) -> Counts:
         return self._tally.take(self._topkn.unscored(window), refreshed.ambiguous)
+
+
+def _expectation(
+    operator: TopKOperator, maintainer: Maintainer[ReplicaStore] | None, offset: int
+) -> Expectation | None:
+    if maintainer is None:
+        return None
+    model = ChangeModel(maintainer.store.history)
+    return Expectation(operator.scoring, maintainer.store, model, k=operator.k, offset=offset)
 
 
 class _Refresher:

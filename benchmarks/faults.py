@@ -16,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow as pa
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -79,7 +80,8 @@ class Outcome:
     """Answers during the fault that name a failure."""
     stale: int
     """Answers during the fault that show values which are not the remote's any more."""
-    exact_but_wrong: int
+    wrong: int
+    """Answers that are called exact and are not right, or that show a value as fresh which is not the remote's."""
     requests: int
     spent: int
     keys: int
@@ -112,6 +114,12 @@ class Remote:
         scores = {user: 2 * _mentions(user) + int(value) for user, value in self.followers.items()}
         best = sorted(scores, key=lambda user: -scores[user])[:K]
         return shown == {user: self.followers[user] for user in best}
+
+    def is_belied(self, answer: Answer) -> bool:
+        """Say whether an answer claims what is not so: that it is exact, or that a value is fresh."""
+        claimed = {str(row.bindings["user"]): str(row.bindings["followers"]) for row in answer.rows if row.refreshed}
+        is_fresh = all(self.followers.get(user) == value for user, value in claimed.items())
+        return not is_fresh or (answer.status is Status.EXACT and not self.is_right(answer))
 
 
 def _mentions(user: str) -> int:
@@ -174,6 +182,8 @@ class Given:
     answer: Answer
     seconds: float
     right: bool
+    boasts: bool
+    """Whether it claims what is not so."""
 
 
 def live(query: ContinuousQuery, bound: BoundQuery, remote: Remote, proxy: FaultProxy, fault: Fault) -> list[Given]:
@@ -188,7 +198,10 @@ def live(query: ContinuousQuery, bound: BoundQuery, remote: Remote, proxy: Fault
         query.add(STREAM, bound.stream.mapping.decode(pa.array(_lines(closes_ms), pa.binary())))
         time.sleep(max(0.0, due_at - time.monotonic()))
         answers = query.advance(STREAM, closes_ms, due_at)
-        given += [Given(answer, time.monotonic() - due_at, remote.is_right(answer)) for answer in answers]
+        given += [
+            Given(answer, time.monotonic() - due_at, remote.is_right(answer), remote.is_belied(answer))
+            for answer in answers
+        ]
     return given
 
 
@@ -218,7 +231,7 @@ def outcome(name: str, server: OxigraphServer) -> Outcome:
         median_ms=1000 * statistics.median(seconds[BEGINS - 1 : ENDS]),
         failed=len(said),
         stale=sum(not each.right for each in during),
-        exact_but_wrong=sum(each.answer.status is Status.EXACT and not each.right for each in given),
+        wrong=sum(each.boasts for each in given),
         requests=counts.requests,
         spent=sum(answer.spending.requests for answer in answers),
         keys=counts.keys,
@@ -260,37 +273,42 @@ def main() -> None:
         print(json.dumps({"machine": machine, "outcomes": [asdict(each) for each in outcomes]}))
         return
     console.print(_table(outcomes))
+    for each in outcomes:
+        if each.said:
+            console.print(f"{each.fault}: {each.said}", style="dim", highlight=False, markup=False, soft_wrap=True)
+    console.print(NOTE, _totals(outcomes), sep="\n", style="dim", highlight=False)
     console.print(", ".join(f"{key} {value}" for key, value in machine.items()), style="dim")
 
 
+NOTE = f"""{WINDOWS} windows each, one every {1000 * SLIDE:.0f} ms, of which the remote has {1000 * DEADLINE:.0f} ms; the fault in
+windows {BEGINS} to {ENDS}. On time: within {1000 * (DEADLINE + SLACK):.0f} ms of the close; latest: in ms. Failed, stale: of the
+{ENDS - BEGINS + 1} answers during the fault. Requests, keys: as the server counts, of those reported as spent.
+MB: the memory's growth at most. Back: which window after the fault was the first with fresh values."""
+
+
 def _table(outcomes: list[Outcome]) -> Table:
-    table = Table(
-        title=f"{WINDOWS} windows, one every {1000 * SLIDE:.0f} ms, {1000 * DEADLINE:.0f} ms for the remote; "
-        f"the fault in windows {BEGINS} to {ENDS}",
-        caption=f"on time: within {1000 * (DEADLINE + SLACK):.0f} ms of the close; failed, stale: of the "
-        f"{ENDS - BEGINS + 1} answers during the fault; requests, keys: counted by the server, of those reported as "
-        "spent; back: the first fresh answer after the fault, in windows",
-    )
-    for heading in ("fault", "on time", "latest", "lost", "failed", "stale", "exact, wrong", "requests", "keys"):
-        table.add_column(heading, justify="left" if heading == "fault" else "right")
-    for heading in ("MB", "back", "what was said"):
-        table.add_column(heading, justify="left" if heading.startswith("what") else "right", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for heading in ("fault", "on time", "latest", "failed", "stale", "requests", "keys", "MB", "back"):
+        table.add_column(heading, justify="left" if heading == "fault" else "right", no_wrap=True)
     for each in outcomes:
         table.add_row(
             each.fault,
             f"{each.on_time}/{WINDOWS}",
-            f"{each.latest_ms:.0f} ms",
-            str(each.lost),
+            f"{each.latest_ms:.0f}",
             str(each.failed),
             str(each.stale),
-            str(each.exact_but_wrong),
             f"{each.requests}/{each.spent}",
             f"{each.keys}/{each.keys_spent}",
             f"{each.megabytes:.1f}",
             "–" if each.recovered is None else str(each.recovered),
-            each.said or "",
         )
     return table
+
+
+def _totals(outcomes: list[Outcome]) -> str:
+    lost, wrong = sum(each.lost for each in outcomes), sum(each.wrong for each in outcomes)
+    redirected = sum(each.redirected for each in outcomes)
+    return f"answers lost: {lost}; answers that claim what is not so: {wrong}; redirects followed: {redirected}"
 
 
 if __name__ == "__main__":

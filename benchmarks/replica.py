@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import platform
 import shutil
@@ -18,6 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
 from http.client import HTTPConnection
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import Self
 
@@ -152,15 +152,14 @@ def acquatop(world: World, proxy: FaultProxy, budget: int, evaluations: int) -> 
     replicas = Replicas()
     try:
         query = ContinuousQuery(bound, replicas.open(bound))
-        proxy.take()
-        seconds, rights = zip(*evaluated(query, bound, world, evaluations), strict=True)
+        seconds, rights = zip(*evaluated(query, bound, world, proxy, evaluations), strict=True)
     finally:
         replicas.close()
     counts = proxy.take()
     return Line(
         events=world.events,
         latency_ms=0,
-        way=f"AcquaTop, {budget} {'key' if budget == 1 else 'keys'} per evaluation",
+        way=f"AcquaTop, {budget} {'key' if budget == 1 else 'keys'}",
         requests=counts.requests / evaluations,
         keys=counts.keys / evaluations,
         seconds=statistics.median(seconds),
@@ -169,7 +168,7 @@ def acquatop(world: World, proxy: FaultProxy, budget: int, evaluations: int) -> 
 
 
 def evaluated(
-    query: ContinuousQuery, bound: BoundQuery, world: World, evaluations: int
+    query: ContinuousQuery, bound: BoundQuery, world: World, proxy: FaultProxy, evaluations: int
 ) -> Iterator[tuple[float, float]]:
     """Yield for each evaluation of a whole window the seconds from its close to the answer, and how right that is."""
     slides: list[tuple[IntArray, IntArray]] = []
@@ -177,6 +176,8 @@ def evaluated(
         slides = [*slides[-SLIDES_PER_WINDOW + 1 :], world.slide()]
         query.add(bound.stream.iri, records(bound, number, *slides[-1]))
         world.change()
+        if number == SLIDES_PER_WINDOW:
+            proxy.take()
         started = time.perf_counter()
         answers = list(query.advance(bound.stream.iri, (number + 1) * SLIDE_MS))
         seconds = time.perf_counter() - started
@@ -308,14 +309,14 @@ def lines(
     proxy.fault = Healthy() if latency_ms == 0 else Latency(latency_ms / 1000)
     events = world.events
     users = window_users(world)
-    yield Line(events, latency_ms, "the least possible: one empty request", 1, 0, round_trip(proxy))
+    yield Line(events, latency_ms, "one empty request", 1, 0, round_trip(proxy))
     evaluations = max(4, min(12, 100_000 // events))
     for budget in budgets:
         yield replace(acquatop(world, proxy, budget, evaluations), latency_ms=latency_ms)
-    for way, block in (("one request per user", 1), ("blocks of 16", 16), ("blocks of 100", 100)):
+    for way, block in (("one by one", 1), ("blocks of 16", 16), ("blocks of 100", 100)):
         requests, seconds = everything(proxy, users, block)
         sampled = requests > LONGEST_SAMPLE
-        yield Line(events, latency_ms, f"fetch all, {way}", requests, len(users), seconds, sampled=sampled)
+        yield Line(events, latency_ms, f"all, {way}", requests, len(users), seconds, sampled=sampled)
     if peer is not None:
         yield from peer_lines(proxy, users, Line(events, latency_ms, "", 0, 0, 0), peer)
 
@@ -324,7 +325,7 @@ def peer_lines(proxy: FaultProxy, users: Sequence[str], blank: Line, peer: Comun
     """Yield what Comunica asks and takes, by each of its ways to say it."""
     some = users[:PEER_SAMPLE]
     times = len(users) / len(some)
-    for way, service in (("Comunica, both as sources", False), ("Comunica, SERVICE", True)):
+    for way, service in (("Comunica, two sources", False), ("Comunica, SERVICE", True)):
         peer.join(users[:20], proxy.url, service=service)  # what it learns of a source it need not ask again
         proxy.take()
         seconds = peer.join(some, proxy.url, service=service)
@@ -377,7 +378,9 @@ def main() -> None:
     if options.json:
         print(json.dumps({"machine": machine, "figures": [asdict(line) for line in found]}))
         return
-    console.print(_table(found))
+    for (events, latency_ms), job in groupby(found, key=lambda line: (line.events, line.latency_ms)):
+        console.print(_table(f"{events:,} events per window, a remote {latency_ms} ms away", list(job)))
+    console.print(NOTE, style="dim")
     console.print(", ".join(f"{key} {value}" for key, value in machine.items()), style="dim")
 
 
@@ -395,28 +398,22 @@ def _peer(options: argparse.Namespace, stack: ExitStack, console: Console) -> Ab
     return Comunica(folder)
 
 
-def _table(found: Sequence[Line]) -> Table:
-    table = Table(
-        title="Per evaluation of a 6 s window every 2 s, top 5; 2 % of the values change in between",
-        caption=f"fetch all: {CONNECTIONS} requests at once; ~ reckoned from a part; right: of the top 5, at the close",
-    )
-    for heading in ("events", "latency", "way", "requests", "keys", "ms", "× least", "right"):
-        table.add_column(heading, justify="left" if heading == "way" else "right")
-    job: tuple[int, int] | None = None
-    least = math.nan
-    for line in found:
-        is_first = job != (line.events, line.latency_ms)
-        if is_first:
-            job, least = (line.events, line.latency_ms), line.seconds
-            table.add_section()
+NOTE = f"""Per evaluation of a 6 s window every 2 s, of which the top 5 are wanted, with {CHANGED:.0%} of the users' values
+changed in between. "AcquaTop" is from the close to the answer; right is the share of the top 5 at the close. "All" is
+the fetching alone, {CONNECTIONS} requests at once; ~ is reckoned from a part."""
+
+
+def _table(title: str, job: Sequence[Line]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for heading in ("", "requests", "keys", "ms", "× least", "right"):
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    for line in job:
         table.add_row(
-            f"{line.events:,}" if is_first else "",
-            f"{line.latency_ms} ms" if is_first else "",
             line.way,
-            f"{line.requests:,.1f}",
-            f"{line.keys:,.1f}",
+            f"{line.requests:,.1f}".removesuffix(".0"),
+            f"{line.keys:,.1f}".removesuffix(".0"),
             f"{'~' if line.sampled else ''}{1000 * line.seconds:,.1f}",
-            f"{line.seconds / least:,.1f}",
+            f"{line.seconds / job[0].seconds:,.1f}",
             "" if line.right is None else f"{line.right:.0%}",
         )
     return table

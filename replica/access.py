@@ -47,7 +47,10 @@ class Access:
 
     def failed(self, request: int, keys: int, error: RemoteError) -> None:
         """Note that a request with so many keys has failed."""
-        self.breaker.failed(error.retry_after, request)
+        if error.too_large and not error.timed_out and keys > 1:
+            self.breaker.succeeded(request)  # it is well, and only wants smaller ones
+        else:
+            self.breaker.failed(error.retry_after, request)
         with self._lock:
             self.block_size.failed(keys, error.too_large)
             self._last_failure = str(error)

@@ -36,6 +36,15 @@ _AUTHORITY = rf"//(?:(?:{_UNIT}|:)*@)?{_UNIT}*(?::[0-9]*)?(?:/{_PATH})?"
 _IRI = rf"<[A-Za-z][A-Za-z0-9+.-]*:(?:{_AUTHORITY}|(?!//){_PATH})(?:\?(?:{_UNIT}|[:@/?])*)?(?:#(?:{_UNIT}|[:@/?])*)?>"
 _SAFE = re.compile(rf'{_IRI}|"(?:[^"\\\n\r\ud800-\udfff]|\\[tbnrf"\\])*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?')
 
+_LANGUAGE_AT_END = re.compile(r"@([A-Za-z0-9-]+)\Z")
+_LANGUAGE = re.compile(
+    r"(?:[a-z]{2,3}(?:-[a-z]{3}){0,3}|[a-z]{4,8})(?:-[a-z]{4})?(?:-(?:[a-z]{2}|[0-9]{3}))?"
+    r"(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*(?:-[0-9a-wyz](?:-[a-z0-9]{2,8})+)*(?:-x(?:-[a-z0-9]{1,8})+)?"
+    r"|x(?:-[a-z0-9]{1,8})+",
+    re.IGNORECASE,
+)
+"""A language tag: language, script, region, variants, extensions, private use."""
+
 
 def is_term(text: str) -> bool:
     """Say whether a text is one IRI or literal and nothing else, so that it is safe within a query.
@@ -44,6 +53,20 @@ def is_term(text: str) -> bool:
     (True, False)
     """
     return _SAFE.fullmatch(text) is not None
+
+
+def can_be_asked(text: str) -> bool:
+    """Say whether a text is a term that a server can be asked about: its language, too, is one by RFC 5646.
+
+    What a server would refuse to read would cost the whole request.
+
+    >>> can_be_asked('"a"@en-GB'), can_be_asked('"a"@e'), can_be_asked("<urn:a>"), can_be_asked('"a"^^<urn:b>')
+    (True, False, True, True)
+    """
+    if not is_term(text) or is_blank(text):
+        return False
+    language = _LANGUAGE_AT_END.search(text) if text.startswith('"') and not text.endswith((">", '"')) else None
+    return language is None or _LANGUAGE.fullmatch(language[1]) is not None
 
 
 def literal_text(lexical: str, datatype: str | None = None, language: str | None = None) -> str:

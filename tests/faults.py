@@ -286,6 +286,7 @@ class SlowAfterFirst(Fault):
 
     seconds: float
     requests: int = 0
+    harm = Harm.SOME
     hangs = True
 
     async def answer(self, connection: Connection, request: Message) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from acquatop.operators.aggregate_columns import AggregateColumns
 from acquatop.operators.contract import Wanted
+from acquatop.operators.expectation import CONSIDERED, STANDING_FOR_OTHERS, Content
 from acquatop.operators.key_codes import KeyCodes
 from acquatop.operators.match import GONE, IDENTITY, KEY, number_column
 from acquatop.operators.panes import Pane
@@ -252,6 +253,19 @@ class Aggregated:
     def needed(self) -> Iterable[str]:
         """Return the keys of the open windows."""
         return list(self._codes.texts(self._codes.used()).tolist())
+
+    def content(self, window: int) -> Content:
+        """Return what a window holds: its best keys, and some that stand for all others. O(keys) on columns."""
+        keys = self.list.inside()
+        merits = self.list.merits(keys)
+        in_order = np.argsort(np.where(np.isnan(merits), -math.inf, -merits), kind="stable")
+        first, rest = in_order[:CONSIDERED], in_order[CONSIDERED:]
+        # Every so many stand for those between them.
+        some = rest[:: max(1, -(-len(rest) // STANDING_FOR_OTHERS))]
+        return Content(self._rows_of(keys[first]), self._rows_of(keys[some]), float(len(rest)))
+
+    def _rows_of(self, keys: IntArray) -> Rows:
+        return self._named(Rows(self.list.newest(keys), keys, keys, self._parts_of(keys)))
 
     def unscored(self, window: int) -> int:
         """Return how many keys have no score, although what is known of them would let them be results."""

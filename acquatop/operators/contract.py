@@ -8,8 +8,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from acquatop.operators.expectation import Content
 from acquatop.operators.panes import Pane
 from acquatop.operators.proposers.contract import Proposed
+from acquatop.operators.scoring import ReplicaScoring
 from acquatop.topk.contract import FloatArray, Rows, Top
 
 
@@ -28,6 +30,10 @@ class Wanted:
 
 class TopKOperator(Protocol):
     """Panes and changes in, a window's best out. Windows are integers that grow."""
+
+    @property
+    def scoring(self) -> ReplicaScoring:
+        """How solutions are scored."""
 
     @property
     def k(self) -> int:
@@ -56,6 +62,9 @@ class TopKOperator(Protocol):
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the N-Triples terms that the stream gives one of the best, by variable."""
+
+    def content(self, window: int) -> Content:
+        """Return what a window holds, or enough of it to know what an answer may be missing."""
 
     def unscored(self, window: int) -> int:
         """Return how many of a window's solutions have no score."""

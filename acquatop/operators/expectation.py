@@ -22,11 +22,14 @@ from connectors.mapping import TIME
 _FEWEST, _MOST, _CELLS = 64, 256, 1 << 17
 """How many worlds are drawn: as many as make so many cells, within these bounds."""
 
-_CONSIDERED = 2_000
+CONSIDERED = 2_000
 """How many solutions are considered one by one."""
 
-_REST = 512
+STANDING_FOR_OTHERS = 512
 """How many others stand for all that are not."""
+
+_SEEN, _FEWEST_OF_A_PANE = 4_096, 4
+"""How many of a window's solutions are kept for that, and of a pane at least."""
 
 _POPULATION = 4_096
 """How many of the replica's rows stand for what the remote may have for a key that nothing is known of."""
@@ -80,12 +83,15 @@ class Content:
 class ContentOfStream:
     """What the windows hold where solutions are the stream's: all that the list holds, and a sample of the others.
 
-    What is dropped from the list may be right by now, so it has to be seen, if only in part.
+    What is dropped from the list may be right by now, so it has to be seen, if only in part: of
+    all ``panes`` of a window together some thousand solutions.
     """
 
-    def __init__(self, numbers: tuple[str, ...], seed: int = 0) -> None:
+    def __init__(self, numbers: tuple[str, ...], *, panes: int = 1, seed: int = 0) -> None:
         self._numbers = numbers
-        self._sample = WindowSample(np.random.default_rng(seed))
+        self._sample = WindowSample(
+            np.random.default_rng(seed), max(_FEWEST_OF_A_PANE, min(STANDING_FOR_OTHERS, _SEEN // panes))
+        )
 
     def add_pane(self, pane: Pane) -> None:
         """See a pane's solutions, as the list does. O(1) for large panes."""
@@ -137,10 +143,10 @@ class Expectation:
         """
         random = np.random.default_rng((self._seed, top.window & (2**63 - 1)))
         worlds = _Worlds(self._scoring, self._store, self._model, now, random)
-        held = content.held.take(np.flatnonzero(~_among(content.held.identities, top.rows.identities)))
-        if top.certainty is Certainty.EXACT and worlds.are_alike(top.rows, held, content.others):
+        answer, held = _divided(content.held, top.rows)
+        if top.certainty is Certainty.EXACT and worlds.are_alike(answer, held, content.others):
             return CERTAIN
-        rows, rest, count = self._divide(top, held, content, worlds, random)
+        rows, rest, count = self._divide(answer, held, content, worlds, random)
         if not len(rows) and not len(rest):
             return CERTAIN
         size = max(_FEWEST, min(_MOST, _CELLS // (len(rows) + len(rest))))
@@ -153,20 +159,20 @@ class Expectation:
         return estimate(merits, len(top), self._k, self._offset)
 
     def _divide(
-        self, top: Top, held: Rows, content: Content, worlds: _Worlds, random: np.random.Generator
+        self, answer: Rows, held: Rows, content: Content, worlds: _Worlds, random: np.random.Generator
     ) -> tuple[Rows, Rows, float]:
         """Return what to look at one by one, the answer first; what stands for others, and for how many of them."""
         others, count = content.others, content.count
         if content.is_whole:
             held, others, count = _together(held, others), NO_ROWS, 0.0
-        room = max(0, _CONSIDERED - len(top))
+        room = max(0, CONSIDERED - len(answer))
         if len(held) > room:
             order = np.argsort(-worlds.kept(held), kind="stable")
             left = held.take(order[room:])
             held, others, count = held.take(order[:room]), _together(others, left), count + len(left)
-        if len(others) > _REST:
-            others = others.take(random.choice(len(others), _REST, replace=False))
-        return _together(top.rows, held), others, count
+        if len(others) > STANDING_FOR_OTHERS:
+            others = others.take(random.choice(len(others), STANDING_FOR_OTHERS, replace=False))
+        return _together(answer, held), others, count
 
 
 class _Worlds:
@@ -200,16 +206,17 @@ class _Worlds:
 
     def merits(self, solutions: Rows, count: int) -> FloatArray:
         """Return the merits of solutions, a row per world; NaN where the remote does not have a key."""
+        if not len(solutions):
+            return np.empty((count, 0))
         rows, of = self._distinct(solutions.keys)
         held = np.maximum(rows, -1)
         present = self._store.present(held)
         changed = self._random.random((count, len(rows))) < self._model.chance(held, self._now)
         is_there = np.where(changed, self._appears(rows, present, count), present)
-        merits = np.where(is_there[:, of], self.kept(solutions), np.nan)
-        world, at = np.nonzero((changed & is_there)[:, of])
-        drawn = self._drawn(held, present, changed)
-        remote = {name: each[world, of[at]] for name, each in drawn.items()}
-        merits[world, at] = self._scoring.merits_given(remote, tuple(part[at] for part in solutions.parts), len(at))
+        numbers = {name: each[:, of].ravel() for name, each in self._numbers(held, present, changed).items()}
+        parts = tuple(np.tile(part, count) for part in solutions.parts)
+        merits = self._scoring.merits_given(numbers, parts, count * len(of)).reshape(count, len(of))
+        merits = np.where(is_there[:, of], merits, np.nan)
         if not len(self._known):
             # With nothing to go by, what is not known is expected to be better than all that is.
             merits[:, rows[of] < 0] = np.inf
@@ -233,11 +240,11 @@ class _Worlds:
             return np.ones((count, len(rows)), dtype=np.bool_)
         return self._random.random((count, len(rows))) < chance
 
-    def _drawn(self, rows: IntArray, present: BoolArray, changed: BoolArray) -> dict[str, FloatArray]:
-        """Return numbers that the remote may have for keys where they have changed, by variable."""
+    def _numbers(self, rows: IntArray, present: BoolArray, changed: BoolArray) -> dict[str, FloatArray]:
+        """Return what the remote has for each key by now, by variable: what it had, but where that has changed."""
         matters = changed.any(axis=0)
         anyone: IntArray | None = None
-        drawn = {}
+        found = {}
         for name in self._scoring.remote_variables:
             values = self._store.numbers(name, rows)
             is_known = present & ~np.isnan(values)
@@ -249,8 +256,8 @@ class _Worlds:
                 # A key has all its numbers from the same other one.
                 anyone = self._anyone(changed.shape) if anyone is None else anyone
                 numbers[:, others] = self._store.numbers(name, anyone[:, others].ravel()).reshape(len(changed), -1)
-            drawn[name] = numbers
-        return drawn
+            found[name] = np.where(changed, numbers, values)
+        return found
 
     def _anyone(self, shape: tuple[int, ...]) -> IntArray:
         """Return rows of keys that the remote has, in any others' place."""
@@ -287,6 +294,9 @@ def _together(*several: Rows) -> Rows:
     return Rows.together(some) if some else NO_ROWS
 
 
-def _among(column: AnyArray, wanted: AnyArray) -> BoolArray:
-    names = set(wanted.tolist())
-    return np.fromiter((each in names for each in column.tolist()), np.bool_, len(column))
+def _divided(held: Rows, top: Rows) -> tuple[Rows, Rows]:
+    """Return an answer's rows as they are held, in its order, and all others that are held."""
+    at = {identity: place for place, identity in enumerate(held.identities.tolist())}
+    places = [at.pop(identity, -1) for identity in top.identities.tolist()]
+    answer = top if -1 in places else held.take(np.array(places, dtype=np.int64))
+    return answer, held.take(np.array(list(at.values()), dtype=np.int64))

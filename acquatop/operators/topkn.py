@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.operators.contract import Wanted
+from acquatop.operators.expectation import Content, ContentOfStream
 from acquatop.operators.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.operators.panes import Pane
 from acquatop.operators.proposers.contract import NOTHING_PROPOSED, Proposed
@@ -50,6 +51,8 @@ class TopKN:
         self._numbers = plan.score.stream_variables
         self._terms = plan.stream_variables
         self._windows = windows
+        panes = 2 * -(-windows.width_ms // windows.slide_ms)
+        self._content = None if store is None else ContentOfStream(self._numbers, panes=panes)
         self._open_from = -(2**63)
 
     # Arrivals -----------------------------------------------------------------------------------
@@ -58,6 +61,8 @@ class TopKN:
         """Take in one pane's solutions; only those that could matter become candidates."""
         if pane.last < self._open_from:
             return
+        if self._content is not None:
+            self._content.add_pane(pane)
         gone = pane.solutions.column(GONE)
         self._remove(pane.solutions.filter(gone).column(IDENTITY).to_pylist())
         solutions = pane.solutions.filter(pc.invert(gone))
@@ -186,6 +191,11 @@ class TopKN:
         content = self.list.keys() if isinstance(self.list, Refilled) else self.list.held().keys.tolist()
         return {*content, *(each.key for each in self.waiting)}
 
+    def content(self, window: int) -> Content:
+        """Return what a window holds: what is held and what waits, and some of what was let go."""
+        assert self._content is not None
+        return self._content.of(window, self.list.covering(window), self.waiting.of(window))
+
     def unscored(self, window: int) -> int:
         """Return how many of a window's solutions have no score."""
         return len(self.waiting.of(window))
@@ -220,6 +230,8 @@ class TopKN:
         self._open_from = max(self._open_from, window)
         self.list.close_before(window)
         self.waiting.close_before(window)
+        if self._content is not None:
+            self._content.close_before(window)
 
 
 def _refilled(k: int, n: int, scoring: ReplicaScoring) -> Refilled:

@@ -139,14 +139,18 @@ class HttpClient:
 
     def _failed(self, error: BaseException) -> RemoteError:
         words, is_slow = cause(error)
-        return self._failure(self._redacted.line(words), too_large=is_slow)
+        return self._failure(self._redacted.line(words), too_large=is_slow, timed_out=is_slow)
 
     def _too_long(self) -> RemoteError:
         return self._failure(f"the answer has more than {self._longest} bytes", too_large=True)
 
-    def _failure(self, words: str, *, retry_after: float | None = None, too_large: bool = False) -> RemoteError:
+    def _failure(
+        self, words: str, *, retry_after: float | None = None, too_large: bool = False, timed_out: bool = False
+    ) -> RemoteError:
         shown_words = self._redacted(printable(words))
-        return RemoteError(f"{self._name} failed: {shown_words}", retry_after=retry_after, too_large=too_large)
+        return RemoteError(
+            f"{self._name} failed: {shown_words}", retry_after=retry_after, too_large=too_large, timed_out=timed_out
+        )
 
 
 def _joined(url: str, place: str) -> str:

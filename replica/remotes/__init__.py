@@ -12,15 +12,18 @@ class RemoteError(Exception):
     """A remote could not be reached, refused, or gave something that is not an answer.
 
     ``retry_after`` says for how many seconds it wants to be left alone, ``too_large`` that fewer keys in one
-    request might have been answered.
+    request might have been answered, ``timed_out`` that it has not answered in time.
     """
 
     exit_code = 1
 
-    def __init__(self, message: str, *, retry_after: float | None = None, too_large: bool = False) -> None:
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, too_large: bool = False, timed_out: bool = False
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         self.too_large = too_large
+        self.timed_out = timed_out
 
 
 class Remote(Protocol):

@@ -13,7 +13,7 @@ def load_line(line: bytes) -> object:
     {'a': Decimal('1.10')}
     """
     try:
-        value: object = json.loads(line.decode("utf-8"), parse_float=Decimal, parse_constant=_refuse)
+        value: object = _DECODER.decode(line.decode("utf-8"))
     except (RecursionError, ArithmeticError) as error:
         raise ValueError("it nests too deep, or a number is beyond all measure") from error
     return value
@@ -21,3 +21,6 @@ def load_line(line: bytes) -> object:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse)

@@ -13,7 +13,7 @@ from replica.http.reply import Reply
 from replica.remotes import RemoteError
 from replica.remotes.sparql_results import Binding, NotResultsError, read_rows
 from replica.store import Solution
-from replica.terms import from_json, is_blank, is_term
+from replica.terms import can_be_asked, from_json
 
 PAGE_SIZE = 10_000
 """How many rows one request of a loading asks for."""
@@ -75,7 +75,7 @@ class SparqlRemote:
 
         A pattern without a key is fetched whole, with one request too.
         """
-        sendable = dict.fromkeys(key for key in keys if is_term(key) and not is_blank(key))
+        sendable = dict.fromkeys(key for key in keys if can_be_asked(key))
         if self._key is not None and not sendable:
             return []
         values = f"VALUES ?{self._key} {{ {' '.join(sendable)} }} " if self._key is not None else ""

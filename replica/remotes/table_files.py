@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -95,7 +95,9 @@ def _read_lines(path: Path, id_path: str, time_path: str | None, _: Iterable[str
             lines = [line for line in lines if line.strip()]
             rows = list(_line_rows(lines, id_path, time_path))
             bad += len(lines) - len(rows)
-            chunks.append(pa.RecordBatch.from_pylist(rows, schema=_LINE))
+            columns = zip(*rows, strict=True) if rows else ([], [], [])
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, _LINE, strict=True)]
+            chunks.append(pa.RecordBatch.from_arrays(arrays, schema=_LINE))
     table = pa.Table.from_batches(chunks, schema=_LINE).combine_chunks()
     texts = _one(table["line"])
 
@@ -114,7 +116,7 @@ _READERS = {
 }
 
 
-def _line_rows(lines: Sequence[bytes], id_path: str, time_path: str | None) -> Iterator[Mapping[str, object]]:
+def _line_rows(lines: Sequence[bytes], id_path: str, time_path: str | None) -> Iterator[tuple[object, ...]]:
     for line in lines:
         try:
             record = load_line(line)
@@ -122,11 +124,7 @@ def _line_rows(lines: Sequence[bytes], id_path: str, time_path: str | None) -> I
             continue
         time = 0 if time_path is None else _only(values_at(record, time_path))
         is_time = isinstance(time, int) and not isinstance(time, bool) and abs(time) < 10**_MOST_DIGITS
-        yield {
-            "id": _id_text(_only(values_at(record, id_path))),
-            "time": time if is_time else None,
-            "line": line.strip(),
-        }
+        yield _id_text(_only(values_at(record, id_path))), time if is_time else None, line.strip()
 
 
 def _only(values: Iterable[object]) -> object:

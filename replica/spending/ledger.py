@@ -166,10 +166,13 @@ class Ledger:
             raise LedgerError(f"the ledger {self.path} cannot be used, so nothing is spent: {error}") from error
 
     def _open(self) -> None:
-        application, tables = self._value("PRAGMA application_id"), self._value("SELECT count(*) FROM sqlite_master")
+        # In one transaction, as another process may be making the tables just now.
+        self._connection.execute("BEGIN")
+        application, version = self._value("PRAGMA application_id"), self._value("PRAGMA user_version")
+        tables = self._value("SELECT count(*) FROM sqlite_master")
+        self._connection.execute("COMMIT")
         if application != _APPLICATION and (application or tables):
             raise LedgerError(f"{self.path} is a database, but not a ledger of spending")
-        version = self._value("PRAGMA user_version")
         if tables and version != _VERSION:
             raise LedgerError(f"the ledger {self.path} has version {version}, not {_VERSION}")
         self._start_log()
@@ -189,8 +192,8 @@ class Ledger:
         while True:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL").fetchall()
-            except sqlite3.OperationalError:
-                if time.monotonic() > patience:
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
                     raise
                 time.sleep(0.01)
             else:

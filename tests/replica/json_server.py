@@ -69,7 +69,11 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[JsonServer]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """Say nothing: clients of tests may go whenever they like."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield JsonServer(f"http://127.0.0.1:{server.server_port}", asked)

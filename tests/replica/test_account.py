@@ -32,8 +32,8 @@ budgets = st.builds(Budget, st.integers(0, 12), st.integers(0, 4), st.just(1.0))
 moves = st.lists(
     st.one_of(
         st.tuples(st.just("begin"), st.one_of(st.none(), st.integers(0, 9))),
-        st.tuples(st.just("take"), st.tuples(st.integers(0, 7), st.integers(0, 2))),
-        st.tuples(st.just("take"), st.tuples(st.integers(0, 7), st.integers(0, 2))),
+        st.tuples(st.just("take"), st.tuples(st.integers(0, 7), st.integers(1, 2))),
+        st.tuples(st.just("take"), st.tuples(st.integers(0, 7), st.integers(1, 2))),
         st.tuples(st.just("crash"), st.none()),
     ),
     max_size=30,

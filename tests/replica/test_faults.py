@@ -50,6 +50,7 @@ endpoint = "{endpoint}"
 load = {load}
 block_size = {block}
 timeout = "1500ms"
+max_reply_bytes = 1000000
 [services."http://example.org/people".refresh]
 policy = "AT-LRU"
 n = 5
@@ -147,16 +148,31 @@ def test_a_remote_that_fails_makes_no_answer_late_or_wrong(warm: Trial, name: st
     after = followed(warm.server, 5)
     suffer(warm, fault)
     for answer in warm.answers[1:]:
-        assert len(answer.rows) == 3 or fault.harm is Harm.SOME
-        if fault.harm is Harm.ALL and name != "slow after the first":
-            assert shown(answer).items() <= before.items(), "the last good values are kept"
-            assert answer.status is not Status.EXACT
-        if answer.status is Status.EXACT:
-            assert {str(key) for key in answer.refreshed} >= set(shown(answer))
-    if fault.harm is Harm.ALL:
-        assert any(answer.failure for answer in warm.answers), "what went wrong is said"
+        check_honesty(answer, before, after, fault)
     recover(warm, after)
+    if fault.harm is Harm.ALL and name not in ANSWERED_LATE:
+        assert any(answer.failure for answer in warm.answers), "what went wrong is said"
     check_spending(warm)
+
+
+ANSWERED_LATE = ("connecting hangs",)
+"""Requests that wait for a connection are answered once there is one: nothing has failed."""
+
+
+def check_honesty(answer: Answer, before: dict[str, str], after: dict[str, str], fault: Fault) -> None:
+    """Check that what an answer shows was true once, and that what it says of that is true now."""
+    fresh = {str(row.bindings["user"]) for row in answer.rows if row.refreshed}
+    assert fresh == shown(answer).keys() & {str(key) for key in answer.refreshed}
+    if answer.status is Status.EXACT:
+        assert fresh == shown(answer).keys()
+    if fault.harm is Harm.SOME:
+        return
+    assert len(answer.rows) == 3
+    for user, value in shown(answer).items():
+        assert value == after[user] if user in fresh else value in (before[user], after[user])
+    if fault.harm is Harm.ALL and not answer.refreshed:
+        assert shown(answer).items() <= before.items(), "the last good values are kept"
+        assert answer.status is not Status.EXACT
 
 
 def suffer(trial: Trial, fault: Fault) -> None:
@@ -169,9 +185,12 @@ def suffer(trial: Trial, fault: Fault) -> None:
 
 
 def recover(trial: Trial, right: dict[str, str]) -> None:
-    """Evaluate windows without a fault until the replica holds what the remote has."""
+    """Evaluate windows without a fault until the replica holds what the remote has.
+
+    Many end at once, as the keys have been asked for by requests that are still under way.
+    """
     trial.proxy.fault = Healthy()
-    for _ in range(200):
+    for _ in range(20_000):
         trial.clock.ahead += 3600.0
         answer = trial.evaluate(1.0)
         if shown(answer).items() <= right.items() and len(answer.rows) == 3 and answer.failure is None:

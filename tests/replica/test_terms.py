@@ -10,7 +10,7 @@ from rdflib import URIRef
 
 from acquatop.operators.template import text_of
 from acquatop.terms import to_rdflib
-from replica.terms import from_json, is_term, number_of
+from replica.terms import can_be_asked, from_json, is_term, number_of
 from tests.worlds import XSD
 
 CONTROLS = "\0\1\t\b\f\n\r\x7f\x85\u2028'\"\\"
@@ -89,3 +89,14 @@ def test_what_is_not_a_term_is_refused() -> None:
     assert from_json({"type": "literal", "value": "x", "datatype": "a b"}) is None
     assert not is_term('"a" . <urn:b>')
     assert not is_term("?x")
+
+
+@given(
+    st.lists(
+        st.sampled_from("en a x i abcd abcde 1999 419 gb zh min nan b 123456789 12345678 u co".split()), min_size=1
+    )
+)
+def test_no_language_is_sent_that_a_server_refuses_to_read(parts: list[str]) -> None:
+    tag = "-".join(parts)
+    if can_be_asked(f'"v"@{tag}'):
+        Literal("v", language=tag)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from replica.http.client import HttpClient, Request
 from replica.remotes import RemoteError
 from replica.remotes.sparql import SparqlRemote
-from replica.terms import is_blank, is_term, literal_text
+from replica.terms import can_be_asked, is_term, literal_text
 from rspql import ast
 from rspql.parser import parse
 
@@ -98,7 +98,7 @@ def is_taken(key: str) -> bool:
 def check_query(keys: Sequence[str], *, nested: bool) -> None:
     client = Recorder()
     assert remote(client, nested=nested).fetch(keys, timeout=1) == []
-    sendable = list(dict.fromkeys(key for key in keys if is_term(key) and not is_blank(key)))
+    sendable = list(dict.fromkeys(key for key in keys if can_be_asked(key)))
     assert len(client.queries) == bool(sendable)
     for query in client.queries:
         tree = parse(query)
