@@ -54,7 +54,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Counts:
-    """What has happened since the answer before; ``unscored`` are the window's solutions without a score."""
+    """What has happened since the answer before; ``unscored`` are the window's solutions without a score.
+
+    ``bad`` are the stream's records that could not be used, ``rejected`` the remotes' records, each by the reason.
+    """
 
     events: int = 0
     late: int = 0
@@ -62,6 +65,7 @@ class Counts:
     unscored: int = 0
     ambiguous: int = 0
     skipped: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -168,6 +172,7 @@ class Answer:
             "unscored": self.counts.unscored,
             "ambiguous": self.counts.ambiguous,
             "skipped": self.counts.skipped,
+            "rejected": dict(self.counts.rejected),
             "latency_ms": round(1000 * self.latency_seconds, 1),
             "emitted": _instant(self.emitted_ms),
         }

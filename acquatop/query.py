@@ -210,7 +210,7 @@ class ContinuousQuery:
         return result_type(self._bound.plan.score.expression, types, self._bound.plan.score.functions)
 
     def _take_counts(self, window: int, refreshed: Refreshed) -> Counts:
-        return self._tally.take(self._topkn.unscored(window), refreshed.ambiguous)
+        return self._tally.take(self._topkn.unscored(window), refreshed.ambiguous, refreshed.rejected)
 
 
 def _expectation(

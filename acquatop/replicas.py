@@ -104,7 +104,7 @@ class Replicas:
             ledger = _ledger(service)
             self._ways[service.iri] = _Way(
                 Access(concurrency=service.concurrency, block_size=service.block_size, clock=self.clock),
-                Quota(service.limits, time=self.now, ledger=ledger, service=service.iri),
+                Quota(service.limits, ledger=ledger, service=service.iri, margin=_margin(service)),
                 ledger,
                 _client(service),
             )
@@ -202,6 +202,14 @@ class Replicas:
         except RemoteError as error:
             hint = f"start it, correct what the catalog says of <{service.iri}>, or set load = false there"
             raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
+
+
+def _margin(service: Service) -> float:
+    """Return how much later than it is sent a request may reach the remote, which counts it then.
+
+    That is its timeout at most; a twentieth of the shortest period has to be enough, so that little is wasted.
+    """
+    return min([service.timeout_seconds, *(limit.seconds / 20 for limit in service.limits)])
 
 
 def _ledger(service: Service) -> Ledger | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from acquatop.answer import Counts
@@ -14,7 +16,7 @@ class Tally:
     >>> tally = Tally()
     >>> tally.late += 2
     >>> tally.take(unscored=1), tally.take().late
-    (Counts(events=0, late=2, bad={}, unscored=1, ambiguous=0, skipped=0), 0)
+    (Counts(events=0, late=2, bad={}, unscored=1, ambiguous=0, skipped=0, rejected={}), 0)
     """
 
     def __init__(self) -> None:
@@ -26,9 +28,9 @@ class Tally:
         for reason, count in count_faults([records]).items():
             self._bad[reason] = self._bad.get(reason, 0) + count
 
-    def take(self, unscored: int = 0, ambiguous: int = 0) -> Counts:
-        """Return the counts, with two that others know, and begin anew."""
-        counts = Counts(self._events, self.late, self._bad, unscored, ambiguous, self.skipped)
+    def take(self, unscored: int = 0, ambiguous: int = 0, rejected: Mapping[str, int] | None = None) -> Counts:
+        """Return the counts, with those that others know, and begin anew."""
+        counts = Counts(self._events, self.late, self._bad, unscored, ambiguous, self.skipped, rejected or {})
         self._clear()
         return counts
 

@@ -180,7 +180,7 @@ class WindowedQuery:
             failure=consulted.failure,
             score_variable=self._bound.plan.score_variable,
             variables=result.names,
-            counts=self._tally.take(),
+            counts=self._tally.take(rejected=consulted.rejected),
             latency_seconds=answered_at - due_at,
             emitted_ms=round(1000 * self._wall_clock()),
             form=self._evaluator.form,

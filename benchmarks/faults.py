@@ -280,10 +280,11 @@ def main() -> None:
     console.print(", ".join(f"{key} {value}" for key, value in machine.items()), style="dim")
 
 
-NOTE = f"""{WINDOWS} windows each, one every {1000 * SLIDE:.0f} ms, of which the remote has {1000 * DEADLINE:.0f} ms; the fault in
-windows {BEGINS} to {ENDS}. On time: within {1000 * (DEADLINE + SLACK):.0f} ms of the close; latest: in ms. Failed, stale: of the
-{ENDS - BEGINS + 1} answers during the fault. Requests, keys: as the server counts, of those reported as spent.
-MB: the memory's growth at most. Back: which window after the fault was the first with fresh values."""
+NOTE = f"""{WINDOWS} windows each, one every {1000 * SLIDE:.0f} ms, of which the remote has \
+{1000 * DEADLINE:.0f} ms; the fault in windows {BEGINS} to {ENDS}. On time: within {1000 * (DEADLINE + SLACK):.0f} ms \
+of the close; latest: in ms. Failed, stale: of the {ENDS - BEGINS + 1} answers during the fault. Requests, keys: as \
+the server counts, of those reported as spent. MB: the memory's growth at most. Back: which window after the fault was \
+the first with fresh values."""
 
 
 def _table(outcomes: list[Outcome]) -> Table:

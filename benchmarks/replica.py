@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
@@ -70,7 +71,10 @@ PEER_SAMPLE = 1_000
 """How many users Comunica is asked to join; what more would take is reckoned from these."""
 COMUNICA = ("@comunica/query-sparql@4.5.0", "n3@1")
 
-IntArray = np.typing.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Slide = tuple[IntArray, IntArray, IntArray]
+"""Users, mentions and times, event by event."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +104,13 @@ class World:
         self._chance = np.random.default_rng(seed)
         popularity = 1 / (np.arange(self.users) + 50)
         self._popularity = popularity / popularity.sum()
-        self.followers = self._drawn(self.users)
+        self.followers = self._capped(1000 * np.exp(self._chance.normal(2, 0.8, self.users)))
         self._store(np.arange(self.users))
 
-    def _drawn(self, count: int) -> IntArray:
-        drawn: IntArray = np.minimum(MOST_FOLLOWERS, 1000 * np.exp(self._chance.normal(2, 1.2, count))).astype(np.int64)
-        return drawn
+    @staticmethod
+    def _capped(values: FloatArray | IntArray) -> IntArray:
+        capped: IntArray = np.minimum(MOST_FOLLOWERS, values).astype(np.int64)
+        return capped
 
     def _store(self, users: IntArray) -> None:
         for start in range(0, len(users), 5_000):
@@ -115,30 +120,34 @@ class World:
     def change(self) -> None:
         """Let some users win or lose followers."""
         users = self._chance.choice(self.users, round(CHANGED * self.users), replace=False)
-        self.followers[users] = self._drawn(len(users))
+        factors = np.exp(self._chance.normal(0, 0.3, len(users)))
+        self.followers[users] = self._capped(self.followers[users] * factors)
         self._store(users)
 
-    def slide(self) -> tuple[IntArray, IntArray]:
-        """Return who is mentioned in the time of one slide, and how often each has been of late."""
+    def slide(self, number: int) -> Slide:
+        """Return who is mentioned in the time of a slide, how often each has been of late, and when."""
         count = self.events // SLIDES_PER_WINDOW
-        return self._chance.choice(self.users, count, p=self._popularity), self._chance.integers(0, 40, count)
+        users = self._chance.choice(self.users, count, p=self._popularity)
+        times = number * SLIDE_MS + 1 + np.arange(count) * (SLIDE_MS - 1) // count
+        return users, self._chance.integers(0, MOST_MENTIONS, count), times
 
 
-def records(bound: BoundQuery, number: int, users: IntArray, mentions: IntArray) -> pa.RecordBatch:
+def records(bound: BoundQuery, slide: Slide) -> pa.RecordBatch:
     """Return the events of a slide as the decoder hands them on."""
-    times = number * SLIDE_MS + 1 + np.arange(len(users)) * (SLIDE_MS - 2) // max(1, len(users))
-    rows = zip(times.tolist(), users.tolist(), mentions.tolist(), strict=True)
-    lines = [b'{"time_ms":%d,"user":"u%d","mentions":%d}' % row for row in rows]
+    rows = zip(*(column.tolist() for column in slide), strict=True)
+    lines = [b'{"user":"u%d","mentions":%d,"time_ms":%d}' % row for row in rows]
     return bound.stream.mapping.decode(pa.array(lines, pa.binary()))
 
 
-def right_answer(slides: Sequence[tuple[IntArray, IntArray]], followers: IntArray) -> list[str]:
+def right_answer(slides: Sequence[Slide], followers: IntArray) -> list[str]:
     """Return the best users of a window, by what the remote holds now."""
-    users = np.concatenate([each for each, _ in slides])
-    mentions = np.concatenate([each for _, each in slides])
-    newest, at = np.unique(users[::-1], return_index=True)
-    scores = 0.7 * mentions[::-1][at] / MOST_MENTIONS + 0.3 * followers[newest] / MOST_FOLLOWERS
-    return [f"{USER}u{user}" for user in newest[np.argsort(-scores)][:K]]
+    users, mentions, times = (np.concatenate(columns) for columns in zip(*slides, strict=True))
+    # Of two events of one time the one with the greater text counts.
+    latest_first = np.lexsort((mentions.astype(str), times))[::-1]
+    found, at = np.unique(users[latest_first], return_index=True)
+    newest = latest_first[at]
+    scores = 0.7 * mentions[newest] / MOST_MENTIONS + 0.3 * followers[found] / MOST_FOLLOWERS
+    return [f"{USER}u{user}" for user in found[np.lexsort((-times[newest], -scores))][:K]]
 
 
 # Ways ---------------------------------------------------------------------------------------------
@@ -171,10 +180,10 @@ def evaluated(
     query: ContinuousQuery, bound: BoundQuery, world: World, proxy: FaultProxy, evaluations: int
 ) -> Iterator[tuple[float, float]]:
     """Yield for each evaluation of a whole window the seconds from its close to the answer, and how right that is."""
-    slides: list[tuple[IntArray, IntArray]] = []
+    slides: list[Slide] = []
     for number in range(evaluations + SLIDES_PER_WINDOW):
-        slides = [*slides[-SLIDES_PER_WINDOW + 1 :], world.slide()]
-        query.add(bound.stream.iri, records(bound, number, *slides[-1]))
+        slides = [*slides[-SLIDES_PER_WINDOW + 1 :], world.slide(number)]
+        query.add(bound.stream.iri, records(bound, slides[-1]))
         world.change()
         if number == SLIDES_PER_WINDOW:
             proxy.take()
@@ -342,7 +351,7 @@ def peer_lines(proxy: FaultProxy, users: Sequence[str], blank: Line, peer: Comun
 
 def window_users(world: World) -> list[str]:
     """Return whom a window's events are about, each once."""
-    found = np.unique(np.concatenate([world.slide()[0] for _ in range(SLIDES_PER_WINDOW)]))
+    found = np.unique(np.concatenate([world.slide(number)[0] for number in range(SLIDES_PER_WINDOW)]))
     return [f"{USER}u{user}" for user in found]
 
 
@@ -398,9 +407,9 @@ def _peer(options: argparse.Namespace, stack: ExitStack, console: Console) -> Ab
     return Comunica(folder)
 
 
-NOTE = f"""Per evaluation of a 6 s window every 2 s, of which the top 5 are wanted, with {CHANGED:.0%} of the users' values
-changed in between. "AcquaTop" is from the close to the answer; right is the share of the top 5 at the close. "All" is
-the fetching alone, {CONNECTIONS} requests at once; ~ is reckoned from a part."""
+NOTE = f"""Per evaluation of a 6 s window every 2 s, of which the top {K} are wanted; {CHANGED:.0%} of the values \
+change in between. AcquaTop: from the close to the answer; right is the share of the top {K} at the close. All: the \
+fetching alone, {CONNECTIONS} requests at once; ~ is reckoned from a part."""
 
 
 def _table(title: str, job: Sequence[Line]) -> Table:

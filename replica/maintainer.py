@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from replica.access import Access
 from replica.budget import Budget, Spending
 from replica.clocks import Clock, EventTime
 from replica.feeds.subscription import Subscription
-from replica.remotes import Remote, RemoteError
+from replica.remotes import Rejecting, Remote, RemoteError
 from replica.spending.account import Account
 from replica.spending.ledger import LedgerError
 from replica.spending.quota import Quota
@@ -59,6 +59,8 @@ class Refreshed:
     spending: Spending
     ambiguous: int
     failure: str | None
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    """Why records of the remote's were left out, and how many were, since the refresh before."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ class Maintainer(Generic[StoreT]):
         self._under_way: dict[int, Sequence[str]] = {}
         self._keys_under_way: Counter[str] = Counter()
         self._trouble: str | None = None
+        self._rejected: Counter[str] = Counter()
 
     @property
     def budget(self) -> Budget:
@@ -304,7 +307,14 @@ class Maintainer(Generic[StoreT]):
         self.store.evict()
         spending = Spending(asked.items, len(asked.sent), self._clock() - asked.started, len(failures))
         failure = failures[0] if failures else asked.refusal or (self._feed.failure if self._feed else None)
-        return Refreshed(frozenset(fetched), tuple(changed), spending, ambiguous, failure)
+        return Refreshed(frozenset(fetched), tuple(changed), spending, ambiguous, failure, dict(self._newly_rejected()))
+
+    def _newly_rejected(self) -> Counter[str]:
+        if not isinstance(self._remote, Rejecting):
+            return Counter()
+        rejected = Counter(dict(self._remote.rejected))  # copied in one step: requests go on counting
+        newly, self._rejected = rejected - self._rejected, rejected
+        return newly
 
     def _store_pushed(self) -> Sequence[str]:
         """Store what the remote has told of itself, and return the keys whose values are others now."""

@@ -134,10 +134,18 @@ def _latency(answer: Answer) -> str:
 
 def _bad(reasons: Mapping[str, int]) -> str:
     """Return what is said of bad events: the commonest reason stands for all."""
+    return f"bad{_why(reasons)}"
+
+
+def _of_remotes(reasons: Mapping[str, int]) -> str:
+    return f"records of remotes left out{_why(reasons)}"
+
+
+def _why(reasons: Mapping[str, int]) -> str:
     if not reasons:
-        return "bad"
+        return ""
     reason = min(reasons, key=lambda each: (-reasons[each], each))
-    return f"bad ({'mostly: ' if len(reasons) > 1 else ''}{_printable(reason)})"
+    return f" ({'mostly: ' if len(reasons) > 1 else ''}{_printable(reason)})"
 
 
 def _freshness(row: Row) -> Text:
@@ -163,6 +171,7 @@ def _summary(answer: Answer) -> Text:
         (sum(answer.counts.bad.values()), _bad(answer.counts.bad)),
         (answer.counts.unscored, "without a score"),
         (answer.counts.skipped, "empty windows skipped"),
+        (sum(answer.counts.rejected.values()), _of_remotes(answer.counts.rejected)),
     ):
         line.append(f", {count} {meaning}" if count else "")
     line.append(f" · {_latency(answer)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -31,6 +32,7 @@ class Consulted:
     spent: dict[str, Spending] = field(default_factory=dict)
     failure: str | None = None
     seconds: float = 0.0
+    rejected: Counter[str] = field(default_factory=Counter)
 
     @property
     def spending(self) -> Spending:
@@ -51,6 +53,7 @@ class Consulted:
         self.fetched[join] = refreshed.fetched
         self.spent[service] = self.spent.get(service, Spending()) + refreshed.spending
         self.failure = self.failure or refreshed.failure
+        self.rejected.update(refreshed.rejected)
 
 
 class Remotes:

@@ -19,7 +19,7 @@ from acquatop.operators.waiting import Solution, objects, rows_of
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from connectors.mapping import TIME
 
-_FEWEST, _MOST, _CELLS = 64, 256, 1 << 17
+_FEWEST, _MOST, _CELLS = 64, 256, 1 << 16
 """How many worlds are drawn: as many as make so many cells, within these bounds."""
 
 CONSIDERED = 2_000

@@ -101,9 +101,9 @@ class HttpClient:
         except ValueError:
             valid = False
         if not valid:
-            raise self._failure(f"{shown(url)} is not an http or https address")
+            raise RemoteError(self._said(f"{shown(url)} is not an http or https address"))
         if "@" in parts.netloc:
-            raise self._failure("its address has a user or a password in it, which belong elsewhere")
+            raise RemoteError(self._said("its address has a user or a password in it, which belong elsewhere"))
 
     def _check(self, request: Request, raw: BaseHTTPResponse) -> None:
         """Raise unless a reply is one of success, of a length that can be read, and not compressed."""
@@ -111,7 +111,9 @@ class HttpClient:
             raise self._refusal(request, raw)
         encoding = raw.headers.get("Content-Encoding", "").strip()
         if encoding.lower() not in ("", "identity"):
-            raise self._failure(f"the answer is encoded as {self._redacted.line(encoding)}, which was not asked for")
+            raise RemoteError(
+                self._said(f"the answer is encoded as {self._redacted.line(encoding)}, which was not asked for")
+            )
         if raw.length_remaining is not None and raw.length_remaining > self._longest:
             raise self._too_long()
 
@@ -124,8 +126,11 @@ class HttpClient:
         remark = self._remark(raw)
         wait = retry_after(raw.headers.get("Retry-After"), self._now()) if raw.status in _ASKED_TO_WAIT else None
         status = f"HTTP {raw.status} {reason}".rstrip()
-        return self._failure(
-            f"{status}: {remark}" if remark else status, retry_after=wait, too_large=raw.status in _TOO_LARGE
+        return RemoteError(
+            self._said(f"{status}: {remark}" if remark else status),
+            retry_after=wait,
+            too_large=raw.status in _TOO_LARGE,
+            status=raw.status,
         )
 
     def _remark(self, raw: BaseHTTPResponse) -> str:
@@ -139,18 +144,13 @@ class HttpClient:
 
     def _failed(self, error: BaseException) -> RemoteError:
         words, is_slow = cause(error)
-        return self._failure(self._redacted.line(words), too_large=is_slow, timed_out=is_slow)
+        return RemoteError(self._said(self._redacted.line(words)), too_large=is_slow, timed_out=is_slow)
 
     def _too_long(self) -> RemoteError:
-        return self._failure(f"the answer has more than {self._longest} bytes", too_large=True)
+        return RemoteError(self._said(f"the answer has more than {self._longest} bytes"), too_large=True)
 
-    def _failure(
-        self, words: str, *, retry_after: float | None = None, too_large: bool = False, timed_out: bool = False
-    ) -> RemoteError:
-        shown_words = self._redacted(printable(words))
-        return RemoteError(
-            f"{self._name} failed: {shown_words}", retry_after=retry_after, too_large=too_large, timed_out=timed_out
-        )
+    def _said(self, words: str) -> str:
+        return f"{self._name} failed: {self._redacted(printable(words))}"
 
 
 def _joined(url: str, place: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from replica.store import Solution
 
@@ -12,18 +13,26 @@ class RemoteError(Exception):
     """A remote could not be reached, refused, or gave something that is not an answer.
 
     ``retry_after`` says for how many seconds it wants to be left alone, ``too_large`` that fewer keys in one
-    request might have been answered, ``timed_out`` that it has not answered in time.
+    request might have been answered, ``timed_out`` that it has not answered in time; ``status`` is that of its
+    HTTP reply, if it gave one.
     """
 
     exit_code = 1
 
     def __init__(
-        self, message: str, *, retry_after: float | None = None, too_large: bool = False, timed_out: bool = False
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        too_large: bool = False,
+        timed_out: bool = False,
+        status: int | None = None,
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         self.too_large = too_large
         self.timed_out = timed_out
+        self.status = status
 
 
 class Remote(Protocol):
@@ -43,3 +52,10 @@ class Remote(Protocol):
     def load(self, timeout: float) -> Iterator[list[Solution]]:
         """Return all solutions, page by page."""
         ...
+
+
+@runtime_checkable
+class Rejecting(Protocol):
+    """A remote that counts why it left records out."""
+
+    rejected: Counter[str]

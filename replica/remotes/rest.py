@@ -14,7 +14,6 @@ from replica.remotes.records import RecordMapping, RecordReader, Star
 from replica.store import Solution
 
 UNSENDABLE = "an id that cannot be sent"
-_STATUS = re.compile(r" failed: HTTP ([0-9]{3})\b")
 _DOTS = re.compile(r"(?:^|[/\\])\.\.?(?:[/\\]|$)")
 
 
@@ -92,7 +91,7 @@ class RestRemote:
             with self._client.send(request, timeout) as reply:
                 return self._solutions(reply, list(ids.values()))
         except RemoteError as error:
-            if self._address.takes_many or _status(error) != "404":
+            if self._address.takes_many or error.status != 404:
                 raise
             return []
 
@@ -117,9 +116,3 @@ class RestRemote:
         if not records.has_items and not records.has_errors:
             raise RemoteError(f'{self._address.name} sent an answer without "{self._items}"')
         return solutions
-
-
-def _status(error: RemoteError) -> str | None:
-    """Return the status that an error of the client's is about: it is said first, before the server has its say."""
-    found = _STATUS.search(str(error))
-    return found[1] if found else None
