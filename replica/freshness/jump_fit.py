@@ -140,7 +140,10 @@ def _weights(left: FloatArray, sizes: FloatArray) -> FloatArray:
 
 def _least_squares(columns: FloatArray, steps: FloatArray, weights: FloatArray) -> FloatArray:
     weighted = columns * weights[:, None]
-    scales = np.sqrt((weighted**2).mean(axis=0))
+    # By their largest first: the squares of what is there may be more than a number can hold.
+    largest = np.abs(weighted).max(axis=0, initial=0.0)
+    largest[largest == 0] = 1.0
+    scales = largest * np.sqrt(((weighted / largest) ** 2).mean(axis=0))
     scales[scales == 0] = 1.0
     weighted /= scales
     normal = weighted.T @ weighted + np.eye(3)
