@@ -74,7 +74,7 @@ def read_service(iri: str, section: Section, prefixes: Mapping[str, str], ranker
         feed=read_feed(section, prefixes),
         block_size=section.whole("block_size", default=100, least=1),
         load=section.flag("load", default=can_load) and can_load,
-        timeout_seconds=section.duration_ms("timeout", default=30_000, zero=False) / 1000,
+        timeout_seconds=section.duration_ms("timeout", default=10_000, zero=False) / 1000,
         solutions=section.choice("solutions", SOLUTIONS, default="one"),
         concurrency=section.whole("concurrency", default=CONCURRENCY, least=1),
         capacity=section.whole("capacity", default=None, least=1),

@@ -33,6 +33,9 @@ Progress = Callable[[str, int], None]
 
 StoreT = TypeVar("StoreT", bound=Store)
 
+_MOST_OF_ONE = 100
+"""How many solutions for a key are read where only one of them is used."""
+
 _LOG = logging.getLogger("acquatop")
 
 
@@ -146,6 +149,7 @@ class Replicas:
                     block_size=service.block_size,
                     nested=asked.key is not None and not is_bound_from_the_start(asked.key, asked.group),
                     method=method,
+                    most_per_key=_MOST_OF_ONE if service.solutions == "one" else None,
                     client=self._way(service).client,
                 )
             case RestSource(address, mapping, items):

@@ -46,6 +46,9 @@ class Store(Protocol):
 
 StoreT = TypeVar("StoreT", bound=Store)
 
+_LOADING_TIMEOUT = 30.0
+"""How many seconds a page may take at least: nobody waits for an answer yet."""
+
 
 @dataclass(frozen=True)
 class Refreshed:
@@ -146,7 +149,9 @@ class Maintainer(Generic[StoreT]):
         Raises :class:`RemoteError`.
         """
         now = self.now()
-        pages = self._remote.load(self._timeout)
+        pages = self._remote.load(max(self._timeout, _LOADING_TIMEOUT))
+        # One besides: a remote may have to be asked whether it gives pages at all.
+        self.account.quota.take(0, 1)
         while self._has_room() and self.account.quota.take(0, 1):
             page = next(pages, None)
             if page is None:
@@ -204,6 +209,8 @@ class Maintainer(Generic[StoreT]):
             else:
                 # Others, or earlier requests, occupy all workers.
                 self._send_more(asked, wait=rest)
+        if asked.under_way:
+            asked.refusal = asked.refusal or "no answer within the deadline; what comes later is used by the next one"
         return self._store(asked)
 
     # Requests -------------------------------------------------------------------------------------

@@ -19,16 +19,16 @@ from acquatop.operators.waiting import Solution, objects, rows_of
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from connectors.mapping import TIME
 
-_FEWEST, _MOST, _CELLS = 64, 256, 1 << 16
+_FEWEST, _MOST, _CELLS = 64, 256, 1 << 15
 """How many worlds are drawn: as many as make so many cells, within these bounds."""
 
 CONSIDERED = 2_000
 """How many solutions are considered one by one."""
 
-STANDING_FOR_OTHERS = 512
+STANDING_FOR_OTHERS = 256
 """How many others stand for all that are not."""
 
-_SEEN, _FEWEST_OF_A_PANE = 4_096, 4
+_SEEN, _FEWEST_OF_A_PANE = 1_024, 4
 """How many of a window's solutions are kept for that, and of a pane at least."""
 
 _POPULATION = 4_096
@@ -121,7 +121,7 @@ class Expectation:
     In a world each key keeps its value, or has another one, with the chance that it has by now; all
     solutions that join with it go along. Keys that nothing is known of have the value of any key that
     is, or none, as often as these have none. The truth of a world are its best k; what the answer is worth
-    against it is averaged. O(worlds · solutions): the best 2 000 are looked at one by one, 512 stand for the others.
+    against it is averaged. O(worlds · solutions): the best 2 000 are looked at one by one, 256 stand for the others.
 
     The worlds of a window depend on the seed and the window alone.
     """
@@ -194,8 +194,11 @@ class _Worlds:
 
     def are_alike(self, *several: Rows) -> bool:
         """Say whether no key of some solutions can have changed, so that all worlds are the same."""
-        rows = self._store.rows([key for each in several for key in each.keys.tolist()])
-        return bool((rows >= 0).all()) and not self._model.chance(rows, self._now).any()
+        for each in several:  # the first few tell it as a rule
+            rows = self._store.rows(each.keys.tolist())
+            if (rows < 0).any() or self._model.chance(rows, self._now).any():
+                return False
+        return True
 
     def kept(self, solutions: Rows) -> FloatArray:
         """Return the merits of solutions as far as the replica knows, NaN where it knows of none."""

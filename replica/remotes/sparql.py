@@ -19,6 +19,7 @@ PAGE_SIZE = 10_000
 """How many rows one request of a loading asks for."""
 MOST_SOLUTIONS = 200_000
 """How many rows one reply may have: to let go of them takes time in which no other thread runs."""
+_ROWS_BESIDES = 1_000
 MOST_LOADED = 100_000_000
 """How many rows a loading may bring: whoever has more to say might never end."""
 LONGEST_ADDRESS = 2_000
@@ -38,7 +39,8 @@ class SparqlRemote:
     its address has room for it and ``method`` says so, and carries at most ``block_size`` keys; ``client``
     sends it. Keys that are not a single IRI or literal are never sent. Rows whose key was not asked
     for, is a blank node or is missing are left out, as are those with a term that is none or is longer
-    than anybody needs; other blank nodes become IRIs (:func:`replica.terms.blank_iri`).
+    than anybody needs; other blank nodes become IRIs (:func:`replica.terms.blank_iri`). A reply has
+    ``most_per_key`` rows for each key it was asked for, and a thousand besides, or is refused.
     """
 
     def __init__(
@@ -51,9 +53,11 @@ class SparqlRemote:
         block_size: int = 100,
         nested: bool = False,
         method: str = "post",
+        most_per_key: int | None = None,
         client: HttpClient | None = None,
     ) -> None:
         self.endpoint = endpoint
+        self._most_per_key = most_per_key
         self.block_size = block_size
         self._name = f"the SPARQL endpoint {shown(endpoint)}"
         self._method = _METHODS[method]
@@ -80,8 +84,13 @@ class SparqlRemote:
             return []
         values = f"VALUES ?{self._key} {{ {' '.join(sendable)} }} " if self._key is not None else ""
         asked = None if self._key is None else sendable
-        rows = self._select(f"SELECT {self._projection} WHERE {{ {values}{self._pattern} }}", timeout, asked)
+        query = f"SELECT {self._projection} WHERE {{ {values}{self._pattern} }}"
+        rows = self._select(query, timeout, asked, self._most_rows(len(sendable)))
         return [row for row in rows if row is not None]
+
+    def _most_rows(self, keys: int) -> int:
+        per_key = self._most_per_key
+        return MOST_SOLUTIONS if per_key is None else min(MOST_SOLUTIONS, _ROWS_BESIDES + per_key * keys)
 
     def load(self, timeout: float) -> Iterator[list[Solution]]:
         """Return all solutions in pages, in an order that leaves no gap between them; a key's are on one page.
@@ -125,11 +134,13 @@ class SparqlRemote:
         select = f"SELECT {self._projection} WHERE {{ {self._pattern} }}"
         return f"{select} {order}LIMIT {PAGE_SIZE} OFFSET {offset}"
 
-    def _select(self, query: str, timeout: float, asked: Container[str] | None = None) -> list[Solution | None]:
+    def _select(
+        self, query: str, timeout: float, asked: Container[str] | None = None, most: int | None = None
+    ) -> list[Solution | None]:
         """Return a query's solutions, None for those that cannot be used; without those of keys not asked for."""
         with self._client.send(self._request(query), timeout) as reply:
             try:
-                return list(self._solutions(reply, asked))
+                return list(self._solutions(reply, asked, MOST_SOLUTIONS if most is None else most))
             except NotResultsError as error:
                 message = f"{self._name} sent something that is not SPARQL Results JSON: {error}"
                 raise RemoteError(message) from error
@@ -152,11 +163,11 @@ class SparqlRemote:
         assert composed.data is None or isinstance(composed.data, bytes)
         return Request(composed.get_method(), url, dict(composed.header_items()), composed.data)
 
-    def _solutions(self, reply: Reply, asked: Container[str] | None) -> Iterator[Solution | None]:
+    def _solutions(self, reply: Reply, asked: Container[str] | None, most: int) -> Iterator[Solution | None]:
         question = f"{self.endpoint} {self._pattern}"
         for count, row in enumerate(read_rows(reply, self._wanted)):
-            if count == MOST_SOLUTIONS:
-                raise RemoteError(f"{self._name} failed: it sent more than {MOST_SOLUTIONS} rows", too_large=True)
+            if count == most:
+                raise RemoteError(f"{self._name} failed: it sent more than {most} rows", too_large=True)
             solution = _solution(row, self._key, question)
             if asked is None or (solution is not None and self._key is not None and solution[self._key] in asked):
                 yield solution

@@ -30,7 +30,7 @@ def test_a_catalog_says_all_that_an_engine_needs() -> None:
     assert (stream.connector, stream.arrivals, stream.lateness_ms, stream.start_ms) == ("lines", "latest", 0, None)
     assert stream.options == {"path": str(Path("plant/events").absolute())}
     assert service.refresh.budget == Budget(items=3, requests=3, seconds=5.0)
-    assert (service.load, service.block_size, service.timeout_seconds) == (True, 100, 30.0)
+    assert (service.load, service.block_size, service.timeout_seconds) == (True, 100, 10.0)
     assert (service.solutions, catalog.graphs) == ("one", {})
 
 

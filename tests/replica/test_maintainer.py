@@ -240,7 +240,7 @@ class Pages(TableRemote):
 
 def test_loading_ends_when_the_replica_is_full_or_the_limits_are_reached_and_tells_how_far_it_is() -> None:
     followers = dict.fromkeys("abcdefgh", 1)
-    for limit, quota in ((3, Quota()), (None, Quota([Limit.parse("3 requests per 1h")], time=lambda: 0.0))):
+    for limit, quota in ((3, Quota()), (None, Quota([Limit.parse("4 requests per 1h")], time=lambda: 0.0))):
         remote, seen = Pages(followers), list[int]()
         store = ReplicaStore("user", ["user", "followers"], limit=limit)
         keeper = Maintainer(store, remote, Account(Budget(9, 1, 5.0), quota=quota))
