@@ -27,6 +27,7 @@ from acquatop.query import ContinuousQuery
 from acquatop.replicas import Replicas
 from examples.oxigraph import OxigraphServer
 from tests.faults import FAULTS, Fault, FaultProxy, Healthy
+from tests.worlds import catalog_text
 
 NS = "http://example.org/"
 STREAM = NS + "stream"
@@ -36,28 +37,6 @@ SELECT ?user ?mentions ?followers (2 * ?mentions + ?followers AS ?score)
 FROM NAMED WINDOW :w ON :stream [RANGE {width}ms STEP {slide}ms]
 WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} SERVICE :people {{ ?user :followers ?followers }} }}
 ORDER BY DESC(?score) LIMIT 5
-"""
-CATALOG = """
-[streams."http://example.org/stream"]
-connector = "lines"
-arrivals = "latest"
-[streams."http://example.org/stream".options]
-path = "unused"
-[streams."http://example.org/stream".mapping]
-subject = "http://example.org/user/{{user}}"
-time = "t"
-[streams."http://example.org/stream".mapping.properties]
-"http://example.org/mentions" = {{ field = "mentions", datatype = "xsd:integer" }}
-[services."http://example.org/people"]
-endpoint = "{endpoint}"
-load = {load}
-timeout = "1s"
-[services."http://example.org/people".refresh]
-policy = "AT-LRU"
-n = 10
-items = 10
-requests = 2
-deadline = "{deadline}ms"
 """
 SLIDE, DEADLINE, SLACK = 0.3, 0.1, 0.05
 """Seconds between two closes, that an answer may wait for the remote, and that it may take besides."""
@@ -165,7 +144,15 @@ def resident() -> int:
 def at_work(endpoint: str, *, load: bool) -> Iterator[tuple[ContinuousQuery, BoundQuery]]:
     """Give a query on a remote, its replica filled if ``load``."""
     text = QUERY.format(width=round(2000 * SLIDE), slide=round(1000 * SLIDE))
-    catalog = CATALOG.format(endpoint=endpoint, load=str(load).lower(), deadline=round(1000 * DEADLINE))
+    catalog = catalog_text(
+        endpoint=endpoint,
+        service=f'load = {str(load).lower()}\ntimeout = "1s"',
+        policy="AT-LRU",
+        n=10,
+        items=10,
+        requests=2,
+        deadline=f"{round(1000 * DEADLINE)}ms",
+    )
     bound = bind_query(text, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
     assert isinstance(bound, BoundQuery)
     replicas = Replicas()

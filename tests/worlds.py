@@ -43,13 +43,14 @@ time = "t"
 "http://example.org/mentions" = {{ field = "mentions", datatype = "xsd:integer" }}
 [services."http://example.org/people"]
 endpoint = "{endpoint}"
+{service}
 [services."http://example.org/people".refresh]
 policy = "{policy}"
 n = {n}
 refill = {refill}
 items = {items}
 requests = {requests}
-deadline = "5s"
+deadline = "{deadline}"
 """
 
 
@@ -60,6 +61,8 @@ def catalog_text(**changes: object) -> str:
         "start": "",
         "path": "events",
         "endpoint": "http://127.0.0.1:9/query",
+        "service": "",
+        "deadline": "5s",
         "policy": "AT-TSM",
         "n": 2,
         "refill": "false",
@@ -131,6 +134,7 @@ class TableRemote:
 
 def continuous(bound_query: BoundQuery, remote: TableRemote, budget: Budget | None = None) -> ContinuousQuery:
     """Return a query at work on a remote in memory, its replica still empty."""
+    assert bound_query.service is not None
     store = ReplicaStore("user", ["user", "followers"])
     return ContinuousQuery(bound_query, Maintainer(store, remote, budget or bound_query.service.refresh.budget))
 

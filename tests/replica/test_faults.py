@@ -18,6 +18,7 @@ from acquatop.query import ContinuousQuery
 from acquatop.replicas import Replicas
 from examples.oxigraph import OxigraphServer
 from tests.faults import FAULTS, Counts, Fault, FaultProxy, Harm, Healthy
+from tests.worlds import catalog_text
 
 pytestmark = pytest.mark.server
 
@@ -33,30 +34,6 @@ SELECT ?user ?mentions ?followers (2 * ?mentions + ?followers AS ?score)
 FROM NAMED WINDOW :w ON :stream [RANGE 20ms STEP 10ms]
 WHERE { WINDOW :w { ?user :mentions ?mentions } SERVICE :people { ?user :followers ?followers } }
 ORDER BY DESC(?score) LIMIT 3
-"""
-CATALOG = """
-[streams."http://example.org/stream"]
-connector = "lines"
-arrivals = "latest"
-[streams."http://example.org/stream".options]
-path = "unused"
-[streams."http://example.org/stream".mapping]
-subject = "http://example.org/user/{{user}}"
-time = "t"
-[streams."http://example.org/stream".mapping.properties]
-"http://example.org/mentions" = {{ field = "mentions", datatype = "xsd:integer" }}
-[services."http://example.org/people"]
-endpoint = "{endpoint}"
-load = {load}
-block_size = {block}
-timeout = "1500ms"
-max_reply_bytes = 1000000
-[services."http://example.org/people".refresh]
-policy = "AT-LRU"
-n = 5
-items = {items}
-requests = {requests}
-deadline = "1h"
 """
 
 
@@ -120,7 +97,10 @@ def proxy(server: OxigraphServer) -> Iterator[FaultProxy]:
 
 def trial(proxy: FaultProxy, server: OxigraphServer, *, load: bool) -> Iterator[Trial]:
     clock = Clock()
-    catalog = CATALOG.format(endpoint=proxy.url, load=str(load).lower(), block=BLOCK, items=ITEMS, requests=REQUESTS)
+    service = f'load = {str(load).lower()}\nblock_size = {BLOCK}\ntimeout = "1500ms"\nmax_reply_bytes = 1000000'
+    catalog = catalog_text(
+        endpoint=proxy.url, service=service, policy="AT-LRU", n=5, items=ITEMS, requests=REQUESTS, deadline="1h"
+    )
     bound = bind_query(QUERY, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
     assert isinstance(bound, BoundQuery)
     replicas = Replicas(clock=clock)
