@@ -16,7 +16,7 @@ from acquatop.errors import EnvironmentProblem
 from acquatop.operators.replica_join import is_bound_from_the_start
 from acquatop.remote_patterns import Asked
 from replica.access import Access
-from replica.clocks import Clock, EventTime
+from replica.clocks import Clock, EventTime, SteadyTime
 from replica.feeds.contract import Feed
 from replica.feeds.subscription import Subscription
 from replica.http.client import HttpClient
@@ -54,7 +54,7 @@ class Replicas:
     """Opens replicas. Call :meth:`close` when they are needed no longer."""
 
     clock: Clock = time.monotonic
-    now: Clock = time.time
+    now: Clock = field(default_factory=SteadyTime)
     progress: Progress | None = None
     _ways: dict[str, _Way] = field(default_factory=dict)
     _feeds: list[Subscription] = field(default_factory=list)
@@ -132,7 +132,9 @@ class Replicas:
             now=now,
             request_timeout=service.timeout_seconds,
         )
-        if service.load:
+        if service.load and is_replayed:
+            maintainer.load_later()
+        elif service.load:
             self._load(maintainer, service, asked)
         return maintainer
 
@@ -243,7 +245,7 @@ def _client(service: Service) -> HttpClient | None:
         return None
     address = service.source.address
     return HttpClient(
-        name=address.written,
+        name=f"the {'SPARQL endpoint' if service.remote == 'sparql' else 'address'} {address.written}",
         connections=service.concurrency,
         auth=address.auth,
         longest_reply=address.longest_reply,

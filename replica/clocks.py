@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 Clock = Callable[[], float]
 """Seconds. What limits waiting only goes forward (:func:`time.monotonic`); what dates values is a time of day."""
+
+
+class SteadyTime:
+    """The time of day, which goes on steadily from when this was made, whatever is done to the machine's clock.
+
+    What was learned last must never look older than what was learned before.
+
+    >>> steady = iter([50.0, 53.0])
+    >>> time = SteadyTime(wall=lambda: 1000.0, steady=lambda: next(steady))
+    >>> time()
+    1003.0
+    """
+
+    def __init__(self, wall: Clock = time.time, steady: Clock = time.monotonic) -> None:
+        self._steady = steady
+        self._offset = wall() - steady()
+
+    def __call__(self) -> float:
+        """Return seconds since the epoch."""
+        return self._offset + self._steady()
 
 
 class EventTime:

@@ -14,13 +14,14 @@ from typing import Generic, Protocol, TypeVar
 
 from replica.access import Access
 from replica.budget import Budget, Spending
-from replica.clocks import Clock, EventTime
+from replica.clocks import Clock, EventTime, SteadyTime
 from replica.feeds.subscription import Subscription
 from replica.remotes import Rejecting, Remote, RemoteError
 from replica.spending.account import Account
 from replica.spending.ledger import LedgerError
 from replica.spending.quota import Quota
 from replica.store import Solution, Stored
+from replica.store.contract import IntArray
 
 
 class Store(Protocol):
@@ -37,6 +38,14 @@ class Store(Protocol):
 
     def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float, *, pushed: bool = False) -> Stored:
         """Store what the remote answered to a question sent at ``now`` about the keys ``asked``, or told unasked."""
+        ...
+
+    def keys(self, rows: IntArray) -> list[str]:
+        """Return the keys that rows stand for."""
+        ...
+
+    def all_rows(self) -> IntArray:
+        """Return the rows of all keys."""
         ...
 
     def evict(self) -> int:
@@ -99,9 +108,9 @@ class Maintainer(Generic[StoreT]):
     request for it is under way. What may be spent is for the account to say; several maintainers
     may have the same.
 
-    ``clock`` measures waiting. ``now`` dates values; if it is an :class:`~replica.clocks.EventTime`,
-    it shows the time of the evaluation. ``feed`` brings the changes that the remote tells of itself.
-    Not safe for use by several threads at once.
+    ``clock`` measures waiting. ``now`` dates values: by the time of day, or if it is an
+    :class:`~replica.clocks.EventTime` by that of the evaluation. ``feed`` brings the changes that the
+    remote tells of itself. Not safe for use by several threads at once.
     """
 
     def __init__(
@@ -113,12 +122,12 @@ class Maintainer(Generic[StoreT]):
         access: Access | None = None,
         feed: Subscription | None = None,
         clock: Clock = time.monotonic,
-        now: Clock = time.time,
+        now: Clock | None = None,
         request_timeout: float = 30.0,
     ) -> None:
         self.store = store
         self.account = Account(account, quota=Quota(), clock=clock) if isinstance(account, Budget) else account
-        self.now = now
+        self.now = now or SteadyTime()
         self._remote = remote
         self._access = access or Access(block_size=max(1, remote.block_size), clock=clock)
         self._feed = feed
@@ -130,6 +139,8 @@ class Maintainer(Generic[StoreT]):
         self._keys_under_way: Counter[str] = Counter()
         self._trouble: str | None = None
         self._rejected: Counter[str] = Counter()
+        self._loads_later = False
+        self._newly_loaded: Sequence[str] = ()
 
     @property
     def budget(self) -> Budget:
@@ -161,6 +172,10 @@ class Maintainer(Generic[StoreT]):
                 progress(len(self.store))
         return len(self.store)
 
+    def load_later(self) -> None:
+        """Fill the replica when the first evaluation begins: what is replayed has no time before that."""
+        self._loads_later = True
+
     def _has_room(self) -> bool:
         return self.store.limit is None or len(self.store) < self.store.limit
 
@@ -181,6 +196,10 @@ class Maintainer(Generic[StoreT]):
         """Begin an evaluation, of which :meth:`ask` and :meth:`gather` are parts."""
         if evaluation is not None and isinstance(self.now, EventTime):
             self.now.show(evaluation)
+        if self._loads_later:
+            self._loads_later = False
+            self.load()
+            self._newly_loaded = self.store.keys(self.store.all_rows())
         try:
             self.account.begin(evaluation)
         except LedgerError as error:
@@ -299,7 +318,8 @@ class Maintainer(Generic[StoreT]):
     # Answers --------------------------------------------------------------------------------------
 
     def _store(self, asked: Asked) -> Refreshed:
-        changed = dict.fromkeys(self._store_pushed())
+        changed = dict.fromkeys([*self._newly_loaded, *self._store_pushed()])
+        self._newly_loaded = ()
         fetched: set[str] = set()
         ambiguous, failures = 0, []
         for delivery in sorted([*asked.late, *asked.on_time], key=lambda each: each.number):

@@ -62,11 +62,13 @@ def test_a_python_function(folder: Path) -> None:
         answers(catalog(folder, 'remote = "python"\nfunction = "nowhere:look_up"'))
 
 
+@pytest.mark.parametrize("load", ["true", "false"])
 @pytest.mark.parametrize("text", ["", query_text().replace("DESC(?score)", "DESC(?score) ?user")])
-def test_a_table_that_is_replayed_along_with_the_stream(folder: Path, text: str) -> None:
+def test_a_table_that_is_replayed_along_with_the_stream(folder: Path, text: str, load: str) -> None:
     rows = ["id,t,followers", "ann,0,5", "bob,0,7", "ann,10,50", "bob,13,0", "cid,12,x"]
     (folder / "people.csv").write_text("\n".join(rows) + "\n", "utf-8")
-    found = answers(catalog(folder, 'remote = "table"\npath = "people.csv"\ntime = "t"\nload = false'), text)
+    service = f'remote = "table"\npath = "people.csv"\ntime = "t"\nload = {load}'
+    found = answers(catalog(folder, service), text)
     by_close = {answer.closes_ms: shown(answer) for answer in found}
     assert by_close[9] == {"bob": 9.0, "ann": 11.0}
     assert by_close[12] == {"ann": 56.0}
