@@ -228,7 +228,7 @@ class Maintainer(Generic[StoreT]):
             else:
                 # Others, or earlier requests, occupy all workers.
                 self._send_more(asked, wait=rest)
-        if asked.under_way:
+        if self._under_way:
             asked.refusal = asked.refusal or "no answer within the deadline; what comes later is used by the next one"
         return self._store(asked)
 
