@@ -17,6 +17,9 @@ Keys = tuple[str, ...]
 T = TypeVar("T")
 
 
+_LONGEST_MS = 10 * 366 * 86_400_000
+
+
 class CatalogError(UserError):
     """A catalog cannot be used as it stands; the message holds a line per problem."""
 
@@ -110,7 +113,11 @@ class Section:
 
     def path(self, key: str, *, default: str | None = None) -> str:
         """Return a path, a relative one taken from the catalog's folder."""
-        return str(self._document.file.parent.absolute() / self.text(key, default=default))
+        text = self.text(key, default=default)
+        if "\0" in text:
+            self.problem(f'"{key}" cannot be a path', key)
+            return ""
+        return str(self._document.file.parent.absolute() / text)
 
     def text(self, key: str, *, default: str | None = None) -> str:
         """Return a text."""
@@ -119,6 +126,10 @@ class Section:
     def written(self, key: str) -> str:
         """Return a text as it is written: where it names an environment variable, its name and not its value."""
         return self._typed(key, str, "a text", "", "")
+
+    def values_in(self, key: str) -> list[str]:
+        """Return the values of the environment variables that a text names."""
+        return [self._expanded(key, "${" + name + "}") for name in re.findall(r"\$\{(\w+)\}", self.written(key))]
 
     def secret(self, key: str) -> Secret:
         """Return a text that only the environment may hold: it has to be written ``${NAME}``."""
@@ -156,7 +167,7 @@ class Section:
     def choice(self, key: str, known: Sequence[str], *, default: str | None = None) -> str:
         """Return one of the known texts."""
         value = self.text(key, default=default)
-        if value and value not in known:
+        if value not in known and (value or key in self):
             near = nearest(value, known)
             hint = f'did you mean "{near}"?' if near else f"known are {', '.join(known)}"
             self.problem(f'unknown {key} "{value}"', key, hint)
@@ -172,10 +183,14 @@ class Section:
         if zero and re.fullmatch(r"0+\s*[a-z]*", written):
             return 0
         try:
-            return milliseconds(written)
+            duration = milliseconds(written)
         except ValueError as error:
             self.problem(str(error), key)
             return default
+        if duration > _LONGEST_MS:
+            self.problem(f'"{key}" must be ten years at most', key)
+            return default
+        return duration
 
     def _typed(self, key: str, type_: type[T], name: str, default: T | None, stand_in: T) -> T:
         if key not in self._data:

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from acquatop.catalog_section import Section
-from replica.http.auth import Auth, BasicAuth, BearerAuth
+from replica.http.auth import Auth, BasicAuth, BearerAuth, Secret
+from replica.remotes.addresses import RestAddress
 from replica.remotes.records import Field, KeyTemplate, RecordMapping
 from replica.remotes.values import term_maker
 
@@ -22,13 +24,15 @@ _LONGEST_REPLY = 16 * 2**20
 class Address:
     """An HTTP address, how to show that one may use it, and how much it may answer at once.
 
-    ``written`` is the address as the catalog has it, in which no environment variable's value shows.
+    ``shown`` is the address for messages: where the catalog takes some of it from the environment, as it is written
+    there, and the host. ``secrets`` are those values, as far as they are no addresses themselves.
     """
 
     url: str
-    written: str
+    shown: str
     auth: Auth | None = None
     longest_reply: int = _LONGEST_REPLY
+    secrets: tuple[Secret, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,8 +120,12 @@ def _sparql(section: Section, prefixes: Mapping[str, str]) -> Source:
 
 def _rest(section: Section, prefixes: Mapping[str, str]) -> Source:
     address = _address(section)
-    if "endpoint" in section and len(re.findall(r"\{keys?\}", address.url)) != 1:
-        section.problem("the address must have {keys} or {key} in it once, in whose place the ids stand", "endpoint")
+    try:
+        RestAddress(address.url)
+    except ValueError:
+        if "endpoint" in section:
+            message = "the address must have {keys} or {key} in it once, behind its host, in whose place the ids stand"
+            section.problem(message, "endpoint")
     return RestSource(address, _mapping(section, prefixes), section.text("items", default=""))
 
 
@@ -168,15 +176,33 @@ def _address(section: Section) -> Address:
     if "endpoint" in section:
         _check_address(url, section)
     longest = section.whole("max_reply_bytes", default=_LONGEST_REPLY, least=1)
-    return Address(url, section.written("endpoint"), _auth(section), longest)
+    values = section.values_in("endpoint")
+    secrets = tuple(Secret(value) for value in values if value and "://" not in value and value not in _host(url))
+    return Address(url, _shown(url, section.written("endpoint")), _auth(section), longest, secrets)
+
+
+def _shown(url: str, written: str) -> str:
+    return written if "${" not in written else f"{written} ({url.partition('://')[0]}://{_host(url)})"
+
+
+def _host(url: str) -> str:
+    return re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
 
 
 def _check_address(url: str, section: Section) -> None:
-    if not re.fullmatch(r"https?://[!-~]+", url):
+    if not re.fullmatch(r"https?://[!-~]+", url) or not _has_host(url):
         section.problem(f'"{section.written("endpoint")}" is not an http or https address', "endpoint")
-    elif "@" in url.split("/")[2]:
+    elif "@" in _host(url):
         hint = "put them into the table auth"
         section.problem("an address must not hold a name and a password", "endpoint", hint)
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _auth(section: Section) -> Auth | None:

@@ -62,6 +62,10 @@ class QueryAtWork(Protocol):
         """Yield the answers that are due once a stream has ended; with the last stream, all that are left."""
         ...
 
+    def close(self) -> None:
+        """Let go of all that runs for it beside; safe to call again, and from any thread."""
+        ...
+
 
 class RegisteredQuery:
     """A query that runs; iterate over it for its answers, one per window close.
@@ -182,6 +186,7 @@ class RegisteredQuery:
                 self._answers.clear()
             self._end = self._end or _End(error)
             self._news.notify_all()
+        self._query.close()
 
 
 @dataclass(frozen=True)

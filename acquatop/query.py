@@ -122,6 +122,11 @@ class ContinuousQuery:
         self._topkn.close_before(self._next)
         return True
 
+    def close(self) -> None:
+        """Let go of what tells of the remote's changes: the query is over."""
+        if self._maintainer is not None:
+            self._maintainer.close()
+
     def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
         last = self._occupancy.last
@@ -249,7 +254,8 @@ class _Refresher:
         store, keeper = self._maintainer.store, self._maintainer
         keeper.begin(closes_ms)
         self.proposer.close_before(window)
-        wanted = operator.wanted(window, keeper.budget.items)
+        limit = keeper.budget.items + keeper.keys_under_way
+        wanted = operator.wanted(window, limit, self._order.absent_before(keeper.now()))
         proposed = self.proposer.propose(window, wanted.held)
         keys = self._order(wanted.unknown, proposed, wanted.absent, window=window, k=operator.k, now=keeper.now())
         if store.limit is not None:

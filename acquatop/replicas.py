@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from acquatop.binding import BoundQuery, BoundWindowed
 from acquatop.catalog_services import Service
-from acquatop.catalog_sources import FeedSource, PushSource, RestSource, SparqlSource, TableSource
+from acquatop.catalog_sources import Address, FeedSource, PushSource, RestSource, SparqlSource, TableSource
 from acquatop.errors import EnvironmentProblem
 from acquatop.operators.replica_join import is_bound_from_the_start
 from acquatop.remote_patterns import Asked
@@ -32,6 +32,9 @@ Progress = Callable[[str, int], None]
 """Told a service's IRI and how many keys of it have been loaded so far."""
 
 StoreT = TypeVar("StoreT", bound=Store)
+
+_PATIENCE = 0.25
+"""For how many seconds at most a ledger that another process holds is waited for; a quarter of a deadline is enough."""
 
 _MOST_OF_ONE = 100
 """How many solutions for a key are read where only one of them is used."""
@@ -57,7 +60,6 @@ class Replicas:
     now: Clock = field(default_factory=SteadyTime)
     progress: Progress | None = None
     _ways: dict[str, _Way] = field(default_factory=dict)
-    _feeds: list[Subscription] = field(default_factory=list)
 
     def open(self, bound: BoundQuery) -> Maintainer[ReplicaStore] | None:
         """Return what maintains the replica of a top-k query, filled if the catalog says so; None if it asks no remote.
@@ -78,21 +80,21 @@ class Replicas:
         """
         services = {remote.service.iri: remote.service for remote in bound.remotes}
         accounts = {iri: self._account(service, bound.name) for iri, service in services.items()}
-        return [
-            self._open(
-                SolutionStore(remote.part.key, remote.part.variables, limit=remote.service.capacity),
-                remote.service,
-                Asked(remote.part.pattern.group, remote.part.variables, remote.part.key),
-                accounts[remote.service.iri],
-            )
-            for remote in bound.remotes
-        ]
+        opened: list[Maintainer[SolutionStore]] = []
+        try:
+            for remote in bound.remotes:
+                part, service = remote.part, remote.service
+                store = SolutionStore(part.key, part.variables, limit=service.capacity)
+                asked = Asked(part.pattern.group, part.variables, part.key)
+                opened.append(self._open(store, service, asked, accounts[service.iri]))
+        except BaseException:
+            for maintainer in opened:
+                maintainer.close()
+            raise
+        return opened
 
     def close(self) -> None:
-        """Let go of all connections and files, and end all feeds."""
-        for feed in self._feeds:
-            feed.stop()
-        self._feeds.clear()
+        """Let go of all connections and files. Feeds end with their queries."""
         for way in self._ways.values():
             if way.client is not None:
                 way.client.close()
@@ -124,21 +126,25 @@ class Replicas:
         now = EventTime() if is_replayed else self.now
         maintainer = Maintainer(
             store,
-            self._remote(service, asked, now),
+            self._remote(service, asked, now, uses_one=isinstance(store, ReplicaStore)),
             account,
             access=self._way(service).access,
-            feed=self._feed(service.feed, asked),
+            feed=self._subscription(service.feed, asked, now),
             clock=self.clock,
             now=now,
             request_timeout=service.timeout_seconds,
         )
-        if service.load and is_replayed:
-            maintainer.load_later()
-        elif service.load:
-            self._load(maintainer, service, asked)
+        try:
+            if service.load and is_replayed:
+                maintainer.load_later()
+            elif service.load:
+                self._load(maintainer, service, asked)
+        except BaseException:
+            maintainer.close()
+            raise
         return maintainer
 
-    def _remote(self, service: Service, asked: Asked, now: Clock) -> Remote:
+    def _remote(self, service: Service, asked: Asked, now: Clock, *, uses_one: bool) -> Remote:
         match service.source:
             case SparqlSource(address, method):
                 from replica.remotes.sparql import SparqlRemote
@@ -151,7 +157,8 @@ class Replicas:
                     block_size=service.block_size,
                     nested=asked.key is not None and not is_bound_from_the_start(asked.key, asked.group),
                     method=method,
-                    most_per_key=_MOST_OF_ONE if service.solutions == "one" else None,
+                    most_per_key=_MOST_OF_ONE if uses_one else None,
+                    name=_name(service, address),
                     client=self._way(service).client,
                 )
             case RestSource(address, mapping, items):
@@ -161,7 +168,13 @@ class Replicas:
                 assert client is not None
                 star = asked.star(mapping)
                 return RestRemote(
-                    address.url, mapping=mapping, star=star, client=client, items=items, block_size=service.block_size
+                    address.url,
+                    mapping=mapping,
+                    star=star,
+                    client=client,
+                    items=items,
+                    block_size=service.block_size,
+                    name=_name(service, address),
                 )
             case TableSource(path, mapping, time_field):
                 from replica.remotes.table import TableRemote
@@ -188,12 +201,11 @@ class Replicas:
                 star = asked.star(source.mapping)
                 return FunctionRemote(function, mapping=source.mapping, star=star, block_size=service.block_size)
 
-    def _feed(self, source: FeedSource | None, asked: Asked) -> Subscription | None:
+    def _subscription(self, source: FeedSource | None, asked: Asked, now: Clock) -> Subscription | None:
         if source is None:
             return None
         reader = RecordReader(source.mapping, asked.star(source.mapping))
-        self._feeds.append(Subscription(_feed(source, reader, self.now)))
-        return self._feeds[-1]
+        return Subscription(_feed(source, reader, now), reader.rejected)
 
     def _load(self, maintainer: Maintainer[StoreT], service: Service, asked: Asked) -> None:
         progress = self.progress
@@ -222,7 +234,8 @@ def _ledger(service: Service) -> Ledger | None:
     if service.refresh.ledger is None:
         return None
     try:
-        return Ledger(service.refresh.ledger)
+        patience = min(_PATIENCE, service.refresh.budget.seconds / 4)
+        return Ledger(service.refresh.ledger, longest_wait=patience)
     except LedgerError as error:
         hint = f"what is spent on <{service.iri}> has to be kept, as it is strict"
         raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
@@ -236,8 +249,20 @@ def _feed(source: FeedSource, reader: RecordReader, now: Clock) -> Feed:
     from replica.feeds.http import HttpFeed
 
     # A feed's reply never ends: what bounds it is the time for which it is listened to.
-    client = HttpClient(name=source.address.written, connections=1, auth=source.address.auth, longest_reply=2**62)
+    address = source.address
+    client = HttpClient(
+        name=f"the feed {address.shown}",
+        connections=1,
+        auth=address.auth,
+        longest_reply=2**62,
+        secrets=address.secrets,
+    )
     return HttpFeed(source.address.url, reader, client=client, clock=now, random=Random())  # noqa: S311
+
+
+def _name(service: Service, address: Address) -> str:
+    """Return how messages name who is asked."""
+    return f"the {'SPARQL endpoint' if service.remote == 'sparql' else 'address'} {address.shown}"
 
 
 def _client(service: Service) -> HttpClient | None:
@@ -245,7 +270,8 @@ def _client(service: Service) -> HttpClient | None:
         return None
     address = service.source.address
     return HttpClient(
-        name=f"the {'SPARQL endpoint' if service.remote == 'sparql' else 'address'} {address.written}",
+        name=_name(service, address),
+        secrets=address.secrets,
         connections=service.concurrency,
         auth=address.auth,
         longest_reply=address.longest_reply,

@@ -106,6 +106,11 @@ class WindowedQuery:
         self._newest_ms = max(watermark_ms, self._newest_ms)
         yield from self._advance(min(self._watermarks.values()), due_at, longest_wait)
 
+    def close(self) -> None:
+        """Let go of what tells of the remotes' changes: the query is over."""
+        for join in self._remotes.joins:
+            join.maintainer.close()
+
     def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers that are due as a stream has ended.
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+import numpy as np
+
 from replica.access import Access
 from replica.budget import Budget, Spending
 from replica.clocks import Clock, EventTime, SteadyTime
@@ -40,12 +42,8 @@ class Store(Protocol):
         """Store what the remote answered to a question sent at ``now`` about the keys ``asked``, or told unasked."""
         ...
 
-    def keys(self, rows: IntArray) -> list[str]:
-        """Return the keys that rows stand for."""
-        ...
-
-    def all_rows(self) -> IntArray:
-        """Return the rows of all keys."""
+    def rows(self, keys: Sequence[str]) -> IntArray:
+        """Return each key's row, -1 where nothing is known of the key."""
         ...
 
     def evict(self) -> int:
@@ -54,6 +52,9 @@ class Store(Protocol):
 
 
 StoreT = TypeVar("StoreT", bound=Store)
+
+_MOST_PUSHED = 5_000
+"""How many of the keys that a remote has told of are taken in by one evaluation: the others wait for the next."""
 
 _LOADING_TIMEOUT = 30.0
 """How many seconds a page may take at least: nobody waits for an answer yet."""
@@ -140,7 +141,8 @@ class Maintainer(Generic[StoreT]):
         self._trouble: str | None = None
         self._rejected: Counter[str] = Counter()
         self._loads_later = False
-        self._newly_loaded: Sequence[str] = ()
+        self._changed: dict[str, None] = {}
+        """Keys whose values have changed besides those of the next refresh."""
 
     @property
     def budget(self) -> Budget:
@@ -156,18 +158,15 @@ class Maintainer(Generic[StoreT]):
         """Fill the replica with all that the remote has, as far as there is room, and return how many keys it holds.
 
         Waits as long as it takes, and tells ``progress`` how many keys there are so far. Of the limits
-        over time each page spends a request: where they allow no more, what has come by then is all.
+        over time each request spends one: where they allow no more, what has come by then is all.
         Raises :class:`RemoteError`.
         """
-        now = self.now()
-        pages = self._remote.load(max(self._timeout, _LOADING_TIMEOUT))
-        # One besides: a remote may have to be asked whether it gives pages at all.
-        self.account.quota.take(0, 1)
-        while self._has_room() and self.account.quota.take(0, 1):
-            page = next(pages, None)
-            if page is None:
-                break
-            self.store.put((), page, now)
+        now, quota = self.now(), self.account.quota
+        pages = self._remote.load(max(self._timeout, _LOADING_TIMEOUT), lambda: quota.take(0, 1))
+        while self._has_room() and (page := next(pages, None)) is not None:
+            stored = self.store.put((), page, now)
+            if self._loads_later:
+                self._changed.update(dict.fromkeys(stored.changed))
             if progress is not None:
                 progress(len(self.store))
         return len(self.store)
@@ -192,24 +191,36 @@ class Maintainer(Generic[StoreT]):
         self.begin(evaluation)
         return self.gather(self.ask(keys), until)
 
+    @property
+    def keys_under_way(self) -> int:
+        """Of how many keys requests have been sent and not been answered yet."""
+        return len(self._keys_under_way)
+
+    def close(self) -> None:
+        """End what tells of changes; nothing else need be ended."""
+        if self._feed is not None:
+            self._feed.stop()
+
     def begin(self, evaluation: int | None) -> None:
         """Begin an evaluation, of which :meth:`ask` and :meth:`gather` are parts."""
         if evaluation is not None and isinstance(self.now, EventTime):
             self.now.show(evaluation)
-        if self._loads_later:
-            self._loads_later = False
-            self.load()
-            self._newly_loaded = self.store.keys(self.store.all_rows())
         try:
+            if self._loads_later:
+                self.load()
+                self._loads_later = False
             self.account.begin(evaluation)
-        except LedgerError as error:
+        except (LedgerError, RemoteError) as error:
             # Nothing may be spent then, but the answer is due.
             self._trouble = str(error)
+        self._store_pushed()
 
     def ask(self, keys: Sequence[str]) -> Asked:
         """Send requests for the first of ``keys`` that the account allows, as many as may be sent at once."""
         asked = Asked(self._clock(), [], late=self._arrived(), refusal=self._trouble)
         self._trouble = None
+        if keys and self.account.allowed.items == 0 < self.account.budget.items:
+            asked.refusal = asked.refusal or "what this evaluation may spend has been spent before"
         free = (key for key in keys if key not in self._keys_under_way)
         asked.pending = list(itertools.islice(free, self.account.allowed.items))
         asked.pending.reverse()  # the next is taken from the end
@@ -218,19 +229,26 @@ class Maintainer(Generic[StoreT]):
 
     def gather(self, asked: Asked, until: float = math.inf) -> Refreshed:
         """Wait for what has been asked for, until the account's deadline or sooner, and store what has come."""
-        until = min(until, self.account.deadline)
-        while asked.under_way or asked.pending:
-            rest = until - self._clock()
-            if rest <= 0:
-                break
-            if asked.under_way:
-                self._receive(asked, rest)
-            else:
-                # Others, or earlier requests, occupy all workers.
-                self._send_more(asked, wait=rest)
+        while self.waits(asked, until):
+            pass
+        for delivery in self._arrived():
+            (asked.on_time if delivery.number in asked.sent else asked.late).append(delivery)
         if self._under_way:
             asked.refusal = asked.refusal or "no answer within the deadline; what comes later is used by the next one"
         return self._store(asked)
+
+    def waits(self, asked: Asked, until: float, most: float = math.inf) -> bool:
+        """Wait for something to come of what has been asked for; say whether there is more to wait for.
+
+        It waits ``most`` seconds, and not beyond a time or the account's deadline.
+        """
+        rest = min(until, self.account.deadline) - self._clock()
+        if rest > 0 and asked.under_way:
+            self._receive(asked, min(rest, most))
+        elif rest > 0 and asked.pending:
+            # Others, or earlier requests, occupy all workers.
+            self._send_more(asked, wait=min(rest, most))
+        return rest > 0 and bool(asked.under_way or asked.pending)
 
     # Requests -------------------------------------------------------------------------------------
 
@@ -282,7 +300,7 @@ class Maintainer(Generic[StoreT]):
             solutions = self._remote.fetch(block, self._timeout)
         except RemoteError as error:
             failure = error
-        except Exception as error:
+        except BaseException as error:
             # A defect in a remote must cost one request, not the thread's silent death.
             failure = RemoteError(f"{type(error).__name__}: {error}")
         if failure is None:
@@ -318,8 +336,7 @@ class Maintainer(Generic[StoreT]):
     # Answers --------------------------------------------------------------------------------------
 
     def _store(self, asked: Asked) -> Refreshed:
-        changed = dict.fromkeys([*self._newly_loaded, *self._store_pushed()])
-        self._newly_loaded = ()
+        changed, self._changed = self._changed, {}
         fetched: set[str] = set()
         ambiguous, failures = 0, []
         for delivery in sorted([*asked.late, *asked.on_time], key=lambda each: each.number):
@@ -337,15 +354,19 @@ class Maintainer(Generic[StoreT]):
         return Refreshed(frozenset(fetched), tuple(changed), spending, ambiguous, failure, dict(self._newly_rejected()))
 
     def _newly_rejected(self) -> Counter[str]:
-        if not isinstance(self._remote, Rejecting):
-            return Counter()
-        rejected = Counter(dict(self._remote.rejected))  # copied in one step: requests go on counting
+        rejected: Counter[str] = Counter()
+        if isinstance(self._remote, Rejecting):
+            rejected.update(dict(self._remote.rejected))  # copied in one step: requests go on counting
+        if self._feed is not None:
+            rejected.update(self._feed.rejected)
         newly, self._rejected = rejected - self._rejected, rejected
         return newly
 
-    def _store_pushed(self) -> Sequence[str]:
-        """Store what the remote has told of itself, and return the keys whose values are others now."""
-        if self._feed is None:
-            return ()
-        stored = [self.store.put(each.asked, each.solutions, each.now, pushed=True) for each in self._feed.drain()]
-        return [key for each in stored for key in each.changed]
+    def _store_pushed(self) -> None:
+        """Store what the remote has told of itself: of keys that are not held only as far as there is room."""
+        for each in self._feed.drain(_MOST_PUSHED) if self._feed is not None else ():
+            asked = each.asked
+            if self.store.limit is not None:
+                asked = [asked[at] for at in np.flatnonzero(self.store.rows(asked) >= 0).tolist()]
+            stored = self.store.put(asked, each.solutions, each.now, pushed=True)
+            self._changed.update(dict.fromkeys(stored.changed))

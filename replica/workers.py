@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 Work = Callable[[], None]
 
@@ -49,12 +50,11 @@ class Workers:
 
     def _run(self) -> None:
         while (work := self._next()) is not None:
-            try:
+            with suppress(BaseException):  # it was to tell of that itself, and the thread is needed again
                 work()
-            finally:
-                with self._lock:
-                    self._idle += 1
-                self._free.release()
+            with self._lock:
+                self._idle += 1
+            self._free.release()
 
     def _next(self) -> Work | None:
         while True:

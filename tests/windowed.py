@@ -134,7 +134,7 @@ class GraphRemote:
         found = self._all()
         return found if list(keys) == [WHOLE] else [each for each in found if each.get(str(self.part.key)) in keys]
 
-    def load(self, timeout: float) -> Iterator[list[Solution]]:
+    def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
         yield self._all()
 
     def _all(self) -> list[Solution]:

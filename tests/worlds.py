@@ -128,7 +128,7 @@ class TableRemote:
         rows = {user_term(user): count for user, count in self.followers.items()}
         return [{"user": key, "followers": integer(rows[key])} for key in keys if key in rows]
 
-    def load(self, timeout: float) -> Iterator[list[Solution]]:
+    def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
         yield [{"user": user_term(user), "followers": integer(count)} for user, count in self.followers.items()]
 
 

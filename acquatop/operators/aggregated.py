@@ -236,7 +236,7 @@ class Aggregated:
         """Return the terms of one of the best: its key and its aggregates."""
         return {self._key: rows.keys[at], **self._columns.terms(rows.parts, at)}
 
-    def wanted(self, window: int, limit: int) -> Wanted:
+    def wanted(self, window: int, limit: int, absent_before: float = math.inf) -> Wanted:
         """Return the keys to ask for: of those that have no score only the first ``limit``. O(keys) on columns."""
         assert self._store is not None
         keys = self._without_merit()
@@ -246,8 +246,9 @@ class Aggregated:
         found = self.list.top(window)
         _, lasts = self._windows.spans(found.rows.times)
         held = Proposed(tuple(self._named(found.rows).keys.tolist()), found.merits, lasts)
-        is_known = self._merits.rows[keys] >= 0
-        unknown, absent = (self._first(limit, keys[which], expected[which]) for which in (~is_known, is_known))
+        rows = self._merits.rows[keys]
+        is_due = (rows >= 0) & (self._store.fetched_at(rows) <= absent_before)
+        unknown, absent = (self._first(limit, keys[which], expected[which]) for which in (rows < 0, is_due))
         return Wanted(unknown, held, absent)
 
     def needed(self) -> Iterable[str]:

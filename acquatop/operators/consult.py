@@ -12,9 +12,12 @@ from acquatop.operators.evaluate import Answers, Evaluator
 from acquatop.operators.replica_join import ReplicaJoin, depths
 from replica.budget import Budget, Spending
 from replica.clocks import Clock
-from replica.maintainer import Refreshed
+from replica.maintainer import Asked, Refreshed
 from replica.store import WHOLE
 from rspql.ast import ServicePattern, Values
+
+_GLANCE = 0.005
+"""For how many seconds those who are waited for together are looked at once."""
 
 
 @dataclass
@@ -90,12 +93,18 @@ class Remotes:
             for join in joins:
                 keys = self._keys(join, consulted.answers, at_ms)
                 asked.append((join, keys, join.ask(keys, results.get(join.part.key or "", ()))))
+            self._wait([(join, under_way) for join, _, under_way in asked], started + longest_wait)
             for join, keys, under_way in asked:
                 refreshed = join.maintainer.gather(under_way, started + longest_wait)
                 join.forget_rows(refreshed.changed)
                 consulted.note(join, keys, refreshed)
         consulted.seconds = self._clock() - started
         return consulted
+
+    def _wait(self, waiting: Sequence[tuple[ReplicaJoin, Asked]], until: float) -> None:
+        """Wait for several at the same time: none must keep another from going on."""
+        while len(waiting) > 1:
+            waiting = [each for each in waiting if each[0].maintainer.waits(each[1], until, _GLANCE / len(waiting))]
 
     def _in_turn(self) -> list[ReplicaJoin]:
         first = self._turn % max(1, len(self.joins))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -48,8 +49,11 @@ class TopKOperator(Protocol):
     def settle(self, window: int) -> None:
         """Note that all panes of a window have come."""
 
-    def wanted(self, window: int, limit: int) -> Wanted:
-        """Return what to ask the remote for in a window, of each kind all, or the first ``limit``."""
+    def wanted(self, window: int, limit: int, absent_before: float = math.inf) -> Wanted:
+        """Return what to ask the remote for in a window, of each kind all, or the first ``limit``.
+
+        Of the absent those that were asked for at a time or before it.
+        """
 
     def needed(self) -> Iterable[str]:
         """Return the keys whose values the open windows need, or may need again."""

@@ -60,9 +60,10 @@ class RefreshOrder:
         gone = [*absent, *(proposed.keys[at] for at in np.flatnonzero(is_absent).tolist())]
         return list(dict.fromkeys([*unknown, *chosen, *self._due(gone, now)]))
 
+    def absent_before(self, now: float) -> float:
+        """Return when what the remote did not have must have been asked for to be asked for again."""
+        return now - self._ask_absent_after if self._ask_absent_after > 0 else math.inf
+
     def _due(self, absent: Sequence[str], now: float) -> Iterable[str]:
-        if self._ask_absent_after <= 0 or not absent:
-            return absent
-        ages = now - self._store.fetched_at(self._store.rows(absent))
-        ages[~np.isfinite(ages)] = math.inf
-        return [absent[at] for at in np.flatnonzero(ages >= self._ask_absent_after).tolist()]
+        is_due = self._store.fetched_at(self._store.rows(absent)) <= self.absent_before(now)
+        return [absent[at] for at in np.flatnonzero(is_due).tolist()]

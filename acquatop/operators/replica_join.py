@@ -16,8 +16,6 @@ from rspql.plan import RemotePart
 
 Row = tuple[Iri | Literal | None, ...]
 
-_SLACK = 1_024
-
 _FAR = 1_000_000_000
 """In how many evaluations a key is taken to be needed again where nothing says so."""
 
@@ -66,8 +64,8 @@ class ReplicaJoin:
 
     def forget_rows(self, changed: Iterable[str]) -> None:
         """Note that the replica has other solutions now for some keys."""
-        if len(self._rows) > 2 * len(self._store) + _SLACK:
-            self._rows.clear()  # most are of keys that the replica has let go
+        if self._store.limit is not None:
+            self._rows.clear()  # the replica may have let go of any
         for key in changed:
             self._rows.pop(key, None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
@@ -163,7 +164,7 @@ class TopKN:
         """Return the terms of one of the best: what the window's pattern binds."""
         return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
 
-    def wanted(self, window: int, limit: int) -> Wanted:
+    def wanted(self, window: int, limit: int, absent_before: float = math.inf) -> Wanted:
         """Return the candidates' keys: all that wait, in any window, and all that are held."""
         assert self._store is not None
         waiting = list(self.waiting)
@@ -173,6 +174,8 @@ class TopKN:
         known = self._known(waiting)
         unknown = [each.key for each, is_known in zip(waiting, known, strict=True) if not is_known]
         absent = [each.key for each, is_known in zip(waiting, known, strict=True) if is_known]
+        is_due = self._store.fetched_at(self._store.rows(absent)) <= absent_before
+        absent = [absent[at] for at in np.flatnonzero(is_due).tolist()]
         return Wanted(unknown, self._proposed(), absent)
 
     def _proposed(self) -> Proposed:

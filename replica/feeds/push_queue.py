@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from replica.store import Solution
+
+_PORTIONS = 16
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,28 @@ class PushQueue:
                 del self._waiting[next(iter(self._waiting))]
                 self.dropped += 1
 
-    def drain(self) -> list[Pushed]:
-        """Return what waits, the oldest first, all of one time together; nothing waits then."""
+    def drain(self, most: int = sys.maxsize) -> list[Pushed]:
+        """Return what waits of the ``most`` keys that have waited longest, the oldest first.
+
+        What was said at nearly the same time comes together, dated by the last of it: in a few portions at most.
+        """
         with self._lock:
-            waiting, self._waiting = self._waiting, {}
-        by_time: dict[float, Pushed] = {}
-        for key, (now, solutions) in waiting.items():
-            pushed = by_time.setdefault(now, Pushed([], [], now))
+            if len(self._waiting) <= most:
+                taken, self._waiting = list(self._waiting.items()), {}
+            else:
+                taken = [(key, self._waiting.pop(key)) for key in list(itertools.islice(self._waiting, most))]
+        by_time: dict[float, list[tuple[str, Sequence[Solution]]]] = {}
+        for key, (now, solutions) in sorted(taken, key=lambda each: each[1][0]):
+            by_time.setdefault(now, []).append((key, solutions))
+        times = list(by_time)
+        size = max(1, -(-len(times) // _PORTIONS))
+        return [_together(times[at : at + size], by_time) for at in range(0, len(times), size)]
+
+
+def _together(times: list[float], by_time: Mapping[float, list[tuple[str, Sequence[Solution]]]]) -> Pushed:
+    pushed = Pushed([], [], times[-1])
+    for time in times:
+        for key, solutions in by_time[time]:
             pushed.asked.append(key)
             pushed.solutions.extend(solutions)
-        return [by_time[now] for now in sorted(by_time)]
+    return pushed

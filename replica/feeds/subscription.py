@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from replica.feeds.contract import Feed
 from replica.feeds.push_queue import Pushed, PushQueue
 
 
 class Subscription:
-    """Has a feed tell what changes, from now on, and keeps what it says until it is stored."""
+    """Has a feed tell what changes, from now on, and keeps what it says until it is stored.
 
-    def __init__(self, feed: Feed) -> None:
+    ``unread`` counts what the feed says and cannot be used, by the reason.
+    """
+
+    def __init__(self, feed: Feed, unread: Mapping[str, int] = MappingProxyType({})) -> None:
         self._feed = feed
+        self._unread = unread
         self._queue = PushQueue()
         feed.start(self._queue)
 
@@ -19,9 +26,15 @@ class Subscription:
         """What keeps the feed from its source now."""
         return self._feed.failure
 
-    def drain(self) -> list[Pushed]:
-        """Return what has been said since the last time."""
-        return self._queue.drain()
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """How much has come in vain so far, by the reason."""
+        dropped = self._queue.dropped
+        return {**dict(self._unread), **({"told faster than it was taken in": dropped} if dropped else {})}
+
+    def drain(self, most: int) -> list[Pushed]:
+        """Return what has been said since the last time, of ``most`` keys at most."""
+        return self._queue.drain(most)
 
     def stop(self) -> None:
         """End the feed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 from urllib3 import BaseHTTPResponse
 
-from replica.http.auth import Auth
+from replica.http.auth import Auth, Secret
 from replica.http.causes import FAILURES, cause
 from replica.http.messages import Redactor, printable, shown
 from replica.http.reply import Reply
@@ -43,8 +43,9 @@ class HttpClient:
 
     ``name`` says in messages who is asked. Up to ``connections`` are kept open for the next request.
     A request is sent once, over a connection that is open as far as one can see; with ``auth`` it says
-    who asks. Replies of more than ``longest_reply`` bytes are refused. Certificates are verified, by
-    those in the file ``authorities`` if there is one. ``now`` is the wall clock, for dates in replies.
+    who asks. Neither that nor the ``secrets``, which are parts of addresses, show. Replies of more than
+    ``longest_reply`` bytes are refused. Certificates are verified, by those in the file ``authorities`` if
+    there is one. ``now`` is the wall clock, for dates in replies.
     """
 
     def __init__(
@@ -53,12 +54,13 @@ class HttpClient:
         name: str,
         connections: int = 4,
         auth: Auth | None = None,
+        secrets: Sequence[Secret] = (),
         longest_reply: int = 16 << 20,
         authorities: Path | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._name, self._auth, self._longest, self._now = name, auth, longest_reply, now
-        self._redacted = Redactor(auth.secrets() if auth else ())
+        self._redacted = Redactor([*(auth.secrets() if auth else ()), *(secret.reveal() for secret in secrets)])
         self._transport = Transport(connections, authorities)
 
     @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from replica.store import Solution
@@ -35,6 +35,15 @@ class RemoteError(Exception):
         self.status = status
 
 
+MayAsk = Callable[[], bool]
+"""Says whether one more request may be sent, and if so that it is."""
+
+
+def always() -> bool:
+    """Say that a request may be sent."""
+    return True
+
+
 class Remote(Protocol):
     """What can be asked for the values of keys.
 
@@ -49,8 +58,8 @@ class Remote(Protocol):
         """Return the solutions for some keys, with one request."""
         ...
 
-    def load(self, timeout: float) -> Iterator[list[Solution]]:
-        """Return all solutions, page by page."""
+    def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
+        """Return all solutions, page by page: whole pages only, until a request may not be sent."""
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from replica.remotes import RemoteError
+from replica.remotes import MayAsk, RemoteError, always
 from replica.remotes.records import RecordMapping, RecordReader, Star
 from replica.store import Solution
 
@@ -86,7 +86,7 @@ class FunctionRemote:
         except (Exception, SystemExit) as error:
             raise RemoteError(f"the function {self.name} failed: {type(error).__name__}: {error}") from error
 
-    def load(self, timeout: float) -> Iterator[list[Solution]]:
+    def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
         """Return nothing: a lookup cannot say what there is."""
         yield from ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from replica.remotes import RemoteError
+from replica.remotes import MayAsk, RemoteError, always
 from replica.store import Solution
 
 
@@ -21,6 +21,6 @@ class SilentRemote:
         """Raise :class:`RemoteError`."""
         raise RemoteError("the remote only tells of its changes itself and cannot be asked")
 
-    def load(self, timeout: float) -> Iterator[list[Solution]]:
+    def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
         """Return nothing."""
         yield from ()

@@ -10,7 +10,7 @@ from SPARQLWrapper import GET, JSON, POST, SPARQLWrapper
 from replica.http.client import HttpClient, Request
 from replica.http.messages import shown
 from replica.http.reply import Reply
-from replica.remotes import RemoteError
+from replica.remotes import MayAsk, RemoteError, always
 from replica.remotes.sparql_results import Binding, NotResultsError, read_rows
 from replica.store import Solution
 from replica.terms import can_be_asked, from_json
@@ -29,6 +29,18 @@ _FAR = (1 << 31) - 1
 _METHODS = {"post": POST, "get": GET}
 
 
+class _Asks:
+    """Asks whether a request may be sent, and remembers whether one might not."""
+
+    def __init__(self, may_ask: MayAsk) -> None:
+        self._may_ask = may_ask
+        self.was_refused = False
+
+    def __call__(self) -> bool:
+        self.was_refused = not self._may_ask()
+        return not self.was_refused
+
+
 class SparqlRemote:
     """Asks an endpoint for a graph pattern's solutions.
 
@@ -40,7 +52,8 @@ class SparqlRemote:
     sends it. Keys that are not a single IRI or literal are never sent. Rows whose key was not asked
     for, is a blank node or is missing are left out, as are those with a term that is none or is longer
     than anybody needs; other blank nodes become IRIs (:func:`replica.terms.blank_iri`). A reply has
-    ``most_per_key`` rows for each key it was asked for, and a thousand besides, or is refused.
+    ``most_per_key`` rows for each key it was asked for, and a thousand besides, or is refused. ``name`` says
+    in messages who is asked.
     """
 
     def __init__(
@@ -55,11 +68,12 @@ class SparqlRemote:
         method: str = "post",
         most_per_key: int | None = None,
         client: HttpClient | None = None,
+        name: str | None = None,
     ) -> None:
         self.endpoint = endpoint
-        self._most_per_key = most_per_key
+        self._most_per_key = most_per_key if key is not None else None
         self.block_size = block_size
-        self._name = f"the SPARQL endpoint {shown(endpoint)}"
+        self._name = name or f"the SPARQL endpoint {shown(endpoint)}"
         self._method = _METHODS[method]
         # A line end of its own, as the pattern's last line may be anything.
         self._pattern = f"{{ {pattern}\n}}" if nested else pattern
@@ -92,29 +106,36 @@ class SparqlRemote:
         per_key = self._most_per_key
         return MOST_SOLUTIONS if per_key is None else min(MOST_SOLUTIONS, _ROWS_BESIDES + per_key * keys)
 
-    def load(self, timeout: float) -> Iterator[list[Solution]]:
+    def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
         """Return all solutions in pages, in an order that leaves no gap between them; a key's are on one page.
 
         Without a key all are on one. Each page is a request and has the timeout. Servers may give
         fewer rows than they are asked for, and so only a page without any is the last: one request more
         than there are pages. The labels of blank nodes are taken to be the same from page to page.
+        Where not all of them may be asked for, a pattern without a key has no page at all.
         """
+        asks = _Asks(may_ask)
         if self._key is None:
-            yield [row for page in self._pages(timeout) for row in page if row is not None]
+            whole = [row for page in self._pages(timeout, asks) for row in page if row is not None]
+            if not asks.was_refused:
+                yield whole
             return
         held: list[Solution] = []
-        for rows in self._pages(timeout):
+        for rows in self._pages(timeout, asks):
             held += [row for row in rows if row is not None]
             last = held[-1].get(self._key) if held else None
             yield [row for row in held if row.get(self._key) != last]
             held = [row for row in held if row.get(self._key) == last]
-        yield held
+        if not asks.was_refused:
+            yield held
 
-    def _pages(self, timeout: float) -> Iterator[list[Solution | None]]:
+    def _pages(self, timeout: float, asks: _Asks) -> Iterator[list[Solution | None]]:
         offset, before, is_paged = 0, None, False
-        while rows := self._select(self._page(offset), timeout):
+        while asks() and (rows := self._select(self._page(offset), timeout)):
             # Rows that repeat are all alike, or come from a server that does not know where to begin.
             if rows == before and not is_paged:
+                if not asks():
+                    return
                 is_paged = not self._select(self._page(_FAR), timeout)
                 if not is_paged:
                     self._check_whole(rows)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from replica.remotes import RemoteError
+from replica.remotes import MayAsk, RemoteError, always
 from replica.remotes.records import RecordMapping, RecordReader, Star
 from replica.remotes.table_files import read_table_file
 from replica.remotes.timeline import Timeline
@@ -66,7 +66,7 @@ class TableRemote:
         rows = self._timeline.holding(list(ids), self._now_ms())
         return self._solutions(rows, ids.values())
 
-    def load(self, timeout: float) -> Iterator[list[Solution]]:
+    def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
         """Return what holds now, when the first page is asked for, in pages; a key's solutions are on one."""
         now = self._now_ms()
         for rows in self._timeline.pages(now, PAGE_SIZE):

@@ -288,7 +288,7 @@ class Table:
         found = [key for key in keys if key in self.followers]
         return [{"user": key, "followers": integer(self.followers[key])} for key in found]
 
-    def load(self, timeout: float) -> Iterator[list[Solution]]:
+    def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
         yield self.fetch(list(self.followers), timeout)
 
 

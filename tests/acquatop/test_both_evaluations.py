@@ -152,7 +152,7 @@ class FilteringRemote:
         rows: Any = data.query(f"SELECT ?user ?followers {{ {self._pattern} }}")
         return [{"user": str(row["user"]), "followers": str(row["followers"])} for row in rows]
 
-    def load(self, timeout: float) -> Iterator[list[Solution]]:
+    def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
         yield []
 
 

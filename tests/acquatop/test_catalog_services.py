@@ -128,7 +128,11 @@ def test_credentials_come_from_the_environment_and_are_not_shown() -> None:
 def test_an_address_with_what_the_environment_holds_is_shown_as_it_is_written() -> None:
     service = load('endpoint = "http://127.0.0.1:9/query?key=${KEY}"', REFRESH, KEY="hush")
     assert isinstance(service.source, SparqlSource)
-    assert service.source.address.written == "http://127.0.0.1:9/query?key=${KEY}"
+    assert service.source.address.shown == "http://127.0.0.1:9/query?key=${KEY} (http://127.0.0.1:9)"
+    assert [secret.reveal() for secret in service.source.address.secrets] == ["hush"]
+    whole = load('endpoint = "${PLACE}"', REFRESH, PLACE="http://127.0.0.1:9/query").source
+    assert isinstance(whole, SparqlSource)
+    assert (whole.address.shown, whole.address.secrets) == ("${PLACE} (http://127.0.0.1:9)", ())
     assert "hush" not in problems('endpoint = "ftp://x/${KEY}"', REFRESH, KEY="hush")
 
 
@@ -145,6 +149,12 @@ def test_an_address_with_what_the_environment_holds_is_shown_as_it_is_written() 
         (SPARQL + 'method = "put"', 'unknown method "put"'),
         ('endpoint = "http://ann:hush@127.0.0.1/query"', "must not hold a name and a password"),
         (REST.replace("{keys}", "7"), "must have {keys} or {key} in it once"),
+        (REST.replace("127.0.0.1:9/users?ids=", "a/#"), "must have {keys} or {key} in it once"),
+        ('endpoint = "http://127.0.0.1:99999/query"', "is not an http or https address"),
+        ('endpoint = "http://[::1/query"', "is not an http or https address"),
+        (SPARQL + 'method = ""', 'unknown method ""'),
+        (SPARQL + 'timeout = "99999999h"', "must be ten years at most"),
+        ('remote = "table"\npath = "a\\u0000.csv"', '"path" cannot be a path'),
         ('remote = "table"\npath = "people.xls"', '"people.xls" does not end as tables do'),
         ('remote = "python"\nfunction = "people"', 'write "package.module:function"'),
     ],
@@ -159,6 +169,7 @@ def test_what_is_wrong_is_said(keys: str, said: str) -> None:
         ("items = 3", 'items = 3\nledger = "x.db"', '"ledger" is for strict = true alone'),
         ("items = 3", "items = 3\nbank = { itmes = 3 }", 'did you mean "items"?'),
         ("items = 3", 'items = 3\npolicy = "WSJ-XYZ"', 'unknown policy "WSJ-XYZ"'),
+        ("items = 3", 'items = 3\npolicy = ""', 'unknown policy ""'),
         ("{id}", "id", "must have one {field}"),
         ("xsd:integer", "xsd:int", 'the datatype "http://www.w3.org/2001/XMLSchema#int" is not supported'),
         ('field = "metrics.followers", ', "", '"field" is missing'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,41 @@ def test_a_replica_that_is_bounded_gives_the_same_answers(folder: Path) -> None:
     service = f'remote = "python"\nfunction = "{__name__}:look_up"'
     free, bounded = answers(catalog(folder, service)), answers(catalog(folder, service + "\ncapacity = 1"))
     assert [answer.canonical() for answer in free] == [answer.canonical() for answer in bounded]
+
+
+def test_a_table_s_feed_is_dated_as_the_table_is(folder: Path) -> None:
+    rows = ["id,t,followers", "ann,0,5", "bob,0,7", "ann,10,50", "bob,13,0"]
+    (folder / "people.csv").write_text("\n".join(rows) + "\n", "utf-8")
+    (folder / "changes.jsonl").write_text('{"id": "ann", "followers": 44}\n{"id": "bob"}\nnonsense\n', "utf-8")
+    feed = f'[services."{NS}people".feed]\nkind = "lines"\npath = "changes.jsonl"\n'
+    service = 'remote = "table"\npath = "people.csv"\ntime = "t"'
+    for answer in answers(catalog(folder, service, MAPPING + feed)):
+        truth = {"ann": 50 if answer.closes_ms >= 10 else 5, "bob": 0 if answer.closes_ms >= 13 else 7}
+        if answer.status == "exact":
+            mentions = {"ann": 3 if answer.closes_ms >= 8 else 1, "bob": 1}
+            assert shown(answer) == {name: 2.0 * mentions[name] + truth[name] for name in shown(answer)}
+
+
+def test_feeds_end_with_their_queries(folder: Path) -> None:
+    feed = f'[services."{NS}people".feed]\nkind = "lines"\npath = "changes.jsonl"\n'
+    before = threading.active_count()
+    with Engine(catalog(folder, 'remote = "push"', MAPPING + feed), runtime="local", until_end=True) as engine:
+        for _ in range(3):
+            list(engine.register(query_text()))
+        ended = [each for each in threading.enumerate() if "feed" in each.name]
+        for each in ended:
+            each.join(30)
+        assert not [each for each in threading.enumerate() if "feed" in each.name]
+    assert before
+
+
+def test_what_an_address_takes_from_the_environment_shows_nowhere(folder: Path) -> None:
+    with serving(lambda asked: Reply(f"you asked {asked.path}".encode(), status=500)) as server:
+        service = f'remote = "rest"\nendpoint = "{server.url}/${{TOKEN}}/users?ids={{keys}}"'
+        first, *_ = answers(catalog(folder, service))
+        assert "/hush/" in server.asked[0].path
+        assert "you asked" in (first.failure or "")
+        assert "hush" not in json.dumps(first.to_json())
 
 
 def test_what_records_cannot_answer_is_said_with_its_place(folder: Path) -> None:

@@ -14,9 +14,10 @@ import pytest
 from replica.http.auth import BearerAuth, Secret
 from replica.http.client import HttpClient
 from replica.remotes import RemoteError
+from replica.remotes.addresses import RestAddress
 from replica.remotes.json_records import MOST_NESTED, JsonRecords, NotRecordsError
 from replica.remotes.records import Field, KeyTemplate, RecordMapping, Star
-from replica.remotes.rest import UNSENDABLE, Address, RestRemote
+from replica.remotes.rest import UNSENDABLE, RestRemote
 from replica.remotes.values import XSD
 from tests.replica.json_server import Answer, Asked, JsonServer, serving
 from tests.replica.remote_contract import (
@@ -203,7 +204,7 @@ def test_a_request_carries_as_many_keys_as_the_block_size_says(serve: Serve) -> 
 )
 def test_an_address_in_which_ids_could_say_where_to_go_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="is not an http or https address"):
-        Address(address)
+        RestAddress(address)
 
 
 def test_a_property_that_the_mapping_lacks_is_refused_at_once() -> None:
