@@ -194,7 +194,7 @@ class Remote:
         followers = self._recording.at(self._now())
         return [_solution(int(key[1:-1].rpartition("/u")[2]), followers) for key in keys]
 
-    def load(self, timeout: float) -> Iterator[list[Solution]]:
+    def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
         """Return what there is now for all."""
         yield [_solution(user, self._recording.at(self._now())) for user in range(USERS)]
 

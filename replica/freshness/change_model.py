@@ -7,9 +7,13 @@ import numpy as np
 from replica.freshness.arrays import NEVER, FloatArray, IntArray
 from replica.freshness.history import History
 from replica.freshness.jumps import Jumps
+from replica.freshness.nearness import chance_drawn_anew
 
 _ENOUGH = 32
-"""From how many changes on nothing but changes says where values go."""
+"""From how many changes on nothing but changes says where values go, and how widely they are spread."""
+
+_LEAST_SQUARES = 1e-6
+"""So steps are never drawn more than some thousand times as wide as those seen."""
 
 
 class ChangeModel:
@@ -46,9 +50,10 @@ class ChangeModel:
     ) -> FloatArray:
         """Return ``count`` samples of each row's value, given that the row has changed: (count, rows). O(samples).
 
-        Steps are drawn from those seen, fitted to the row. Where there is no value (NaN), and the rarer a change has
-        been seen at all the more often, values are drawn from those known of any row; where none is known either, the
-        value stays. Values are whole, never negative, or never fall (or rise) where that held for all seen.
+        Steps are drawn from those seen, fitted to the row. Where there is no value (NaN), values are drawn from those
+        known of any row; where none is known either, the value stays. While few changes have been seen, some samples
+        draw all rows' values so, in others all steps are wider or narrower than those seen. Values are whole, never
+        negative, or never fall (or rise) where that held for all seen.
         """
         jumps = self._history.jumps[variable]
         shape = (count, len(rows))
@@ -58,15 +63,29 @@ class ChangeModel:
         known = jumps.known.figures[:, 0]
         if not len(known):
             return drawn
-        unsure = np.isnan(values) | (random.random(shape) < 1 - len(jumps.fit.residuals) / _ENOUGH)
-        drawn[unsure] = known[random.integers(0, len(known), int(unsure.sum()))]
+        anew = np.isnan(values) | (random.random((count, 1)) < _share_anew(jumps))
+        drawn[anew] = known[random.integers(0, len(known), int(anew.sum()))]
         return drawn
+
+
+def _share_anew(jumps: Jumps) -> float:
+    """Return the share of samples in which changes draw from the values known: none once enough have been seen."""
+    seen = len(jumps.fit.residuals)
+    if not 0 < seen < _ENOUGH:
+        return float(seen == 0)
+    before, _, steps, _ = jumps.changes.figures.T
+    moved = steps != 0
+    return (1 - seen / _ENOUGH) * chance_drawn_anew(before[moved], steps[moved], jumps.known.figures[:, 0])
 
 
 def _moved(jumps: Jumps, rows: IntArray, values: FloatArray, count: int, random: np.random.Generator) -> FloatArray:
     fit, shape = jumps.fit, (count, len(rows))
     offsets, spreads = jumps.of(rows)
     residuals = np.array(fit.residuals)[random.integers(0, len(fit.residuals), shape)]
+    if len(fit.residuals) < _ENOUGH:
+        # How wide so few are is as unsure as in Student's t. It is the same width for all rows.
+        squares = random.chisquare(len(fit.residuals), (count, 1))
+        residuals *= np.sqrt(len(fit.residuals) / np.maximum(squares, _LEAST_SQUARES))
     drawn = values + fit.middle(values, offsets) + fit.size(values) * spreads * residuals
     known = jumps.known.figures[:, 0]
     whole = bool((known == np.rint(known)).all())

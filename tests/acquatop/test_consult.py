@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import event, given, settings
@@ -13,7 +15,7 @@ from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.spending.account import Account
 from replica.spending.quota import Quota
-from replica.store import SolutionStore
+from replica.store import Solution, SolutionStore
 from replica.workers import Work, Workers
 from tests.windowed import GraphRemote, Record, batch, bound
 from tests.worlds import NS
@@ -93,3 +95,28 @@ def test_no_evaluation_spends_more_than_the_budget_that_its_parts_share(
         for which in answered:
             if slow.workers.pending:
                 slow.workers.answer(which)
+
+
+def test_a_remote_that_hangs_keeps_no_other_from_being_asked_and_heard() -> None:
+    opened = threading.Event()
+
+    class Hanging(GraphRemote):
+        def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
+            opened.wait(30)
+            return []
+
+    two = bound(TWO, start="start_ms = 0")
+    first, second = (each.part for each in two.remotes)
+    remotes = [Hanging(first), GraphRemote(second, block_size=1)]
+    keepers = [
+        Maintainer(SolutionStore(part.key, part.variables), remote, Budget(99, 99, 0.2), access=Access(concurrency=2))
+        for part, remote in zip((first, second), remotes, strict=True)
+    ]
+    query = WindowedQuery(two, keepers)
+    for at in range(2):  # whoever has the first turn
+        names = [f"{name}{at}" for name in "klmnop"]
+        query.add(A, batch(two, A, [Record(9 + 3 * at, name, 1) for name in names]))
+        (answer,) = query.advance(A, 9 + 3 * at)
+        assert (keepers[1].store.rows([f"<{NS}{name}>" for name in names]) >= 0).all()
+        assert "no answer within the deadline" in (answer.failure or "")
+    opened.set()

@@ -352,6 +352,39 @@ def test_without_a_change_seen_values_are_drawn_from_those_known() -> None:
     assert model.draw(NAME, np.empty(0, int), np.empty(0), 4, random).shape == (4, 0)
 
 
+def test_a_few_small_steps_are_told_from_values_drawn_anew() -> None:
+    wide = {}
+    for name in ("followers that grow", "drawn anew"):
+        step, start = PROCESSES[name]
+        random, history = np.random.default_rng(2), History((NAME,))
+        history.grow(300)
+        history.observe(np.arange(300), 0.0, np.ones(300, bool), {NAME: np.full(300, np.nan)}, {NAME: start})
+        rows = np.arange(0, 300, 60)
+        after = step(random, start[rows], start[rows], rows)
+        history.observe(rows, 1.0, np.ones(len(rows), bool), {NAME: start[rows]}, {NAME: after})
+        untouched = np.arange(1, 300)
+        drawn = ChangeModel(history).draw(NAME, untouched, start[untouched], 400, np.random.default_rng(0))
+        usual = np.abs(np.random.default_rng(1).permutation(start)[1:] - start[1:]).mean()
+        wide[name] = np.median(np.abs(drawn - start[untouched]), axis=0).mean() / usual
+    assert wide["followers that grow"] < 0.1
+    assert wide["drawn anew"] > 0.4
+
+
+def test_how_wide_steps_are_is_unsure_while_few_have_been_seen() -> None:
+    history = History((NAME,))
+    history.grow(100)
+    rows, start = np.arange(100), np.linspace(0.0, 10_000.5, 100)
+    history.observe(rows, 0.0, np.ones(100, bool), {NAME: np.full(100, np.nan)}, {NAME: start})
+    wide = []
+    for now, many in ((1.0, 4), (2.0, 60)):
+        some, after = rows[:many], start[:many] + np.where(rows[:many] % 2, 1.0, -1.0)
+        history.observe(some, now, np.ones(many, bool), {NAME: start[:many]}, {NAME: after})
+        drawn = ChangeModel(history).draw(NAME, rows[90:], start[90:], 4000, np.random.default_rng(0))
+        lower, upper = np.quantile(drawn - start[90:], [0.05, 0.95])
+        wide.append(upper - lower)
+    assert wide[0] > 1.5 * wide[1]
+
+
 def test_draws_depend_on_nothing_but_the_random_state() -> None:
     step, start = PROCESSES["drawn anew"]
     _, history, values = jumped(step, start=start, times=10)
