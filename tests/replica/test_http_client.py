@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import http.cookies
 import queue
-import shutil
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +18,7 @@ import pytest
 from replica.http.client import HttpClient, Request
 from replica.http.retry import LONGEST_RETRY
 from replica.remotes import RemoteError
+from tests.faults import CERTIFICATE
 
 LONG = 10.0
 """Seconds that nothing takes which works."""
@@ -455,20 +454,12 @@ def test_only_plain_addresses_are_asked(client: HttpClient, url: str, monkeypatc
 # Certificates
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext]:
+@pytest.fixture
+def certificate() -> tuple[Path, ssl.SSLContext]:
     """A certificate that speaks for itself and for 127.0.0.1, and a server's context that has it."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("there is no program to make certificates with")
-    place = tmp_path_factory.mktemp("tls")
-    wanted = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
-    subprocess.run(
-        [openssl, *wanted.split(), "-keyout", "key", "-out", "cert"], cwd=place, check=True, capture_output=True
-    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(place / "cert", place / "key")
-    return place / "cert", context
+    context.load_cert_chain(CERTIFICATE)
+    return CERTIFICATE, context
 
 
 def test_certificates_are_verified_and_connections_used_again(certificate: tuple[Path, ssl.SSLContext]) -> None:
@@ -480,7 +471,7 @@ def test_certificates_are_verified_and_connections_used_again(certificate: tuple
         assert served.connections == 1
         message = str(failure(HttpClient(name="the server"), url))
         assert message.startswith("the server failed: its certificate is not valid: self")
-        message = str(failure(trusting, url.replace("127.0.0.1", "localhost")))
+        message = str(failure(trusting, url.replace("127.0.0.1", "127.1")))
         assert "its certificate is not valid: " in message
         trusting.close()
     assert len(served.requests) == 2
