@@ -52,7 +52,10 @@ class Access:
         else:
             self.breaker.failed(error.retry_after, request)
         with self._lock:
-            self.block_size.failed(keys, error.too_large)
+            if error.timed_out:
+                self.block_size.timed_out(keys)
+            else:
+                self.block_size.failed(keys, error.too_large)
             self._last_failure = str(error)
 
     @property

@@ -43,6 +43,12 @@ class BlockSize:
         self._bad: int | None = None
         """The smallest size known to fail, until larger ones are tried again."""
         self._successes = 0
+        self._slow: int | None = None
+        """The size that has not been answered in time, as long as that may have had other reasons."""
+        self._before = 0
+        """The size before that, to which it goes back by doubling."""
+        self._was_answered = False
+        """Whether anything smaller has been answered since."""
 
     @property
     def now(self) -> int:
@@ -51,6 +57,9 @@ class BlockSize:
 
     def succeeded(self, keys: int) -> None:
         """Note that a block was answered."""
+        self._was_answered = True
+        if self._slow is not None and keys >= self._slow:
+            self._slow = None
         if keys != self._now:
             return
         self._good = max(self._good, keys)
@@ -62,14 +71,35 @@ class BlockSize:
         """Note that a block failed, and whether a smaller one might not have."""
         if not too_large:
             return
+        self._slow, self._before = None, 0
+        if keys <= 1:
+            self._bad = None  # there is no smaller one: the size is not what is wrong
+            return
         if keys <= self._good:
             self._good = 0
         self._bad = keys if self._bad is None else min(self._bad, keys)
         self._now = min(self._now, max(1, keys // 2))
         self._successes = 0
 
+    def timed_out(self, keys: int) -> None:
+        """Note that a block was not answered in time: the remote may hang, or so many keys may take it too long.
+
+        It is too many when it happens again after smaller blocks have been answered. Until then the size is
+        halved, and doubled again with each answer.
+        """
+        if self._slow is not None and self._was_answered and keys >= self._slow:
+            self.failed(keys, too_large=True)
+            return
+        self._slow = keys if self._slow is None else min(self._slow, keys)
+        self._before = max(self._before, self._now)
+        self._was_answered = False
+        self._now = min(self._now, max(1, keys // 2))
+
     def _next(self) -> int:
         """Return the size after a full block that succeeded."""
+        if self._now < self._before:
+            return min(2 * self._now, self._before)
+        self._before = 0
         if self._now < self._good:
             return min(2 * self._now, self._good)
         if self._bad is None:

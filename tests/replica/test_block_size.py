@@ -102,3 +102,42 @@ def test_no_block_can_hold_nothing() -> None:
         BlockSize(0)
     with pytest.raises(ValueError, match="at least one key"):
         BlockSize(5, first=0)
+
+
+@given(st.integers(1, 1000), st.integers(0, 12))
+def test_a_remote_that_hung_for_a_while_is_soon_asked_for_as_much_as_before(items: int, times: int) -> None:
+    size = BlockSize(1000)
+    for _ in range(9):
+        size.succeeded(min(items, size.now))
+    before = min(items, size.now)
+    for _ in range(times):
+        size.timed_out(min(items, size.now))
+    for _ in range(math.ceil(math.log2(before)) + 1):
+        size.succeeded(min(items, size.now))
+    assert min(items, size.now) == before
+
+
+@given(*sizes_and_limits)
+def test_blocks_that_take_too_long_are_found_out_as_those_that_are_refused(
+    most: int, limit: int, first: int | None
+) -> None:
+    size = BlockSize(most, first=first)
+    answered = []
+    for _ in range(400):
+        answered.append(size.now <= limit)
+        if answered[-1]:
+            size.succeeded(size.now)
+        else:
+            size.timed_out(size.now)
+    assert sum(answered[100:]) >= 290
+    assert size.now >= min(most, limit) / 4
+
+
+def test_a_single_key_that_fails_says_nothing_of_sizes() -> None:
+    size = BlockSize(100)
+    while size.now > 1:
+        size.failed(size.now, too_large=True)
+    size.failed(1, too_large=True)
+    for _ in range(8):
+        size.succeeded(size.now)
+    assert size.now > 50
