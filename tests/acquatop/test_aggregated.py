@@ -592,6 +592,20 @@ def test_what_the_condition_on_an_aggregate_leaves_out_is_not_asked_for() -> Non
     assert answer.counts.unscored == 0
 
 
+def test_absent_keys_whose_time_has_not_come_hide_none_whose_has() -> None:
+    shape = plain(pattern="?post :mentions ?user", joined=True)
+    store = ReplicaStore("user", ["followers"])
+    query = ContinuousQuery(shape.bind(), Maintainer(store, Table({}), Budget(0, 0, 5.0)))
+    posts = [Post(1, f"s{at}", user, None, None) for at, user in enumerate("aaabbcd")]
+    query.add(STREAM, decoded(query, posts))
+    (answer,) = query.advance(STREAM, 3)
+    for user, asked_at in (("a", 100.0), ("b", 100.0), ("c", 1.0), ("d", 2.0)):
+        store.put([f'"{user}"'], [], asked_at)
+    query._topkn.apply_changes([f'"{user}"' for user in "abcd"])
+    wanted = query._topkn.wanted(answer.window + 1, 2, absent_before=50.0)
+    assert (wanted.unknown, wanted.absent) == ([], ['"c"', '"d"'])
+
+
 def test_of_many_keys_that_differ_what_they_could_reach_is_never_understated() -> None:
     shape = plain(joined=True, columns=7, score="?s - 2 * ?n", bounded=True)
     scoring = ReplicaScoring(shape.bind().plan.score, ReplicaStore("user", ["followers"]))
