@@ -11,6 +11,8 @@ from replica.freshness.arrays import FloatArray
 _SHAPES = (0.02, 200.0)
 _MEANS = (1e-14, 1e6)
 _ROUNDS = 25
+_ENOUGH = 1e-3
+"""By what share a round changes little enough for the next fit to go on from there."""
 _WEIGHT_OF_THE_FIRST_SHAPE = 2.0
 _SHIFT = 6
 
@@ -34,7 +36,7 @@ class GammaPrior:
         """Return what makes the evidence of some rows likeliest, starting from this one.
 
         A row whose rate is λ has evidence of likelihood λ^changes · e^(−λ·exposure). Empirical Bayes by
-        expectation and maximisation: O(rows) per round, a fixed number of rounds. Two things keep the
+        expectation and maximisation: O(rows) per round, a limited number of rounds. Two things keep the
         estimate within reason while little is known: one imagined row that changed half a time in half the
         ``typical`` exposure of one look, and two that have the shape 1.
 
@@ -52,8 +54,11 @@ class GammaPrior:
             count = len(changes)
             # The gap between log of mean and mean of log: Euler's constant for the shape 1.
             gap = count * (np.log(mean) - log_mean) + _WEIGHT_OF_THE_FIRST_SHAPE * np.euler_gamma
+            before = shape, rate
             shape = _shape_of(gap / (count + _WEIGHT_OF_THE_FIRST_SHAPE))
             rate = shape / mean
+            if abs(shape - before[0]) < _ENOUGH * shape and abs(rate - before[1]) < _ENOUGH * rate:
+                break
         return GammaPrior(shape, rate)
 
 

@@ -453,7 +453,7 @@ def _python(term: Any) -> tuple[Any, str]:
     return {"integer": int, "double": float, "decimal": Decimal}[datatype](str(term)), datatype
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=110, deadline=None)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)
@@ -480,7 +480,7 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         event(f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'joined' if shape.joined else 'alone'}")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(shapes)
 def test_enough_budget_is_always_exact(shape: Shape) -> None:
     replay = Replay(replace(shape, items=1000, n=1000, policy="AT-TSM", late=0))
@@ -489,7 +489,7 @@ def test_enough_budget_is_always_exact(shape: Shape) -> None:
         replay.assert_right(answer, replay.remote.followers)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(shapes)
 def test_both_evaluations_give_the_same(shape: Shape) -> None:
     shape = replace(shape, items=1000, n=1000, policy="AT-TSM", start=0)

@@ -88,7 +88,7 @@ WHERE {{
 ORDER BY {direction}(?score) LIMIT {k} OFFSET {offset}"""
 
 
-@settings(max_examples=60)
+@settings(max_examples=45)
 @given(
     shapes,
     st.sampled_from(SCORES),
@@ -156,7 +156,7 @@ class FilteringRemote:
         yield []
 
 
-@settings(max_examples=60)
+@settings(max_examples=45)
 @given(shapes, st.none() | st.integers(0, 10), st.sampled_from(["?mentions > 3", "?mentions > 99"]))
 def test_both_answer_the_same_windows_whatever_a_filter_leaves(shape: Shape, start: int | None, kept: str) -> None:
     shape = replace(shape, items=1000, n=1000, policy="AT-TSM", start=start, changes=0)
@@ -207,7 +207,7 @@ def test_both_skip_the_same_windows() -> None:
     assert [closes for closes, _ in shown[0]][:5] == [5, 6, 7, 8, 70_000]
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(shapes, st.integers(0, 10))
 def test_both_give_the_same_scores(shape: Shape, start: int) -> None:
     replay = Replay(replace(shape, items=1000, n=1000, policy="AT-TSM", start=start))

@@ -169,7 +169,7 @@ def shown(answer: Answer) -> list[tuple[str, int, int]]:
     ]
 
 
-@settings(max_examples=250)
+@settings(max_examples=180)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)
@@ -189,7 +189,7 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         event(f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'refilled' if shape.refill else 'dropped'}")
 
 
-@settings(max_examples=60)
+@settings(max_examples=45)
 @given(shapes)
 def test_enough_budget_and_candidates_are_always_exact(shape: Shape) -> None:
     plenty = Shape(**{**vars(shape), "items": 1000, "n": 1000, "policy": "AT-TSM"})

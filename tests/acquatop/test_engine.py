@@ -50,8 +50,9 @@ def world(tmp_path: Path, server: OxigraphServer) -> Iterator[World]:
         engine.stop()
 
 
-def test_queries_of_a_recording_may_be_read_one_after_the_other(world: World) -> None:
-    world.write(*range(1, 3 * (engine_module.BACKLOG + 200)))
+def test_queries_of_a_recording_may_be_read_one_after_the_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "BACKLOG", 50)
+    world.write(*range(1, 3 * 150))
     engine = world.engine(until_end=True)
     first, second = engine.register(query_text()), engine.register(query_text())
     one, two = list(first), list(second)

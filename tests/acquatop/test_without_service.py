@@ -36,7 +36,7 @@ def catalog(shape: Shape) -> str:
     return catalog_text(arrivals=shape.arrivals, start="" if shape.start is None else f"start_ms = {shape.start}")
 
 
-@settings(max_examples=100)
+@settings(max_examples=70)
 @given(shapes)
 def test_every_answer_is_exact_and_the_one_that_sorting_everything_gives(shape: Shape) -> None:
     replay = Replay(shape)
@@ -60,7 +60,7 @@ def test_every_answer_is_exact_and_the_one_that_sorting_everything_gives(shape: 
         assert answer.spending.items == answer.budget.items == 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(shapes, st.sampled_from(["", "FILTER(?mentions > 2)", "FILTER(10 / ?mentions > 2)"]), st.booleans())
 def test_both_evaluations_give_the_same_scores(shape: Shape, filtered: str, bare: bool) -> None:
     shape = replace(shape, start=0)
