@@ -260,7 +260,7 @@ class _Refresher:
         keys = self._order(wanted.unknown, proposed, wanted.absent, window=window, k=operator.k, now=keeper.now())
         if store.limit is not None:
             store.touch(store.rows(list(operator.needed())))
-        return keeper.refresh(keys, evaluation=closes_ms, longest_wait=longest_wait)
+        return keeper.fetch(keys, longest_wait)
 
 
 def _operator(bound: BoundQuery, store: ReplicaStore | None, n: int) -> TopKOperator:

@@ -13,7 +13,7 @@ from rspql.printer import inside_text
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """A SERVICE pattern, the variables wanted of it, and the one by which it is asked, if there is one."""
 
     group: Group

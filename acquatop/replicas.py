@@ -14,7 +14,7 @@ from acquatop.catalog_services import Service
 from acquatop.catalog_sources import Address, FeedSource, PushSource, RestSource, SparqlSource, TableSource
 from acquatop.errors import EnvironmentProblem
 from acquatop.operators.replica_join import is_bound_from_the_start
-from acquatop.remote_patterns import Asked
+from acquatop.remote_patterns import Question
 from replica.access import Access
 from replica.clocks import Clock, EventTime, SteadyTime
 from replica.feeds.contract import Feed
@@ -59,6 +59,7 @@ class Replicas:
     clock: Clock = time.monotonic
     now: Clock = field(default_factory=SteadyTime)
     progress: Progress | None = None
+    random: Random = field(default_factory=Random)
     _ways: dict[str, _Way] = field(default_factory=dict)
 
     def open(self, bound: BoundQuery) -> Maintainer[ReplicaStore] | None:
@@ -69,9 +70,9 @@ class Replicas:
         if bound.plan.service is None or bound.service is None:
             return None
         key = bound.plan.join_variables[0]
-        asked = Asked(bound.plan.service.group, bound.plan.service.variables, key)
-        store = ReplicaStore(key, asked.variables, limit=bound.service.capacity)
-        return self._open(store, bound.service, asked, self._account(bound.service, bound.name))
+        question = Question(bound.plan.service.group, bound.plan.service.variables, key)
+        store = ReplicaStore(key, question.variables, limit=bound.service.capacity)
+        return self._open(store, bound.service, question, self._account(bound.service, bound.name))
 
     def open_all(self, bound: BoundWindowed) -> list[Maintainer[SolutionStore]]:
         """Return what maintains the replicas of a query's parts, in their order; those of one service share an account.
@@ -85,8 +86,8 @@ class Replicas:
             for remote in bound.remotes:
                 part, service = remote.part, remote.service
                 store = SolutionStore(part.key, part.variables, limit=service.capacity)
-                asked = Asked(part.pattern.group, part.variables, part.key)
-                opened.append(self._open(store, service, asked, accounts[service.iri]))
+                question = Question(part.pattern.group, part.variables, part.key)
+                opened.append(self._open(store, service, question, accounts[service.iri]))
         except BaseException:
             for maintainer in opened:
                 maintainer.close()
@@ -108,7 +109,12 @@ class Replicas:
         if service.iri not in self._ways:
             ledger = _ledger(service)
             self._ways[service.iri] = _Way(
-                Access(concurrency=service.concurrency, block_size=service.block_size, clock=self.clock),
+                Access(
+                    concurrency=service.concurrency,
+                    block_size=service.block_size,
+                    clock=self.clock,
+                    jitter=self.random.random,
+                ),
                 Quota(service.limits, ledger=ledger, service=service.iri, margin=_margin(service)),
                 ledger,
                 _client(service),
@@ -121,15 +127,15 @@ class Replicas:
             refresh.budget, quota=way.quota, bank=refresh.bank, query=query, ledger=way.ledger, clock=self.clock
         )
 
-    def _open(self, store: StoreT, service: Service, asked: Asked, account: Account) -> Maintainer[StoreT]:
+    def _open(self, store: StoreT, service: Service, question: Question, account: Account) -> Maintainer[StoreT]:
         is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
         now = EventTime() if is_replayed else self.now
         maintainer = Maintainer(
             store,
-            self._remote(service, asked, now, uses_one=isinstance(store, ReplicaStore)),
+            self._remote(service, question, now, uses_one=isinstance(store, ReplicaStore)),
             account,
             access=self._way(service).access,
-            feed=self._subscription(service.feed, asked, now),
+            feed=self._subscription(service.feed, question, now),
             clock=self.clock,
             now=now,
             request_timeout=service.timeout_seconds,
@@ -138,24 +144,24 @@ class Replicas:
             if service.load and is_replayed:
                 maintainer.load_later()
             elif service.load:
-                self._load(maintainer, service, asked)
+                self._load(maintainer, service, question)
         except BaseException:
             maintainer.close()
             raise
         return maintainer
 
-    def _remote(self, service: Service, asked: Asked, now: Clock, *, uses_one: bool) -> Remote:
+    def _remote(self, service: Service, question: Question, now: Clock, *, uses_one: bool) -> Remote:
         match service.source:
             case SparqlSource(address, method):
                 from replica.remotes.sparql import SparqlRemote
 
                 return SparqlRemote(
                     address.url,
-                    pattern=asked.text,
-                    variables=asked.variables,
-                    key=asked.key,
+                    pattern=question.text,
+                    variables=question.variables,
+                    key=question.key,
                     block_size=service.block_size,
-                    nested=asked.key is not None and not is_bound_from_the_start(asked.key, asked.group),
+                    nested=question.key is not None and not is_bound_from_the_start(question.key, question.group),
                     method=method,
                     most_per_key=_MOST_OF_ONE if uses_one else None,
                     name=_name(service, address),
@@ -166,7 +172,7 @@ class Replicas:
 
                 client = self._way(service).client
                 assert client is not None
-                star = asked.star(mapping)
+                star = question.star(mapping)
                 return RestRemote(
                     address.url,
                     mapping=mapping,
@@ -182,7 +188,7 @@ class Replicas:
                 return TableRemote(
                     path,
                     mapping=mapping,
-                    star=asked.star(mapping),
+                    star=question.star(mapping),
                     time=time_field,
                     now_ms=lambda: round(1000 * now()),
                     block_size=service.block_size,
@@ -198,16 +204,16 @@ class Replicas:
                     function = resolve(source.function)
                 except ValueError as error:
                     raise EnvironmentProblem(f"<{service.iri}>: {error}") from error
-                star = asked.star(source.mapping)
+                star = question.star(source.mapping)
                 return FunctionRemote(function, mapping=source.mapping, star=star, block_size=service.block_size)
 
-    def _subscription(self, source: FeedSource | None, asked: Asked, now: Clock) -> Subscription | None:
+    def _subscription(self, source: FeedSource | None, question: Question, now: Clock) -> Subscription | None:
         if source is None:
             return None
-        reader = RecordReader(source.mapping, asked.star(source.mapping))
-        return Subscription(_feed(source, reader, now), reader.rejected)
+        reader = RecordReader(source.mapping, question.star(source.mapping))
+        return Subscription(_feed(source, reader, now, self.random), reader.rejected)
 
-    def _load(self, maintainer: Maintainer[StoreT], service: Service, asked: Asked) -> None:
+    def _load(self, maintainer: Maintainer[StoreT], service: Service, question: Question) -> None:
         progress = self.progress
 
         def tell(count: int) -> None:
@@ -216,7 +222,7 @@ class Replicas:
 
         try:
             if not maintainer.load(tell):
-                _LOG.warning("<%s> has nothing that matches: %s", service.iri, asked.text)
+                _LOG.warning("<%s> has nothing that matches: %s", service.iri, question.text)
         except RemoteError as error:
             hint = f"start it, correct what the catalog says of <{service.iri}>, or set load = false there"
             raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
@@ -241,7 +247,7 @@ def _ledger(service: Service) -> Ledger | None:
         raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
 
 
-def _feed(source: FeedSource, reader: RecordReader, now: Clock) -> Feed:
+def _feed(source: FeedSource, reader: RecordReader, now: Clock, random: Random) -> Feed:
     if source.address is None:
         from replica.feeds.lines import LinesFeed
 
@@ -257,11 +263,11 @@ def _feed(source: FeedSource, reader: RecordReader, now: Clock) -> Feed:
         longest_reply=2**62,
         secrets=address.secrets,
     )
-    return HttpFeed(source.address.url, reader, client=client, clock=now, random=Random())  # noqa: S311
+    return HttpFeed(source.address.url, reader, client=client, clock=now, random=random)
 
 
 def _name(service: Service, address: Address) -> str:
-    """Return how messages name who is asked."""
+    """Return how messages name who is question."""
     return f"the {'SPARQL endpoint' if service.remote == 'sparql' else 'address'} {address.shown}"
 
 

@@ -26,6 +26,7 @@ from acquatop.query import ContinuousQuery
 from replica.clocks import EventTime
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore, Solution
+from tests.worlds import catalog_text
 
 K, USERS, WINDOWS = 5, 400, 150
 SLIDE_MS, WIDTH_MS = 60_000, 100_000
@@ -49,28 +50,6 @@ WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} SERVICE :people {{ ?user :fol
 ORDER BY DESC(?score) LIMIT {k}
 """
 
-CATALOG = """
-[streams."http://example.org/stream"]
-connector = "lines"
-arrivals = "latest"
-start_ms = 0
-options = {{ path = "events" }}
-[streams."http://example.org/stream".mapping]
-subject = "http://example.org/user/{{user}}"
-time = "t"
-[streams."http://example.org/stream".mapping.properties]
-"http://example.org/mentions" = {{ field = "mentions", datatype = "xsd:integer" }}
-[services."http://example.org/people"]
-endpoint = "http://127.0.0.1:9/query"
-[services."http://example.org/people".refresh]
-policy = "{policy}"
-n = {n}
-refill = {refill}
-items = {items}
-requests = 1
-deadline = "5s"
-"""
-
 
 @dataclass(frozen=True)
 class Case:
@@ -89,7 +68,15 @@ class Case:
         query = QUERY.format(most=MOST_MENTIONS, low=low, high=high, width=WIDTH_MS, slide=SLIDE_MS, k=K)
         refill = self.kept == "refill"
         n = 0 if refill else int(self.kept)
-        catalog = CATALOG.format(policy=self.policy, n=n, refill=str(refill).lower(), items=self.items)
+        catalog = catalog_text(
+            arrivals="all",
+            start="start_ms = 0",
+            policy=self.policy,
+            n=n,
+            refill=str(refill).lower(),
+            items=self.items,
+            requests=1,
+        )
         bound = bind_query(query, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
         assert isinstance(bound, BoundQuery)
         return bound
@@ -209,7 +196,8 @@ def run(case: Case, windows: int = WINDOWS) -> FloatArray:
     recording = record(case.data, case.seed, windows)
     bound, now = case.bind(recording), EventTime()
     store = ReplicaStore("user", ["followers"])
-    maintainer = Maintainer(store, Remote(recording, now), bound.service.refresh.budget, now=now)  # type: ignore[union-attr]
+    assert bound.service is not None
+    maintainer = Maintainer(store, Remote(recording, now), bound.service.refresh.budget, now=now)
     if not case.cold:
         maintainer.load()
     query = ContinuousQuery(bound, maintainer, clock=lambda: 0.0, random=np.random.default_rng(case.seed))

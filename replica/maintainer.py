@@ -187,8 +187,12 @@ class Maintainer(Generic[StoreT]):
         ``longest_wait`` seconds. ``evaluation`` is its time in milliseconds: one that is told apart by it spends its
         budget once, however often it is made.
         """
-        until = self._clock() + longest_wait
         self.begin(evaluation)
+        return self.fetch(keys, longest_wait)
+
+    def fetch(self, keys: Sequence[str], longest_wait: float = math.inf) -> Refreshed:
+        """Do as :meth:`refresh` in an evaluation that has begun."""
+        until = self._clock() + longest_wait
         return self.gather(self.ask(keys), until)
 
     @property

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+Cell = TypeVar("Cell", bound=np.generic)
 
 NEVER = float("-inf")
 """The time of what has not happened."""
 
 
-def grown(column: npt.NDArray, capacity: int, fill: float) -> npt.NDArray:  # type: ignore[type-arg]
+def grown(column: npt.NDArray[Cell], capacity: int, fill: float) -> npt.NDArray[Cell]:
     """Return a column with room for more rows, which hold ``fill``.
 
     >>> grown(np.array([1.0]), 3, NEVER)

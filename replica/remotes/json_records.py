@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import ijson  # type: ignore[import-untyped]
-from ijson.common import ObjectBuilder  # type: ignore[import-untyped]
+import ijson
+from ijson.common import ObjectBuilder
 
 Event = tuple[str, Any]
 Read = Callable[[int], bytes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Any, Protocol
 
-import ijson  # type: ignore[import-untyped]
+import ijson
 
 LONGEST_TERM = 1 << 15
 """How many characters a term's text may have to be used: checking it takes time in which no other thread runs."""
