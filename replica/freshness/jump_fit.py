@@ -8,6 +8,7 @@ import numpy as np
 
 from replica.freshness.arrays import FloatArray
 
+_LARGEST = 1e120
 _ROUNDS = 4
 _OUTLIER = 2.5
 _STEEPEST = 1.5
@@ -92,8 +93,10 @@ def fit_jumps(values: FloatArray, offsets: FloatArray, steps: FloatArray, spread
     >>> 0.05 < fit.coefficients[1] < 0.11
     True
     """
-    moved = steps != 0
-    still = 1 - float(moved.mean()) if len(moved) else 0.0
+    still = 1 - float((steps != 0).mean()) if len(steps) else 0.0
+    # Beyond these sizes squares and their inverses are no numbers any more.
+    moved = (np.abs(steps) > 1 / _LARGEST) & (np.maximum(np.abs(values), np.abs(steps)) < _LARGEST)
+    moved &= np.abs(offsets) < _LARGEST
     values, offsets, steps, spreads = values[moved], offsets[moved], steps[moved], spreads[moved]
     if not len(steps):
         return JumpFit(still=still)

@@ -15,7 +15,7 @@ _SECONDS = {"d": Decimal(86400), "h": Decimal(3600), "m": Decimal(60), "s": Deci
 _LONG_NAMES = {"day": "d", "hour": "h", "minute": "m", "second": "s", "millisecond": "ms"}
 
 _LIMIT = re.compile(r"(?P<amount>\S+)\s+(?P<unit>\S+)\s+per\s+(?P<period>\S.*)", re.IGNORECASE)
-_PERIOD = re.compile(r"(?P<count>[0-9]{1,18}(?:\.[0-9]{1,18})?)?\s*(?P<name>[a-z]+)", re.IGNORECASE)
+_PERIOD = re.compile(r"(?P<count>[0-9]{1,40}(?:\.[0-9]{1,40})?)?\s*(?P<name>[a-z]+)", re.IGNORECASE)
 _MOST = 10**15
 
 

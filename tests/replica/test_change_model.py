@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from replica.freshness import ChangeModel, History
@@ -396,6 +396,7 @@ anything = st.floats(-1e15, 1e15) | st.floats(allow_nan=False, allow_infinity=Fa
 
 
 @given(st.lists(st.tuples(anything, anything), min_size=1, max_size=20))
+@example([(1e308, -1e308), (0.0, 1e-310), (1e-310, 0.0), (1e300, 1.0)])
 @settings(max_examples=50)
 def test_draws_are_finite_whatever_was_seen(steps: list[tuple[float, float]]) -> None:
     history = History((NAME,))

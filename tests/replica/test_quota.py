@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from replica.spending.ledger import Ledger
@@ -276,6 +276,7 @@ def test_a_margin_keeps_units_for_as_long_again_as_requests_may_travel(new_quota
 
 
 @given(st.integers(1, 10**6), st.one_of(st.floats(1e-9, 1e9), st.integers(1, 10**6)), st.sampled_from(UNITS))
+@example(1, 1.0000000000000003e-09, "requests")
 def test_a_limit_is_read_back_as_it_is_written(amount: int, seconds: float, unit: str) -> None:
     limit = Limit(amount, float(seconds), unit)
     again = Limit.parse(str(limit))
