@@ -1,0 +1,133 @@
+"""The steps on a disk that a state directory is made of, one method each, so that tests can stop between any two."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+_FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)
+"""What empties a disk's own cache where ``fsync`` does not (macOS)."""
+
+
+class Folder:
+    """The files of one directory, by name; nothing else here touches the disk.
+
+    It holds on to the directory itself: one that is moved is still the same one, and another that has taken its place
+    is never written to. Not for several threads.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._at = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def names(self) -> list[str]:
+        """Return the names of all that is in it, in order."""
+        return sorted(os.listdir(self._at))  # noqa: PTH208 (of a descriptor, not of a path)
+
+    def identity(self, name: str) -> tuple[int, int]:
+        """Return what tells a file from another that has taken its name."""
+        found = os.stat(name, dir_fd=self._at)
+        return found.st_dev, found.st_ino
+
+    def open(self, name: str, *, new: bool = False) -> int:
+        """Open a file for reading and writing; it is made where there is none, and emptied if it must be ``new``."""
+        flags = os.O_RDWR | os.O_CREAT | (os.O_TRUNC if new else 0)
+        return os.open(name, flags, 0o666, dir_fd=self._at)
+
+    def open_to_read(self, name: str) -> int:
+        """Open a file that is there."""
+        return os.open(name, os.O_RDONLY, dir_fd=self._at)
+
+    def read(self, file: int, length: int) -> bytes:
+        """Return what comes next in a file: less than ``length`` only where it ends."""
+        with open(file, "rb", buffering=0, closefd=False) as stream:
+            pieces = []
+            while length > 0 and (piece := stream.read(min(length, 1 << 30))):
+                pieces.append(piece)
+                length -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def size(self, file: int) -> int:
+        """Return how long a file is."""
+        return os.fstat(file).st_size
+
+    def write(self, file: int, offset: int, pieces: Iterable[bytes]) -> int:
+        """Write pieces one after the other, and return where they end."""
+        for piece in pieces:
+            left = memoryview(piece)
+            while left:
+                written = os.pwrite(file, left, offset)
+                offset += written
+                left = left[written:]
+        return offset
+
+    def cut(self, file: int, length: int) -> None:
+        """Leave only the first bytes of a file."""
+        os.ftruncate(file, length)
+
+    def sync(self, file: int) -> None:
+        """Return once the content of a file would survive a loss of power."""
+        if _FULL_SYNC is not None:
+            fcntl.fcntl(file, _FULL_SYNC)
+        else:
+            os.fdatasync(file)
+
+    def close_file(self, file: int) -> None:
+        """Close a file."""
+        os.close(file)
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a file another name, in one step; a file that had that name is no more."""
+        os.rename(name, new_name, src_dir_fd=self._at, dst_dir_fd=self._at)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        os.unlink(name, dir_fd=self._at)
+
+    def make_folder(self, name: str) -> None:
+        """Make a folder inside, if there is none."""
+        try:
+            os.mkdir(name, dir_fd=self._at)
+        except FileExistsError:
+            return
+
+    def sync_names(self) -> None:
+        """Return once the names of files, those new and those gone, would survive a loss of power."""
+        os.fsync(self._at)
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        os.close(self._at)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it that are missing; on return they would survive a loss of power."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        parent = os.open(each.parent, os.O_RDONLY)
+        try:
+            os.fsync(parent)
+        finally:
+            os.close(parent)
+
+
+def write_file(folder: Folder, name: str, pieces: Iterable[bytes]) -> None:
+    """Write a new file whose content is on the disk on return; its name may not be yet."""
+    file = folder.open(name, new=True)
+    try:
+        folder.write(file, 0, pieces)
+        folder.sync(file)
+    finally:
+        folder.close_file(file)
+
+
+def read_file(folder: Folder, name: str) -> bytes:
+    """Return the content of a file."""
+    file = folder.open_to_read(name)
+    try:
+        return folder.read(file, folder.size(file))
+    finally:
+        folder.close_file(file)
