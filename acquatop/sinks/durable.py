@@ -1,0 +1,98 @@
+"""Files that are there as a whole or not at all, also after a crash or a loss of power."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from acquatop.errors import EnvironmentProblem
+
+_REMEDIES = {
+    errno.ENOSPC: "make room there, or name another place",
+    errno.EDQUOT: "make room there, or name another place",
+    errno.EFBIG: "raise the limit on a file's size (ulimit -f), or name another place",
+    errno.EROFS: "it is mounted read-only; name another place",
+    errno.EACCES: "make it writable for this user, or name another place",
+    errno.EPERM: "make it writable for this user, or name another place",
+    errno.ENOTDIR: "a part of the path is a file; name another place",
+    errno.EEXIST: "there is a file of that name; name another place",
+    errno.EISDIR: "there is a folder of that name; name another place",
+}
+_AFTERWARDS = "; answers that were not written are given again at the next start"
+
+
+@contextmanager
+def explained(place: Path | str) -> Iterator[None]:
+    """Turn what the operating system refuses at a place into a message with a remedy."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever read along has gone, which is nobody's fault
+    except OSError as error:
+        remedy = _REMEDIES.get(error.errno or 0, "see whether the disk is well, or name another place")
+        raise EnvironmentProblem(
+            f"cannot write answers to {place}: {error.strerror or error}\n  hint: {remedy}{_AFTERWARDS}"
+        ) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, durably; it must be one that can be written to."""
+    with explained(folder):
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(exist_ok=True)
+            sync_folder(each.parent)
+        if not folder.is_dir():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Write whole files, in place of what is there, and return when they are on the disk.
+
+    Each is made under a name that begins with a dot and then renamed: nobody sees a part of one. Their folders must
+    be there. One sync per file and one per folder.
+    """
+    for path, content in files.items():
+        with explained(path):
+            _replace(path, content)
+    for folder in {path.parent for path in files}:
+        with explained(folder):
+            sync_folder(folder)
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write bytes, however many the operating system takes at a time."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Make durable which files are in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    # Always the same name: what a crash leaves behind is overwritten when the answer is given again.
+    part = path.with_name(f".{path.name}.part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        try:
+            write_all(descriptor, content)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(part, path)  # noqa: PTH105 (one way to the operating system, which tests make fail)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise

@@ -1,0 +1,37 @@
+"""Names of files from names of queries and times."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import UTC, datetime
+
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
+_OTHER = re.compile(r"[^a-z0-9_]+")
+_DIGITS = 24
+
+
+def safe_name(query: str) -> str:
+    """Return the name of a query's file or folder: short, no path, another for every query.
+
+    A name of up to 80 lower-case letters, digits, ``_`` and ``-`` stays as it is; of any other the last part is kept,
+    and told apart by 96 bits of a hash, also where a file system takes upper and lower case for the same.
+
+    >>> safe_name("busiest-users"), safe_name("http://example.org/out")
+    ('busiest-users', 'out.be3ec69b87dc279377dca3a6')
+    """
+    if _PLAIN.fullmatch(query):
+        return query
+    last = re.split(r"[/#:\\]", query.rstrip("/#:\\"))[-1]
+    readable = _OTHER.sub("-", last.lower()).strip("-_")[:40] or "query"
+    return f"{readable}.{hashlib.sha256(query.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
+
+
+def instant_name(time_ms: int) -> str:
+    """Return a time as a part of a file's name; such names are in the order of time.
+
+    >>> instant_name(1_750_000_000_123)
+    '20250615T150640.123Z'
+    """
+    text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("-", "").replace(":", "").replace("+0000", "Z")
