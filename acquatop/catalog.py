@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,29 +17,39 @@ from acquatop.catalog_services import SOLUTIONS, Refresh, Service, read_service
 from acquatop.catalog_sources import KINDS, expanded
 from acquatop.operators.proposers import PROPOSERS
 from acquatop.static_graphs import StaticGraph, format_of
-from connectors import CONNECTORS
-from connectors.mapping import DATATYPES, JsonMapping, Property, Template
+from connectors import CONNECTORS, FORMATS
+from connectors.columns import ColumnsMapping
+from connectors.contract import RecordDecoder
+from connectors.mapping import DATATYPES, IRI, JsonMapping, Property, Template
+from connectors.ntriples import NTriplesMapping
+from connectors.parquet import columns_option
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from replica.terms import is_term
 
 __all__ = ["KINDS", "POLICIES", "SOLUTIONS", "Catalog", "CatalogError", "Refresh", "Service", "Stream"]
 
-ARRIVALS = ("all", "latest")
+ARRIVALS = ("all", "latest", "distinct")
 POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in DEFAULT_RANKERS)
 _WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
 
 
 @dataclass(frozen=True)
 class Stream:
-    """An RDF stream: where its records come from and how they become RDF."""
+    """An RDF stream: where its records come from and how they become RDF.
+
+    ``idle_ms`` is after how long without records time goes on by itself, ``late_path`` the file where
+    what came too late is kept; None where neither happens.
+    """
 
     iri: str
     connector: str
     options: Mapping[str, str]
-    mapping: JsonMapping
+    mapping: RecordDecoder
     arrivals: str
     lateness_ms: int
     start_ms: int | None
+    idle_ms: int | None = None
+    late_path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -115,16 +125,30 @@ def _iri(name: str, section: Section, prefixes: Mapping[str, str]) -> str:
 
 
 def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
-    section.allow("connector", "options", "mapping", "arrivals", "lateness", "start_ms")
+    section.allow("connector", "options", "mapping", "arrivals", "lateness", "start_ms", "idle", "late")
+    connector = section.choice("connector", tuple(CONNECTORS))
+    arrivals = section.choice("arrivals", ARRIVALS, default="all")
+    mapping = _mapping(section.section("mapping", required=True), prefixes, connector, arrivals)
     return Stream(
         iri=_iri(name, section, prefixes),
-        connector=(connector := section.choice("connector", tuple(CONNECTORS))),
-        options=_options(connector, section.section("options")),
-        mapping=_mapping(section.section("mapping", required=True), prefixes),
-        arrivals=section.choice("arrivals", ARRIVALS, default="all"),
+        connector=connector,
+        options={**_options(connector, section.section("options")), **_implied(mapping)},
+        mapping=mapping,
+        arrivals=arrivals,
         lateness_ms=section.duration_ms("lateness", default=0),
         start_ms=section.whole("start_ms", default=None),
+        idle_ms=section.duration_ms("idle", default=0, zero=False) or None,
+        late_path=section.path("late") if "late" in section else None,
     )
+
+
+def _implied(mapping: RecordDecoder) -> Mapping[str, str]:
+    """Return what a source has to know of what its rows are read for."""
+    if isinstance(mapping, NTriplesMapping):
+        return {"together": mapping.together}
+    if isinstance(mapping, ColumnsMapping):
+        return {"columns": columns_option(mapping.types)}
+    return {}
 
 
 def _options(connector: str, section: Section) -> Mapping[str, str]:
@@ -142,12 +166,64 @@ def _options(connector: str, section: Section) -> Mapping[str, str]:
     return values
 
 
-def _mapping(section: Section, prefixes: Mapping[str, str]) -> JsonMapping:
-    section.allow("subject", "time", "properties")
-    properties = {
-        _iri(name, table, prefixes): _property(table, prefixes)
-        for name, table in section.section("properties", required=True).tables()
-    }
+def _mapping(section: Section, prefixes: Mapping[str, str], connector: str, arrivals: str) -> RecordDecoder:
+    known = FORMATS.get(connector, tuple(_FORMATS))
+    format_ = section.choice("format", tuple(_FORMATS), default=known[0])
+    if format_ in _FORMATS and format_ not in known:
+        hint = f"it reads {', '.join(known)}"
+        section.problem(f'the connector "{connector}" has no rows of the format "{format_}"', "format", hint)
+    return _FORMATS.get(format_, _json)(section, prefixes, arrivals)
+
+
+def _json(section: Section, prefixes: Mapping[str, str], arrivals: str) -> RecordDecoder:
+    section.allow("format", "subject", "time", "properties")
+    mapping = JsonMapping(_subject(section, prefixes), section.text("time"), _properties(section, prefixes))
+    _check_fields(mapping, section)
+    return mapping
+
+
+def _columns(section: Section, prefixes: Mapping[str, str], arrivals: str) -> RecordDecoder:
+    section.allow("format", "subject", "time", "properties")
+    mapping = ColumnsMapping(_subject(section, prefixes), section.text("time"), _properties(section, prefixes))
+    _check_fields(mapping, section)
+    return mapping
+
+
+def _ntriples(section: Section, prefixes: Mapping[str, str], arrivals: str) -> RecordDecoder:
+    section.allow("format", "time", "properties")
+    several = arrivals == "all"
+    return NTriplesMapping(_statement_time(section, prefixes), _predicates(section, prefixes), several)
+
+
+_FORMATS: Mapping[str, Callable[[Section, Mapping[str, str], str], RecordDecoder]] = {
+    "json": _json,
+    "ntriples": _ntriples,
+    "columns": _columns,
+}
+
+
+def _statement_time(section: Section, prefixes: Mapping[str, str]) -> str | Template:
+    """Return the predicate whose object is the time, or the template of graphs' names with the time in them."""
+    written = section.text("time")
+    if not written:
+        return ""
+    time = expanded(written, prefixes)
+    if "{" in written:
+        try:
+            template = Template.parse(time)
+        except ValueError as error:
+            section.problem(str(error), "time")
+            return ""
+        if not is_term(f"<{template.prefix}1{template.suffix}>"):
+            section.problem(f'"{written}" does not make IRIs', key="time")
+        return template
+    if not is_term(f"<{time}>"):
+        hint = "write the predicate, or a template of the graphs' names such as urn:time:{ms}"
+        section.problem(f'"{written}" is not an IRI', "time", hint)
+    return time
+
+
+def _subject(section: Section, prefixes: Mapping[str, str]) -> Template:
     subject = section.text("subject")
     template = Template("", "", "")
     try:
@@ -157,12 +233,27 @@ def _mapping(section: Section, prefixes: Mapping[str, str]) -> JsonMapping:
             section.problem(str(error), key="subject")
     if template.prefix and not is_term(f"<{template.prefix}1{template.suffix}>"):
         section.problem(f'"{subject}" does not make IRIs', key="subject")
-    mapping = JsonMapping(template, section.text("time"), properties)
-    _check_fields(mapping, section)
-    return mapping
+    return template
 
 
-def _check_fields(mapping: JsonMapping, section: Section) -> None:
+def _properties(section: Section, prefixes: Mapping[str, str]) -> Mapping[str, Property]:
+    return {
+        _iri(name, table, prefixes): _property(table, prefixes)
+        for name, table in section.section("properties", required=True).tables()
+    }
+
+
+def _predicates(section: Section, prefixes: Mapping[str, str]) -> Mapping[str, Property]:
+    """Return the properties of statements, whose only field is the object."""
+    found = {}
+    for name, table in section.section("properties", required=True).tables():
+        table.allow("datatype")
+        iri = _iri(name, table, prefixes)
+        found[iri] = Property(iri, _datatype(table, prefixes))
+    return found
+
+
+def _check_fields(mapping: JsonMapping | ColumnsMapping, section: Section) -> None:
     """Note fields that are read as two kinds of value: a record has only one in each."""
     kinds = {mapping.subject.field: "the subject"}
     uses = [(mapping.time, "the time"), *((each.field, each.datatype) for each in mapping.properties.values())]
@@ -173,13 +264,18 @@ def _check_fields(mapping: JsonMapping, section: Section) -> None:
 
 def _property(section: Section, prefixes: Mapping[str, str]) -> Property:
     section.allow("field", "datatype")
+    datatype = _datatype(section, prefixes)
+    return Property(section.text("field"), datatype)
+
+
+def _datatype(section: Section, prefixes: Mapping[str, str]) -> str:
     names = {iri: iri.replace(_WELL_KNOWN["xsd"], "xsd:") for iri in DATATYPES}
     written = section.text("datatype", default="xsd:string")
-    datatype = _iri(written, section, prefixes)
-    if datatype not in DATATYPES:
-        section.problem(f'the datatype "{written}" is not supported', "datatype", f"use {', '.join(names.values())}")
-        datatype = next(iter(DATATYPES))
-    return Property(section.text("field"), datatype)
+    datatype = written if written == IRI else _iri(written, section, prefixes)
+    if datatype in DATATYPES:
+        return datatype
+    section.problem(f'the datatype "{written}" is not supported', "datatype", f"use {', '.join(names.values())}")
+    return next(iter(DATATYPES))
 
 
 def _graph(name: str, section: Section, prefixes: Mapping[str, str]) -> StaticGraph:

@@ -1,7 +1,8 @@
 """Connectors: bytes in, records out. They know nothing of queries.
 
 Each connector is a module with one PySpark data source, which works in plain PySpark; the
-in-process runtime drives the same reader without Spark.
+in-process runtime drives the same reader without Spark. What a source's rows say is decoded by a
+:class:`~connectors.contract.RecordDecoder`, one per format.
 """
 
 from __future__ import annotations
@@ -19,9 +20,21 @@ class Option:
 
 
 CONNECTORS: Mapping[str, Mapping[str, Option]] = {
-    "lines": {"path": Option(required=True), "maxBytesPerBatch": Option(is_number=True)},
+    "lines": {
+        "path": Option(required=True),
+        "maxBytesPerBatch": Option(is_number=True),
+        "maxPartitions": Option(is_number=True),
+    },
+    "parquet": {
+        "path": Option(required=True),
+        "maxRowsPerBatch": Option(is_number=True),
+        "maxPartitions": Option(is_number=True),
+    },
 }
 """Every connector's options, by the names that catalogs use."""
+
+FORMATS: Mapping[str, tuple[str, ...]] = {"lines": ("json", "ntriples"), "parquet": ("columns",)}
+"""The formats that each connector's rows may have; the first is meant where none is named."""
 
 
 class ConnectorError(Exception):

@@ -12,16 +12,22 @@ by side, each from where the last batch ended; an unfinished line waits until
 its line break is written (with ``Trigger.AvailableNow`` the end of the file ends it). Offsets
 say how far each file has been read, so every batch can be read again as long as the files
 stay; they grow by one number per file. Lines must only ever be appended: a file that shrinks
-is an error.
+is an error. What a batch reads of a long file is shared out among the cores.
 
 Options:
 
 - ``path``: a file, or a folder; names that start with ``.`` or ``_`` are left out.
 - ``maxBytesPerBatch``: how much to read in one batch, 64 MiB unless given.
+- ``maxPartitions``: into how many parts, of 4 MiB at least, to cut what a batch reads of long files, one
+  per core unless given.
+- ``together``: which neighbouring lines are never parted, neither by a batch nor by a partition: with
+  ``subject`` statements of N-Triples about one subject, with ``subject and graph`` those of N-Quads about
+  one in one graph. The last of a file that grows wait until others follow; an empty line ends them, too.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,11 +39,13 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from connectors import ConnectorError
+from connectors.line_groups import TOGETHER, GroupEnds, LineEnds
 
 Offset = dict[str, int]
 
 SCHEMA = pa.schema([("value", pa.binary()), ("file", pa.string()), ("position", pa.int64())])
-_CHUNK = 1 << 16
+LEAST_PARTITION = 4 << 20
+"""How many bytes a partition has at least that is not all that is new of its file."""
 
 
 class LinesDataSource(DataSource):
@@ -54,10 +62,15 @@ class LinesDataSource(DataSource):
 
     def streamReader(self, schema: Any) -> LinesReader:  # noqa: N802 (the name is PySpark's)
         """Return a reader for the options given."""
-        path = self.options.get("path")
+        path, together = self.options.get("path"), self.options.get("together")
         if not path:
             raise ConnectorError('the connector "lines" needs the option path: a file or a folder')
-        return LinesReader(Path(path), int(self.options.get("maxBytesPerBatch", str(64 << 20))))
+        if together and together not in TOGETHER:
+            known = ", ".join(f'"{each}"' for each in TOGETHER)
+            raise ConnectorError(f'the option together of the connector "lines" is one of {known}, not "{together}"')
+        limit = int(self.options.get("maxBytesPerBatch", str(64 << 20)))
+        partitions = int(self.options.get("maxPartitions", "0"))
+        return LinesReader(Path(path), limit, together=together or None, max_partitions=partitions or None)
 
 
 @dataclass
@@ -72,10 +85,15 @@ class _Range(InputPartition):
 class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads lines from where an offset says; see the module for what an offset is."""
 
-    def __init__(self, path: Path, max_bytes: int) -> None:
+    def __init__(
+        self, path: Path, max_bytes: int, *, together: str | None = None, max_partitions: int | None = None
+    ) -> None:
         self._path = path
         self._max_bytes = max_bytes
+        self._max_partitions = max_partitions or os.cpu_count() or 1
+        self._ends = GroupEnds(TOGETHER[together]) if together else LineEnds()
         self._target: Offset | None = None
+        self._waiting: dict[str, tuple[int, int]] = {}
 
     # Where the stream stands ------------------------------------------------------------------
 
@@ -103,7 +121,7 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for number, (name, file, size) in enumerate(grown):
             begin = start.get(name, 0)
             share = None if room is None else max(1, room // (len(grown) - number))
-            stop = self._last_line_end(file, begin, begin + size, share)
+            stop = self._end(name, file, begin, begin + size, share)
             if stop > begin:
                 end[name] = stop
                 room = None if room is None else room - (stop - begin)
@@ -127,57 +145,62 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _size(self, name: str, file: Path) -> int:
         return file.stat().st_size if self._target is None else self._target.get(name, 0)
 
-    def _last_line_end(self, file: Path, begin: int, size: int, room: int | None) -> int:
-        """Return where the last whole line ends that starts at ``begin`` or after it and fits the room."""
+    def _end(self, name: str, file: Path, begin: int, size: int, room: int | None) -> int:
+        """Return where to stop reading: as far as fits the room, but at least where the first cut is.
+
+        Returns ``begin`` where there is no cut yet, which is not looked for again until the file has grown.
+        """
         stop = size if room is None else min(size, begin + room)
         if stop == size and self._target is not None:
             return size
+        if self._target is None and self._waiting.get(name) == (begin, size):
+            return begin
         with file.open("rb") as stream:
-            at = _line_end_before(stream, begin, stop)
-            return at if at > begin else _line_end_after(stream, stop, size, default=begin)
+            end: int | None = self._ends.last_before(stream, begin, stop)
+            if end == begin:
+                end = self._ends.first_after(stream, begin, size)
+        if end is None and self._target is None:
+            self._waiting[name] = begin, size
+            return begin
+        self._waiting.pop(name, None)
+        return size if end is None else end
 
     # The lines themselves ---------------------------------------------------------------------
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[_Range]:
-        """Return one partition per file with new lines."""
+        """Return the new lines of all files, cut so that every core has some."""
         ranges = [_Range(name, start.get(name, 0), stop) for name, stop in sorted(end.items())]
-        return [each for each in ranges if each.end > each.start]
+        ranges = [each for each in ranges if each.end > each.start]
+        size = sum(each.end - each.start for each in ranges)
+        least = max(LEAST_PARTITION, size // self._max_partitions)
+        return [part for each in ranges for part in self._parts(each, least)]
+
+    def _parts(self, whole: _Range, least: int) -> Iterator[_Range]:
+        """Cut a range into parts of about a length."""
+        count = (whole.end - whole.start) // least
+        start = whole.start
+        if count > 1:
+            with self._file(whole.file).open("rb") as stream:
+                for number in range(1, count):
+                    aim = whole.start + (whole.end - whole.start) * number // count
+                    cut = self._ends.near(stream, max(aim, start), whole.end)
+                    if cut is None or cut >= whole.end:
+                        break
+                    yield _Range(whole.file, start, cut)
+                    start = cut
+        yield _Range(whole.file, start, whole.end)
+
+    def _file(self, name: str) -> Path:
+        return self._path / name if self._path.is_dir() else self._path
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a partition's lines as one Arrow batch, without their line breaks."""
         assert isinstance(partition, _Range)
-        file = self._path / partition.file if self._path.is_dir() else self._path
-        with file.open("rb") as stream:
+        with self._file(partition.file).open("rb") as stream:
             stream.seek(partition.start)
             data = stream.read(partition.end - partition.start)
         if data:
             yield _split(data, partition.file, partition.start)
-
-
-def _line_end_before(stream: Any, begin: int, stop: int) -> int:
-    """Return the position after the last line break in ``[begin, stop)``, ``begin`` if there is none."""
-    high = stop
-    while high > begin:
-        low = max(begin, high - _CHUNK)
-        stream.seek(low)
-        found = stream.read(high - low).rfind(b"\n")
-        if found >= 0:
-            return int(low + found + 1)
-        high = low
-    return begin
-
-
-def _line_end_after(stream: Any, start: int, size: int, default: int) -> int:
-    """Return the position after the first line break in ``[start, size)``."""
-    low = start
-    while low < size:
-        stream.seek(low)
-        chunk = stream.read(min(_CHUNK, size - low))
-        found = chunk.find(b"\n")
-        if found >= 0:
-            return int(low + found + 1)
-        low += len(chunk) or size
-    return default
 
 
 def _split(data: bytes, file: str, position: int) -> pa.RecordBatch:

@@ -19,24 +19,27 @@ import pyarrow.json as pj
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 XSD_DOUBLE = _XSD + "double"
+IRI = "iri"
+"""In place of a datatype: the objects are IRIs. Their column holds them as N-Triples writes them, ``<…>``."""
 DATATYPES: Mapping[str, pa.DataType] = {
     _XSD + "integer": pa.int64(),
     XSD_DOUBLE: pa.float64(),
     _XSD + "string": pa.string(),
+    IRI: pa.string(),
 }
 """The datatypes a property may have, and the columns that hold them."""
 
 TIME, SUBJECT, BAD = "time_ms", "subject", "bad"
-_FAULT = ""
+FAULT = ""
 """The column of faults among a record's fields; no field of a mapping has an empty name."""
-_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 # What may stand in an IRI after RFC 3987, in the syntax of Arrow's regular expressions.
 _FIT_FOR_IRI = (
     r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2}|"
     r"[\x{A0}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFEF}\x{10000}-\x{1FFFD}\x{20000}-\x{2FFFD}\x{30000}-\x{3FFFD}])*$"
 )
 
-_WHOLE_IRI = _FIT_FOR_IRI.replace("^", "^[A-Za-z][A-Za-z0-9+.-]*:", 1).replace("/?-]", "/?#-]")
+WHOLE_IRI = _FIT_FOR_IRI.replace("^", "^[A-Za-z][A-Za-z0-9+.-]*:", 1).replace("/?-]", "/?#-]")
 
 
 @dataclass(frozen=True)
@@ -74,16 +77,19 @@ class JsonMapping:
 
     def column(self, predicate: str) -> str:
         """Return the name of the column that holds a predicate's objects."""
-        return f"p{list(self.properties).index(predicate)}"
+        return column_of(self.properties, predicate)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault."""
-        objects = [(self.column(iri), DATATYPES[each.datatype]) for iri, each in self.properties.items()]
-        return pa.schema([(TIME, pa.int64()), (SUBJECT, pa.string()), *objects, (BAD, pa.string())])
+        return schema_of(self.properties)
+
+    def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records in a batch of lines, each a JSON object in the column ``value``."""
+        return self.decode(batch.column("value"))
 
     def decode(self, lines: pa.BinaryArray) -> pa.RecordBatch:
-        """Return a batch of lines, each a JSON object, as columns.
+        """Return lines, each a JSON object, as columns.
 
         A line that cannot be used becomes a row of nulls whose column ``bad`` says why; empty
         lines are passed over. A property that an object lacks is null.
@@ -125,28 +131,63 @@ class JsonMapping:
         fields = self._fields()
         rows = [_parse_line(line, fields, self.subject.field) for line in lines.to_pylist() if line.strip()]
         columns = {name: pa.array([row.get(name) for row in rows], type_) for name, type_ in fields.items()}
-        return pa.table({**columns, _FAULT: pa.array([row.get(_FAULT) for row in rows], pa.string())})
+        return pa.table({**columns, FAULT: pa.array([row.get(FAULT) for row in rows], pa.string())})
 
     def _map(self, records: pa.Table) -> pa.RecordBatch:
-        names, times = pc.cast(records[self.subject.field], pa.string()), records[self.time]
-        fit = pc.match_substring_regex(names, _FIT_FOR_IRI if self.subject.prefix else _WHOLE_IRI)
-        no_fault = pa.nulls(len(records), pa.string())
-        bad = records[_FAULT] if _FAULT in records.column_names else no_fault
-        is_time = pc.and_(pc.greater_equal(times, _EARLIEST_MS), pc.less_equal(times, _LATEST_MS))
-        for condition, reason in (
-            (pc.is_null(times), f'no time in the field "{self.time}"'),
-            (pc.invert(pc.fill_null(is_time, True)), f'the field "{self.time}" is not a time in milliseconds'),
-            (pc.is_null(names), f'no subject in the field "{self.subject.field}"'),
-            (pc.invert(pc.fill_null(fit, True)), f'the field "{self.subject.field}" does not fit into an IRI'),
-        ):
-            bad = pc.if_else(pc.and_(condition, pc.is_null(bad)), reason, bad)
-        good = pc.is_null(bad)
-        subject = pc.binary_join_element_wise(f"<{self.subject.prefix}", names, f"{self.subject.suffix}>", "")
-        objects = [records[each.field] for each in self.properties.values()]
-        columns = [pc.if_else(good, column, None) for column in (times, subject, *objects)]
-        if not len(records):
-            return pa.RecordBatch.from_pylist([], schema=self.schema)
-        return pa.table([*columns, bad], schema=self.schema).combine_chunks().to_batches()[0]
+        return items(records, self.subject, self.time, self.properties)
+
+
+def column_of(properties: Mapping[str, Property], predicate: str) -> str:
+    """Return the name of the column that holds a predicate's objects."""
+    return f"p{list(properties).index(predicate)}"
+
+
+def schema_of(properties: Mapping[str, Property]) -> pa.Schema:
+    """Return the columns of decoded batches."""
+    objects = [(column_of(properties, iri), DATATYPES[each.datatype]) for iri, each in properties.items()]
+    return pa.schema([(TIME, pa.int64()), (SUBJECT, pa.string()), *objects, (BAD, pa.string())])
+
+
+def items(records: pa.Table, subject: Template, time: str, properties: Mapping[str, Property]) -> pa.RecordBatch:
+    """Return records given by their fields, each of the type that its use asks for, as items.
+
+    The column :data:`FAULT`, if there is one, says which records are bad before anything is looked at.
+    """
+    names, times = pc.cast(records[subject.field], pa.string()), records[time]
+    fit = pc.match_substring_regex(names, _FIT_FOR_IRI if subject.prefix else WHOLE_IRI)
+    bad = records[FAULT] if FAULT in records.column_names else pa.nulls(len(records), pa.string())
+    iris = [each.field for each in properties.values() if each.datatype == IRI]
+    for condition, reason in (
+        (pc.is_null(times), f'no time in the field "{time}"'),
+        (pc.invert(pc.fill_null(is_time(times), True)), f'the field "{time}" is not a time in milliseconds'),
+        (pc.is_null(names), f'no subject in the field "{subject.field}"'),
+        (pc.invert(pc.fill_null(fit, True)), f'the field "{subject.field}" does not fit into an IRI'),
+        *(
+            (pc.invert(pc.fill_null(_is_iri(records[each]), True)), f'the field "{each}" is not an IRI')
+            for each in iris
+        ),
+    ):
+        bad = pc.if_else(pc.and_(condition, pc.is_null(bad)), reason, bad)
+    good = pc.is_null(bad)
+    terms = pc.binary_join_element_wise(f"<{subject.prefix}", names, f"{subject.suffix}>", "")
+    objects = [_objects(records[each.field], each.datatype) for each in properties.values()]
+    columns = [pc.if_else(good, column, None) for column in (times, terms, *objects)]
+    if not len(records):
+        return pa.RecordBatch.from_pylist([], schema=schema_of(properties))
+    return pa.table([*columns, bad], schema=schema_of(properties)).combine_chunks().to_batches()[0]
+
+
+def is_time(times: pa.Array) -> pa.Array:
+    """Say which milliseconds since the epoch are in the years 1 to 9999."""
+    return pc.and_(pc.greater_equal(times, EARLIEST_MS), pc.less_equal(times, LATEST_MS))
+
+
+def _is_iri(texts: pa.Array) -> pa.Array:
+    return pc.match_substring_regex(texts, WHOLE_IRI)
+
+
+def _objects(values: pa.Array, datatype: str) -> pa.Array:
+    return pc.binary_join_element_wise("<", values, ">", "") if datatype == IRI else values
 
 
 def count_faults(batches: Iterable[pa.RecordBatch]) -> dict[str, int]:
@@ -171,18 +212,18 @@ def _parse_line(line: bytes, fields: Mapping[str, pa.DataType], subject: str) ->
     try:
         record = json.loads(line.decode("utf-8"), parse_constant=_refuse)
     except UnicodeDecodeError:
-        return {_FAULT: "not UTF-8"}
+        return {FAULT: "not UTF-8"}
     except (ValueError, RecursionError):
-        return {_FAULT: "not JSON"}
+        return {FAULT: "not JSON"}
     if not isinstance(record, dict):
-        return {_FAULT: "not a JSON object"}
+        return {FAULT: "not a JSON object"}
     row: dict[str, Any] = {}
     for name, type_ in fields.items():
         value = record.get(name)
         if name == subject and isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
         if value is not None and not _fits(value, type_):
-            return {_FAULT: f'the field "{name}" is not {_NAMES[type_]}'}
+            return {FAULT: f'the field "{name}" is not {NAMES[type_]}'}
         row[name] = float(value) if type_ == pa.float64() and value is not None else value
     return row
 
@@ -202,4 +243,4 @@ def _fits(value: Any, type_: pa.DataType) -> bool:
     return isinstance(value, int) and -(2**63) <= value < 2**63
 
 
-_NAMES = {pa.string(): "a string", pa.int64(): "a whole number", pa.float64(): "a number"}
+NAMES = {pa.string(): "a string", pa.int64(): "a whole number", pa.float64(): "a number"}

@@ -5,11 +5,15 @@ from pathlib import Path
 import pytest
 
 from acquatop.catalog import POLICIES, Catalog, CatalogError
+from connectors.columns import ColumnsMapping
+from connectors.mapping import IRI, Property, Template
+from connectors.ntriples import NTriplesMapping
 from replica.budget import Budget
 from replica.rankers import DEFAULT_RANKERS
 from tests.worlds import catalog_text
 
 FILE = Path("plant/catalog.toml")
+XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
 def load(text: str, **variables: str) -> Catalog:
@@ -38,6 +42,66 @@ def test_a_static_graph_is_a_file_beside_the_catalog_that_is_not_read_yet() -> N
     graphs = '[prefixes]\n"" = "http://example.org/"\n[graphs.":g"]\npath = "people.TTL"\n'
     (graph,) = load(graphs + catalog_text()).graphs.values()
     assert (graph.iri, graph.path) == ("http://example.org/g", str(Path("plant/people.TTL").absolute()))
+
+
+def stream_text(mapping: str, connector: str = "lines", more: str = "") -> str:
+    return (
+        f'[prefixes]\n"" = "http://example.org/"\n[streams.":s"]\nconnector = "{connector}"\n{more}\n'
+        f'[streams.":s".options]\npath = "events"\n[streams.":s".mapping]\n{mapping}\n'
+    )
+
+
+NTRIPLES = (
+    'format = "ntriples"\ntime = ":at"\n'
+    'properties = { ":n" = { datatype = "xsd:integer" }, ":p" = { datatype = "iri" } }'
+)
+COLUMNS = 'subject = ":user/{u}"\ntime = "t"\nproperties = { ":n" = { field = "n", datatype = "xsd:double" } }'
+
+
+def test_statements_are_kept_together() -> None:
+    (stream,) = load(stream_text(NTRIPLES)).streams.values()
+    ns = "http://example.org/"
+    properties = {ns + "n": Property(ns + "n", XSD + "integer"), ns + "p": Property(ns + "p", IRI)}
+    assert stream.mapping == NTriplesMapping(ns + "at", properties, several=True)
+    assert stream.options["together"] == "subject"
+    (stream,) = load(stream_text(NTRIPLES.replace(":at", "urn:t:{ms}"), more='arrivals = "distinct"')).streams.values()
+    assert stream.mapping == NTriplesMapping(Template("urn:t:", "ms", ""), properties, several=False)
+    assert stream.options["together"] == "subject and graph"
+
+
+def test_only_the_columns_that_are_needed_are_read() -> None:
+    (stream,) = load(stream_text(COLUMNS, "parquet")).streams.values()
+    properties = {"http://example.org/n": Property("n", XSD + "double")}
+    assert stream.mapping == ColumnsMapping(Template("http://example.org/user/", "u", ""), "t", properties)
+    assert stream.options["columns"] == '{"n": "double", "u": "string", "t": "bigint"}'
+
+
+def test_what_happens_when_nothing_comes_or_comes_late() -> None:
+    (stream,) = load(stream_text(NTRIPLES)).streams.values()
+    assert (stream.idle_ms, stream.late_path) == (None, None)
+    (stream,) = load(stream_text(NTRIPLES, more='idle = "30s"\nlate = "late.jsonl"')).streams.values()
+    assert (stream.idle_ms, stream.late_path) == (30_000, str(Path("plant/late.jsonl").absolute()))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (stream_text('format = "turtle"\n' + COLUMNS), "known are json, ntriples, columns"),
+        (stream_text('format = "columns"\n' + COLUMNS), 'the connector "lines" has no rows of the format "columns"'),
+        (stream_text(NTRIPLES, "parquet"), "hint: it reads columns"),
+        (stream_text(NTRIPLES + '\nsubject = "urn:{x}"'), 'unknown key "subject"'),
+        (stream_text(NTRIPLES.replace('"iri"', '"iri", field = "x"')), 'unknown key "field"'),
+        (stream_text(NTRIPLES.replace('"iri"', '"uri"')), '"uri" is not an IRI'),
+        (stream_text(NTRIPLES.replace(":at", "at")), '"at" is not an IRI'),
+        (stream_text(NTRIPLES.replace(":at", "urn:{a}{b}")), "must have one {field}"),
+        (stream_text(NTRIPLES.replace(":at", "urn: {a}")), "does not make IRIs"),
+        (stream_text(NTRIPLES.replace('time = ":at"', "")), '"time" is missing'),
+        (stream_text(COLUMNS.replace('"t"', '"n"'), "parquet"), 'the field "n" cannot be both'),
+        (stream_text(NTRIPLES, more='idle = "0s"'), "not longer than nothing"),
+    ],
+)
+def test_mistakes_in_mappings_are_named(text: str, said: str) -> None:
+    assert said in problems(text)
 
 
 def test_prefixes_and_variables_are_expanded() -> None:

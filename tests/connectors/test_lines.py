@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
@@ -90,6 +90,37 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\n")
     with pytest.raises(ConnectorError, match=r"a\.txt has shrunk from 10 to 4 bytes"):
         LinesReader(tmp_path, 100).latestOffset({"a.txt": 10}, ReadAllAvailable())
+
+
+@settings(max_examples=40)
+@given(st.lists(texts, max_size=12), st.integers(1, 5))
+def test_a_long_file_is_shared_out_among_the_cores(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], cores: int
+) -> None:
+    file = tmp_path_factory.mktemp("lines") / "a.txt"
+    file.write_bytes(b"\n".join(lines))
+    reader = LinesReader(file, 1000, max_partitions=cores)
+    reader.prepareForTriggerAvailableNow()
+    end = reader.latestOffset({}, ReadAllAvailable())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("connectors.lines.LEAST_PARTITION", 1)
+        parts = reader.partitions({}, end)
+        found = [value for _, _, value in lines_between(reader, {}, end)]
+    assert found == file.read_bytes().split(b"\n")[: len(found)]
+    assert len(parts) <= max(cores, len(found))
+    assert len(reader.partitions({}, end)) <= 1  # so little is not worth it
+
+
+def test_a_last_line_without_a_break_is_read_however_long_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one\n" + b"x" * 50)
+    reader = LinesReader(tmp_path, 3)
+    reader.prepareForTriggerAvailableNow()
+    assert read_all(reader, 3) == [b"one", b"x" * 50]
+
+
+def test_an_unknown_way_of_being_together_is_named() -> None:
+    with pytest.raises(ConnectorError, match='one of "subject", "subject and graph", not "x"'):
+        LinesDataSource({"path": "a", "together": "x"}).streamReader(None)
 
 
 def test_a_missing_path_option_is_named() -> None:

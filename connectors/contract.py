@@ -1,0 +1,36 @@
+"""What every format's decoder is: rows of a source in, records in columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import pyarrow as pa
+
+from connectors.mapping import Property
+
+
+class RecordDecoder(Protocol):
+    """How the rows of a source become RDF: a record has one subject, a time and some properties.
+
+    A decoder is small and can be pickled: it is made where a query is registered, and works in the
+    executors.
+    """
+
+    @property
+    def properties(self) -> Mapping[str, Property]:
+        """What records may say, by the predicates' IRIs."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault."""
+
+    def column(self, predicate: str) -> str:
+        """Return the name of the column that holds a predicate's objects."""
+
+    def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records in a batch of a source's rows, in the rows' order.
+
+        What cannot be used is a row of nulls whose column ``bad`` says why. Rows that belong to one
+        record must be in one batch.
+        """

@@ -1,0 +1,134 @@
+"""Columns of RDF terms as columns of values: numbers, texts, IRIs and instants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.instants import milliseconds
+from connectors.mapping import IRI, XSD_DOUBLE
+from connectors.text_slices import TextSlices
+
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_INTEGERS = (
+    "integer|long|int|short|byte|nonNegativeInteger|positiveInteger|nonPositiveInteger|negativeInteger|"
+    "unsignedLong|unsignedInt|unsignedShort|unsignedByte"
+)
+_INTEGER = rf'^"[+-]?[0-9]+"\^\^<{_XSD}(?:{_INTEGERS})>$'
+_NUMBER = (
+    rf'^"(?:[+-]?[0-9]+"\^\^<{_XSD}(?:{_INTEGERS})|[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"\^\^<{_XSD}decimal'
+    rf'|[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"\^\^<{_XSD}(?:double|float))>$'
+)
+_INSTANT = rf'^"[0-9T:.Z+-]+"\^\^<{_XSD}dateTime(?:Stamp)?>$'
+_SURE_DIGITS = 18
+"""So many digits are a whole number that fits into 64 bits."""
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+
+
+def values_of(terms: pa.StringArray, datatype: str) -> pa.Array:
+    """Return what terms stand for in a column of a datatype, null where they are no such thing.
+
+    Numbers of all of XSD's datatypes are doubles, those of its whole numbers' are integers, as far as a column
+    can hold them; a text in a language is no xsd:string.
+
+    >>> values_of(pa.array(['"7"^^<http://www.w3.org/2001/XMLSchema#int>', '"7"']), XSD_DOUBLE).to_pylist()
+    [7.0, None]
+    """
+    return _READERS[datatype](terms)
+
+
+def times_of(terms: pa.StringArray) -> pa.Int64Array:
+    """Return the milliseconds since the epoch that terms stand for: whole numbers and instants.
+
+    >>> times_of(pa.array(['"1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'])).to_pylist()
+    [1000]
+    """
+    numbers = _integers(terms)
+    if not numbers.null_count:
+        return numbers
+    return pc.coalesce(numbers, milliseconds(_lexical(terms, _INSTANT)))
+
+
+def times_in(texts: pa.StringArray) -> pa.Int64Array:
+    """Return the milliseconds since the epoch that bare texts stand for: whole numbers and instants.
+
+    >>> times_in(pa.array(["7", "1970-01-01T00:00:01Z", "soon"])).to_pylist()
+    [7, 1000, None]
+    """
+    is_number = pc.match_substring_regex(texts, "^[+-]?[0-9]+$")
+    return pc.coalesce(_whole(pc.if_else(is_number, texts, None)), milliseconds(texts))
+
+
+def _integers(terms: pa.StringArray) -> pa.Int64Array:
+    return _whole(_lexical(terms, _INTEGER))
+
+
+def _doubles(terms: pa.StringArray) -> pa.DoubleArray:
+    texts = _lexical(terms, _NUMBER)
+    if pc.any(pc.starts_with(texts, "+")).as_py():
+        texts = pc.utf8_ltrim(texts, "+")
+    values = pc.cast(texts, pa.float64())
+    return pc.if_else(pc.is_finite(values), values, None)
+
+
+def _strings(terms: pa.StringArray) -> pa.StringArray:
+    terms = pc.replace_substring_regex(terms, rf'"\^\^<{_XSD}string>$', '"')
+    fit = pc.and_(pc.starts_with(terms, '"'), pc.ends_with(terms, '"'))
+    return _unescaped(pc.utf8_slice_codeunits(pc.if_else(fit, terms, None), 1, -1))
+
+
+def _iris(terms: pa.StringArray) -> pa.StringArray:
+    return pc.if_else(pc.starts_with(terms, "<"), terms, None)
+
+
+_READERS: Mapping[str, Callable[[pa.StringArray], pa.Array]] = {
+    _XSD + "integer": _integers,
+    XSD_DOUBLE: _doubles,
+    _XSD + "string": _strings,
+    IRI: _iris,
+}
+
+
+def _lexical(terms: pa.StringArray, written: str) -> pa.StringArray:
+    """Return what is between the quotes of the literals that are written in some way, null for the other terms."""
+    fit = pc.match_substring_regex(terms, written).to_numpy(zero_copy_only=False)
+    slices = TextSlices(terms)
+    quotes = slices.places_of('"')
+    # The first quote in a literal opens it, and as numbers and instants hold none, the next one closes it.
+    closing = quotes[np.minimum(np.searchsorted(quotes, slices.starts) + 1, len(quotes) - 1)]
+    closing = np.where(fit, closing, slices.starts)
+    texts = slices.between(np.where(fit, slices.starts + 1, slices.starts), closing)
+    return texts if fit.all() else pc.if_else(pa.array(fit), texts, None)
+
+
+def _whole(texts: pa.StringArray) -> pa.Int64Array:
+    """Return texts of digits as whole numbers, null where 64 bits do not hold them."""
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest <= _SURE_DIGITS and not pc.any(pc.starts_with(texts, "+")).as_py():
+        return pc.cast(texts, pa.int64())
+    numbers = [None if each is None else _whole_number(each) for each in texts.to_pylist()]
+    return pa.array(numbers, pa.int64())
+
+
+def _whole_number(text: str) -> int | None:
+    sign, digits = text[:1] if text[:1] in "+-" else "", text.lstrip("+-").lstrip("0") or "0"
+    # Python refuses to read numbers of thousands of digits.
+    number = int(sign + digits) if len(digits) <= _SURE_DIGITS + 1 else 2**63
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _unescaped(texts: pa.StringArray) -> pa.StringArray:
+    """Return texts without N-Triples' escapes; only the texts that hold some cost a Python object each."""
+    escaped = pc.fill_null(pc.match_substring(texts, "\\"), False)
+    plain = [_ESCAPE.sub(_character, each) for each in texts.filter(escaped).to_pylist()]
+    return pc.replace_with_mask(texts, escaped, pa.array(plain, pa.string())) if plain else texts
+
+
+def _character(escape: re.Match[str]) -> str:
+    code = escape[1] or escape[2]
+    return chr(int(code, 16)) if code else _ESCAPES[escape[3]]

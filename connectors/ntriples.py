@@ -1,0 +1,197 @@
+"""From statements to records: neighbouring lines of N-Triples or N-Quads about one subject are one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.line_groups import TOGETHER
+from connectors.literals import times_in, times_of, values_of
+from connectors.mapping import IRI, XSD_DOUBLE, Property, Template, column_of, is_time, schema_of
+from connectors.statements import NOT_A_STATEMENT, NOT_UTF8, Statements, parse
+
+Numbers = npt.NDArray[np.int64]
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+@dataclass(frozen=True)
+class NTriplesMapping:
+    """Which statements of N-Triples or N-Quads become records, and what says when they happened.
+
+    A record is a run of neighbouring statements about one subject, written in the same way in each;
+    an empty line ends it, too. ``time`` is the predicate whose object says when it happened, as an
+    xsd:dateTime(Stamp) or a whole number of milliseconds since the epoch, or a template of the graphs' names with
+    that in it; then a record's statements are in one graph, too.
+
+    A line that is no statement makes the record bad that it belongs to. So does an object that is not of the
+    property's datatype, and a second time. A second object of a property is a fault as well, unless
+    records are kept ``several`` at once: then it is in a row of its own, with the same time and subject.
+    """
+
+    time: str | Template
+    properties: Mapping[str, Property] = field(default_factory=dict)
+    several: bool = False
+
+    @property
+    def together(self) -> str:
+        """How lines belong together, for the option of that name of a source of lines."""
+        return "subject" if isinstance(self.time, str) else "subject and graph"
+
+    def column(self, predicate: str) -> str:
+        """Return the name of the column that holds a predicate's objects."""
+        return column_of(self.properties, predicate)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault."""
+        return schema_of(self.properties)
+
+    def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records in a batch of lines, in the column ``value``; a record's lines must all be in it."""
+        with_graphs = isinstance(self.time, Template)
+        statements = parse(batch.column("value"), TOGETHER[self.together], with_graphs=with_graphs)
+        if not len(statements.subject):
+            return pa.RecordBatch.from_pylist([], schema=self.schema)
+        return _Assembly(self, statements).rows()
+
+
+class _Assembly:
+    """Puts the records of one batch together, column by column."""
+
+    def __init__(self, mapping: NTriplesMapping, statements: Statements) -> None:
+        self._mapping = mapping
+        self._statements = statements
+        self._group = statements.group
+        self._count = int(self._group[-1]) + 1
+        self._reasons: list[str] = []
+        self._fault: Numbers = np.full(self._count, -1, np.int64)
+        for reason in (NOT_UTF8, NOT_A_STATEMENT):
+            said = pc.fill_null(pc.equal(statements.fault, reason), False)
+            self._note(self._group[np.flatnonzero(said.to_numpy(zero_copy_only=False))], reason)
+        time = [mapping.time] if isinstance(mapping.time, str) else []
+        self._predicates = list(dict.fromkeys((*mapping.properties, *time)))
+        names = pa.array([f"<{each}>" for each in self._predicates], pa.string())
+        self._codes = pc.fill_null(pc.index_in(statements.predicate, names), -1).to_numpy(zero_copy_only=False)
+
+    def rows(self) -> pa.RecordBatch:
+        """Return the records, one row each, and one more for each further object that is kept."""
+        subjects, times = self._subjects(), self._times()
+        objects = [self._objects(predicate) for predicate in self._mapping.properties]
+        good = self._fault < 0
+        sizes = np.ones(self._count, np.int64)
+        for each in objects:
+            np.maximum.at(sizes, each.record, each.number + 1)
+        sizes[~good] = 1
+        record = np.repeat(np.arange(self._count), sizes)
+        first = np.cumsum(sizes) - sizes
+        hidden = ~good[record]
+        columns = [each.take(pa.array(record, mask=hidden)) for each in (times, subjects)]
+        columns += [each.column(first, good, len(record)) for each in objects]
+        reasons = pa.array(self._reasons, pa.string())
+        bad = reasons.take(pa.array(self._fault[record], mask=~hidden))
+        return pa.RecordBatch.from_arrays([*columns, bad], schema=self._mapping.schema)
+
+    def _note(self, records: Numbers, reason: str) -> None:
+        """Note what is wrong with records, of each what was found first."""
+        new = records[self._fault[records] < 0]
+        if len(new):
+            self._fault[new] = len(self._reasons)
+            self._reasons.append(reason)
+
+    def _subjects(self) -> pa.StringArray:
+        subjects = self._of_each(self._statements.subject)
+        is_blank = pc.fill_null(pc.starts_with(subjects, "_:"), False)
+        self._note(np.flatnonzero(is_blank.to_numpy(zero_copy_only=False)), "the subject is a blank node")
+        return subjects
+
+    def _of_each(self, column: pa.StringArray) -> pa.StringArray:
+        """Return what a column says in each record's first statement that is one."""
+        good = np.flatnonzero(pc.is_null(self._statements.fault).to_numpy(zero_copy_only=False))
+        of = self._group[good]
+        is_first = np.concatenate([[True], of[1:] != of[:-1]])[: len(of)]
+        places = np.full(self._count, -1, np.int64)
+        places[of[is_first]] = good[is_first]
+        return column.take(pa.array(places, mask=places < 0))
+
+    def _times(self) -> pa.Int64Array:
+        time = self._mapping.time
+        if isinstance(time, Template):
+            place, times = "the graph's name", _times_in_graphs(self._of_each(self._statements.graph), time)
+        else:
+            place, said = f"the object of <{time}>", self._said(time, times_of)
+            self._note(said.record[_is_null(said.values)], f"{place} is not a time")
+            self._note(said.record[said.number > 0], f"more than one time in <{time}>: an empty line ends a record")
+            place = f"<{time}>"
+            times = said.column(np.arange(self._count), np.ones(self._count, bool) & (self._fault < 0), self._count)
+        out = pc.invert(pc.fill_null(is_time(times), True)).to_numpy(zero_copy_only=False)
+        self._note(np.flatnonzero(out), f"the time in {place} is not in the years 1 to 9999")
+        self._note(np.flatnonzero(_is_null(times)), f"no time in {place}")
+        return times
+
+    def _objects(self, predicate: str) -> _Said:
+        datatype = self._mapping.properties[predicate].datatype
+        said = self._said(predicate, lambda terms: values_of(terms, datatype))
+        self._note(said.record[_is_null(said.values)], f"the object of <{predicate}> is not {_NAMES[datatype]}")
+        if not self._mapping.several:
+            self._note(said.record[said.number > 0], f"more than one object of <{predicate}>")
+        return said
+
+    def _said(self, predicate: str, read: Callable[[pa.StringArray], pa.Array]) -> _Said:
+        """Return what the statements with a predicate say, each value of a record's once."""
+        places = np.flatnonzero(self._codes == self._predicates.index(predicate))
+        record = self._group[places]
+        values = read(self._statements.object.take(pa.array(places)))
+        again = record[1:][record[1:] == record[:-1]]
+        if not len(again):
+            return _Said(record, np.zeros(len(record), np.int64), values)
+        kept = np.delete(np.arange(len(record)), _repeated(record, values, np.flatnonzero(np.isin(record, again))))
+        record = record[kept]
+        return _Said(record, np.arange(len(kept)) - np.searchsorted(record, record), values.take(pa.array(kept)))
+
+
+def _repeated(record: Numbers, values: pa.Array, places: Numbers) -> Numbers:
+    """Return those of some places where a value stands that its record has had before."""
+    codes = pc.fill_null(values.take(pa.array(places)).dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
+    _, first = np.unique(record[places] * (len(codes) + 1) + codes + 1, return_index=True)
+    return np.delete(places, first)
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The objects of one predicate: whose they are, in ascending order, and the how many-th of that record."""
+
+    record: Numbers
+    number: Numbers
+    values: pa.Array
+
+    def column(self, first: Numbers, good: npt.NDArray[np.bool_], length: int) -> pa.Array:
+        """Return the objects in a column of some length, good records' from their first row on."""
+        places = np.full(length, -1, np.int64)
+        kept = np.flatnonzero(good[self.record])
+        places[first[self.record[kept]] + self.number[kept]] = kept
+        return self.values.take(pa.array(places, mask=places < 0))
+
+
+def _times_in_graphs(graphs: pa.StringArray, template: Template) -> pa.Int64Array:
+    before, after = f"<{template.prefix}", f"{template.suffix}>"
+    fit = pc.and_(pc.starts_with(graphs, before), pc.ends_with(graphs, after))
+    texts = pc.utf8_slice_codeunits(pc.if_else(fit, graphs, None), len(before), -len(after))
+    return times_in(texts)
+
+
+def _is_null(values: pa.Array) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = pc.is_null(values).to_numpy(zero_copy_only=False)
+    return found
+
+
+_NAMES = {
+    _XSD + "integer": "a whole number",
+    XSD_DOUBLE: "a number",
+    _XSD + "string": "a string",
+    IRI: "an IRI",
+}

@@ -1,0 +1,218 @@
+"""Rows of Parquet files as a stream: a file, or a folder to which whole files are added.
+
+In plain PySpark, where ``parquet`` is a name already taken::
+
+    from connectors.parquet import ParquetDataSource
+
+    spark.dataSource.register(ParquetDataSource)
+    rows = (
+        spark.readStream.format("parquet_rows")
+        .option("path", "events/")
+        .option("columns", '{"user": "string", "at": "bigint"}')
+        .load()
+    )
+
+A row has the columns asked for and no others; instants become whole numbers of milliseconds since
+the epoch, and a value that is not of the type asked for is null, which the column ``_misfit`` says.
+Files must be whole when they appear under their name: write them under one that starts with ``.`` or ``_``
+and rename them. They are read in the order of their names, one after the other; one that comes later
+is read from then on, whatever its name. Offsets say how many rows of each file have been read, so
+every batch can be read again as long as the files stay; they grow by one number per file.
+
+Options:
+
+- ``path``: a file, or a folder, whose files that end in ``.parquet`` are read, not those of folders in it.
+- ``columns``: a JSON object with the types of the columns wanted: ``bigint``, ``double`` or ``string``.
+- ``maxRowsPerBatch``: how many rows to read in one batch, 2 million unless given.
+- ``maxPartitions``: into how many parts to cut a batch, one per core unless given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from connectors import ConnectorError
+from connectors.columns import MISFIT, fitted_columns
+
+Offset = dict[str, int]
+
+LEAST_PARTITION = 1 << 16
+"""How many rows a partition has at least that is not all of its batch."""
+ROWS_PER_BATCH = 2_000_000
+_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
+_NAMES = {type_: name for name, type_ in _TYPES.items()}
+
+
+def columns_option(types: Mapping[str, pa.DataType]) -> str:
+    """Return the option ``columns`` for columns of some types.
+
+    >>> columns_option({"user": pa.string(), "at": pa.int64()})
+    '{"user": "string", "at": "bigint"}'
+    """
+    return json.dumps({name: _NAMES[type_] for name, type_ in types.items()})
+
+
+class ParquetDataSource(DataSource):
+    """The data source ``parquet_rows``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "parquet_rows"
+
+    def schema(self) -> str:
+        """Return the columns of a row."""
+        names = [(name.replace("`", "``"), _NAMES[type_]) for name, type_ in self._types().items()]
+        return ", ".join(f"`{name}` {type_}" for name, type_ in [*names, (MISFIT, "string")])
+
+    def streamReader(self, schema: Any) -> ParquetReader:  # noqa: N802 (the name is PySpark's)
+        """Return a reader for the options given."""
+        path = self.options.get("path")
+        if not path:
+            raise ConnectorError('the connector "parquet" needs the option path: a file or a folder')
+        limit, partitions = (int(self.options.get(each, "0")) for each in ("maxRowsPerBatch", "maxPartitions"))
+        return ParquetReader(Path(path), self._types(), limit or ROWS_PER_BATCH, max_partitions=partitions or None)
+
+    def _types(self) -> Mapping[str, pa.DataType]:
+        try:
+            columns = json.loads(self.options.get("columns", ""))
+            return {str(name): _TYPES[type_] for name, type_ in columns.items()}
+        except (ValueError, KeyError, AttributeError, TypeError):
+            hint = f'a JSON object from names to {", ".join(_TYPES)}, such as {{"user": "string"}}'
+            raise ConnectorError(f'the connector "parquet" needs the option columns: {hint}') from None
+
+
+@dataclass
+class _Rows(InputPartition):
+    """Some files' rows from a first to behind a last one, in order."""
+
+    ranges: tuple[tuple[str, int, int], ...]
+
+
+class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads rows from where an offset says; see the module for what an offset is."""
+
+    def __init__(
+        self, path: Path, types: Mapping[str, pa.DataType], max_rows: int, *, max_partitions: int | None = None
+    ) -> None:
+        self._path = path
+        self._types = dict(types)
+        self._max_rows = max_rows
+        self._max_partitions = max_partitions or os.cpu_count() or 1
+        self._target: Offset | None = None
+        self._lengths: dict[str, tuple[int, int, int]] = {}
+
+    # Where the stream stands ------------------------------------------------------------------
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        """Return the offset before the first row."""
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return how much one batch may hold."""
+        return ReadMaxRows(self._max_rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Take the files that are there now as the end of the stream."""
+        if not self._path.exists():
+            raise ConnectorError(f"there is no file or folder {self._path}")
+        self._target = {name: self._length(name) for name in self._names()}
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        """Return how far the next batch reads: files in the order of their names, up to the limit."""
+        room = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        end = dict(start)
+        for name in self._names() if self._target is None else sorted(self._target):
+            begin, length = start.get(name, 0), self._length(name)
+            if length < begin:
+                raise ConnectorError(
+                    f"{self._file(name)} has shrunk from {begin} to {length} rows; files must not change"
+                )
+            rows = length - begin if room is None else min(room, length - begin)
+            if rows:
+                end[name] = begin + rows
+            room = None if room is None else room - rows
+            if room == 0:
+                break
+        return dict(sorted(end.items()))
+
+    def _names(self) -> list[str]:
+        if not self._path.is_dir():
+            return [self._path.name] if self._path.exists() else []
+        files = (file for file in self._path.iterdir() if file.name[0] not in "._")
+        return sorted(file.name for file in files if file.suffix.lower() == ".parquet" and file.is_file())
+
+    def _file(self, name: str) -> Path:
+        return self._path / name if self._path.is_dir() else self._path
+
+    def _length(self, name: str) -> int:
+        """Return how many rows a file has, from its footer, which is read once."""
+        file = self._file(name)
+        about = file.stat()
+        known = self._lengths.get(name)
+        if known is None or known[:2] != (about.st_size, about.st_mtime_ns):
+            with _opened(file) as opened:
+                known = about.st_size, about.st_mtime_ns, opened.metadata.num_rows
+            self._lengths[name] = known
+        return known[2]
+
+    # The rows themselves ----------------------------------------------------------------------
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[_Rows]:
+        """Return the new rows of all files, cut into parts of like length, so that every core has one."""
+        ranges = [(name, start.get(name, 0), stop) for name, stop in sorted(end.items())]
+        ranges = [each for each in ranges if each[2] > each[1]]
+        rows = sum(stop - begin for _, begin, stop in ranges)
+        room = max(LEAST_PARTITION, -(-rows // self._max_partitions))
+        parts: list[list[tuple[str, int, int]]] = [[]]
+        left = room
+        for name, begin, stop in ranges:
+            while begin < stop:
+                if not left:
+                    parts.append([])
+                    left = room
+                taken = min(left, stop - begin)
+                parts[-1].append((name, begin, begin + taken))
+                begin, left = begin + taken, left - taken
+        return [_Rows(tuple(part)) for part in parts if part]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield a partition's rows as Arrow batches, one per file."""
+        assert isinstance(partition, _Rows)
+        for name, begin, stop in partition.ranges:
+            columns, misfit = fitted_columns(self._rows(name, begin, stop), self._types)
+            fields = [*self._types.items(), (MISFIT, pa.string())]
+            yield pa.RecordBatch.from_arrays([*columns.values(), misfit], schema=pa.schema(fields))
+
+    def _rows(self, name: str, begin: int, stop: int) -> pa.Table:
+        """Return some rows of a file; only the row groups that hold them are read, and the columns wanted."""
+        with _opened(self._file(name)) as file:
+            groups, first, offset = [], 0, None
+            for group in range(file.num_row_groups):
+                after = first + file.metadata.row_group(group).num_rows
+                if after > begin and first < stop:
+                    groups.append(group)
+                    offset = begin - first if offset is None else offset
+                first = after
+            known = [each for each in self._types if each in file.schema_arrow.names]
+            table = file.read_row_groups(groups, columns=known, use_threads=False)
+        return table.slice(offset or 0, stop - begin)
+
+
+def _opened(file: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        message = f"{file} cannot be read as Parquet: {error}"
+        hint = 'write files under a name that starts with "_" and rename them when they are whole'
+        raise ConnectorError(f"{message}\n  hint: {hint}") from None
