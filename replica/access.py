@@ -11,7 +11,10 @@ from replica.clocks import Clock
 from replica.remotes import RemoteError
 from replica.spending.block_size import BlockSize
 from replica.spending.circuit_breaker import CircuitBreaker
+from replica.store.snapshot import State, pack, reading, unpack
 from replica.workers import Workers
+
+_KIND, _VERSION = "access", 1
 
 CONCURRENCY = 4
 """How many requests one remote is sent at a time, unless its catalog entry says otherwise."""
@@ -64,3 +67,19 @@ class Access:
         with self._lock:
             failure = self._last_failure
         return f"{failure} (it is left alone for another {self.breaker.wait:.1f} s)"
+
+    def snapshot(self) -> bytes:
+        """Return what has been learned."""
+        breaker = self.breaker.state()
+        with self._lock:
+            settings = {"breaker": breaker, "block size": self.block_size.state(), "failure": self._last_failure}
+        return pack(_KIND, _VERSION, State(settings, {}))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises SnapshotError for any other bytes."""
+        settings = unpack(_KIND, _VERSION, snapshot).settings
+        with reading():
+            self.breaker.resume(settings["breaker"])
+            with self._lock:
+                self.block_size.resume(settings["block size"])
+                self._last_failure = settings["failure"]

@@ -28,6 +28,10 @@ class SteadyTime:
         """Return seconds since the epoch."""
         return self._offset + self._steady()
 
+    def go_on_from(self, seconds: float) -> None:
+        """Show no earlier time than this from now on: what another process has seen, whose clock was ahead."""
+        self._offset += max(0.0, seconds - self())
+
 
 class EventTime:
     """A clock that shows the time of the evaluation under way: for remotes that are replayed with the stream.

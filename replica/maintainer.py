@@ -24,6 +24,9 @@ from replica.spending.ledger import LedgerError
 from replica.spending.quota import Quota
 from replica.store import Solution, Stored
 from replica.store.contract import IntArray
+from replica.store.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
+
+_KIND, _VERSION = "maintainer", 1
 
 
 class Store(Protocol):
@@ -48,6 +51,14 @@ class Store(Protocol):
 
     def evict(self) -> int:
         """Let go of keys beyond the limit that were needed longest ago; return how many."""
+        ...
+
+    def snapshot(self) -> bytes:
+        """Return all that it knows."""
+        ...
+
+    def resume(self, snapshot: bytes) -> None:
+        """Know what another knew, and nothing else."""
         ...
 
 
@@ -140,6 +151,8 @@ class Maintainer(Generic[StoreT]):
         self._keys_under_way: Counter[str] = Counter()
         self._trouble: str | None = None
         self._rejected: Counter[str] = Counter()
+        self._owed: Counter[str] = Counter()
+        """What another process has left out, and not told of."""
         self._loads_later = False
         self._changed: dict[str, None] = {}
         """Keys whose values have changed besides those of the next refresh."""
@@ -254,6 +267,50 @@ class Maintainer(Generic[StoreT]):
             self._send_more(asked, wait=min(rest, most))
         return rest > 0 and bool(asked.under_way or asked.pending)
 
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here: the replica, what was spent, how the remote fares.
+
+        Requests under way, and what a feed has said and is not stored yet, are not part of it.
+        """
+        settings = {
+            "now": self.now(),
+            "changed": list(self._changed),
+            "loads later": self._loads_later,
+            "trouble": self._trouble,
+            "rejected": dict(self._owed + (self._rejected_so_far() - self._rejected)),
+        }
+        return pack_parts(
+            {
+                "state": pack(_KIND, _VERSION, State(settings, {})),
+                "store": self.store.snapshot(),
+                "account": self.account.snapshot(),
+                "access": self._access.snapshot(),
+            }
+        )
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises SnapshotError for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            settings = unpack(_KIND, _VERSION, parts["state"]).settings
+            changed, owed = dict.fromkeys(settings["changed"]), Counter(settings["rejected"])
+            self.store.resume(parts["store"])
+            self.account.resume(parts["account"])
+            self._access.resume(parts["access"])
+            self._go_on_from(settings["now"])
+            self._loads_later, self._trouble = settings["loads later"], settings["trouble"]
+        self._changed, self._owed, self._rejected = changed, owed, self._rejected_so_far()
+
+    def _go_on_from(self, seconds: float) -> None:
+        """Show no time before that of a snapshot: what is asked now is not an older question."""
+        match self.now:
+            case EventTime():
+                self.now.show(round(1000 * seconds))
+            case SteadyTime():
+                self.now.go_on_from(seconds)
+
     # Requests -------------------------------------------------------------------------------------
 
     def _send_more(self, asked: Asked, wait: float) -> None:
@@ -358,13 +415,17 @@ class Maintainer(Generic[StoreT]):
         return Refreshed(frozenset(fetched), tuple(changed), spending, ambiguous, failure, dict(self._newly_rejected()))
 
     def _newly_rejected(self) -> Counter[str]:
+        rejected = self._rejected_so_far()
+        newly, self._rejected, self._owed = self._owed + (rejected - self._rejected), rejected, Counter()
+        return newly
+
+    def _rejected_so_far(self) -> Counter[str]:
         rejected: Counter[str] = Counter()
         if isinstance(self._remote, Rejecting):
             rejected.update(dict(self._remote.rejected))  # copied in one step: requests go on counting
         if self._feed is not None:
             rejected.update(self._feed.rejected)
-        newly, self._rejected = rejected - self._rejected, rejected
-        return newly
+        return rejected
 
     def _store_pushed(self) -> None:
         """Store what the remote has told of itself: of keys that are not held only as far as there is room."""

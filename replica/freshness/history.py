@@ -99,11 +99,11 @@ class History:
         self.fetched_at[rows] = now
         self.changed_at[rows[found]] = now
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all that is known, for a snapshot: arrays that must not be written to."""
-        named = {"fetched_at": self.fetched_at, "changed_at": self.changed_at}
+    def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return all that is known, of the first rows or all, for a snapshot: arrays that must not be written to."""
+        named = {"fetched_at": self.fetched_at[:used], "changed_at": self.changed_at[:used]}
         for part, each in self._parts():
-            named.update({f"{part}:{name}": column for name, column in each.columns().items()})
+            named.update({f"{part}:{name}": column for name, column in each.columns(used).items()})
         return named
 
     def restore(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -123,6 +123,11 @@ class History:
         if any(column.shape != fetched_at.shape for column in by_row):
             raise ValueError("not a history: its columns differ in length")
         self.fetched_at, self.changed_at = fetched_at, changed_at
+
+    def become(self, other: History) -> None:
+        """Take all that another of the same variables knows, which is used no longer."""
+        self.fetched_at, self.changed_at = other.fetched_at, other.changed_at
+        self.rates, self.jumps = other.rates, other.jumps
 
     def _parts(self) -> list[tuple[str, RateEvidence | Jumps]]:
         return [("rates", self.rates), *((f"jumps:{name}", jumps) for name, jumps in self.jumps.items())]

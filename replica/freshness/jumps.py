@@ -71,12 +71,12 @@ class Jumps:
         if self.changes.seen >= min(1.25 * self._fitted_at, self._fitted_at + _ROOM // 2):
             self._fit()
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all that is known."""
+    def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return all that is known, of the first rows or all."""
         return {
-            "offsets": self.offsets,
-            "spreads": self.spreads,
-            "counts": self.counts,
+            "offsets": self.offsets[:used],
+            "spreads": self.spreads[:used],
+            "counts": self.counts[:used],
             "changes": self.changes.state(),
             "known": self.known.state(),
             "fit": np.concatenate([[self._fitted_at], self.fit.state()]),

@@ -94,12 +94,12 @@ class RateEvidence:
         if self._looks >= min(1.1 * self._fitted_at, self._fitted_at + _PATIENCE):
             self._fit()
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all that is known."""
+    def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return all that is known, of the first rows or all."""
         pooled = [self.prior.shape, self.prior.rate, self._looks, self._seconds, self._fitted_at]
         return {
-            "changes": self.changes,
-            "exposure": self.exposure,
+            "changes": self.changes[:used],
+            "exposure": self.exposure[:used],
             "pooled": np.array(pooled),
             "calibration": self.calibration.groups,
         }

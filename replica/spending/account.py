@@ -10,6 +10,9 @@ from contextlib import AbstractContextManager
 from replica.budget import Budget, Spending
 from replica.spending.ledger import Ledger, Mark
 from replica.spending.quota import UNLIMITED, Quota
+from replica.store.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
+
+_KIND, _VERSION = "account", 1
 
 NO_BANK = Budget(items=0, requests=0, seconds=0.0)
 
@@ -118,6 +121,36 @@ class Account:
         self._spent = spent
         return True
 
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here, what counts towards the quota too."""
+        settings = {
+            "evaluation": self._evaluation,
+            "may spend": self._may_spend,
+            "newest": self._newest,
+            "open": self._open,
+            "allowed": self._allowed,
+            "spent": self._spent,
+        }
+        return pack_parts({"state": pack(_KIND, _VERSION, State(settings, {})), "quota": self.quota.snapshot()})
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises SnapshotError for any other bytes. The deadline is over by then."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            settings = unpack(_KIND, _VERSION, parts["state"]).settings
+            (allowed_items, allowed_requests), (items, requests) = settings["allowed"], settings["spent"]
+            self.quota.resume(parts["quota"])
+            self._evaluation, self._may_spend = settings["evaluation"], settings["may spend"]
+            self._newest, self._open = settings["newest"], settings["open"]
+        self._allowed = self._within_limits(allowed_items, allowed_requests)
+        self._spent = items, requests
+
+    def _within_limits(self, items: int, requests: int) -> tuple[int, int]:
+        """Return what an evaluation was allowed elsewhere, and no more than any can be here."""
+        return min(items, self.budget.items + self._bank.items), min(
+            requests, self.budget.requests + self._bank.requests
+        )
+
     def _rest(self) -> tuple[int, int]:
         if not self._may_spend:
             return 0, 0
@@ -139,10 +172,7 @@ class Account:
         if mark is None or (self._newest is not None and mark.evaluation <= self._newest):
             return
         self._open = self._newest = mark.evaluation
-        self._allowed = (
-            min(mark.allowed_items, self.budget.items + self._bank.items),
-            min(mark.allowed_requests, self.budget.requests + self._bank.requests),
-        )
+        self._allowed = self._within_limits(mark.allowed_items, mark.allowed_requests)
         self._spent = mark.items, mark.requests
 
     def _is_behind(self) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 _FIRST = 100
 _SUCCESSES_BEFORE_A_PROBE = 100
 
@@ -94,6 +97,24 @@ class BlockSize:
         self._before = max(self._before, self._now)
         self._was_answered = False
         self._now = min(self._now, max(1, keys // 2))
+
+    def state(self) -> dict[str, Any]:
+        """Return all that has been found out, as plain values."""
+        return {
+            "now": self._now,
+            "good": self._good,
+            "bad": self._bad,
+            "successes": self._successes,
+            "slow": self._slow,
+            "before": self._before,
+            "was answered": self._was_answered,
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self._now = min(self.most, state["now"])
+        self._good, self._bad, self._successes = state["good"], state["bad"], state["successes"]
+        self._slow, self._before, self._was_answered = state["slow"], state["before"], state["was answered"]
 
     def _next(self) -> int:
         """Return the size after a full block that succeeded."""

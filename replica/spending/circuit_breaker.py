@@ -7,7 +7,8 @@ import random as chance
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 _LONGEST_RETRY_AFTER = 3600.0
 _LATE = -1
@@ -121,6 +122,21 @@ class CircuitBreaker:
         """Whether the remote is believed to be well."""
         with self._lock:
             return self._open_until is None
+
+    def state(self) -> dict[str, Any]:
+        """Return what has come of requests, as plain values: how long it still waits, not until when."""
+        with self._lock:
+            wait = None if self._open_until is None else max(0.0, self._open_until - self._clock())
+            return {"failures": self._failures, "next wait": self._next_wait, "wait": wait}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; what comes of requests sent before this is late."""
+        wait = state["wait"]
+        with self._lock:
+            self._failures, self._next_wait = state["failures"], state["next wait"]
+            self._open_until = None if wait is None else self._clock() + wait
+            self._probe_sent_at = None
+            self._state += 1
 
     def _allowed(self) -> int:
         if self._open_until is None:

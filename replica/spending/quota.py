@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import time as clocks
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
 
 from replica.spending.ledger import Ledger
 from replica.spending.limit import Limit
@@ -18,6 +21,9 @@ from replica.spending.spent import (
     seconds_until,
     thinned,
 )
+from replica.store.snapshot import State, pack, reading, unpack
+
+_KIND, _VERSION = "quota", 1
 
 UNLIMITED = sys.maxsize
 """How much is left where there is no limit."""
@@ -65,6 +71,7 @@ class Quota:
         ledger: Ledger | None = None,
         service: str = "",
         margin: float = 0.0,
+        wall: Callable[[], float] = clocks.time,
     ) -> None:
         self.limits = tuple(limits)
         self.service = service
@@ -75,6 +82,12 @@ class Quota:
         self._log: SpentLog = SpentInMemory() if ledger is None else ledger.log_of(service)
         self._most_rows = _ROWS_TOLD_APART * (1 + len(self.limits))
         self._latest = -math.inf
+        self._wall = wall
+        self._is_on_disk = ledger is not None
+        self._taken = 0
+        """How often something was taken, before a restart included."""
+        self._brought: tuple[int, tuple[Spent, ...]] = 0, ()
+        """What another process had taken until when it ended: how often, and the rows of it."""
 
     def left(self) -> tuple[int, int]:
         """Return how many items and requests may be spent now. Raises LedgerError."""
@@ -101,6 +114,7 @@ class Quota:
                 return False
             self._tidy(rows, now)
             self._log.add(Spent(now, items, requests))
+            self._taken += 1
         return True
 
     def wait(self, items: int, requests: int) -> float:
@@ -118,6 +132,43 @@ class Quota:
         # The clock itself, not the latest time known: where it was set back, it has further to go.
         wait = seconds_until(back, self._time())
         return max(wait, self._ours.wait(items, requests)) if self._ours else wait
+
+    def snapshot(self) -> bytes:
+        """Return what has been spent and counts still; nothing where a ledger has it."""
+        rows: list[Spent] = []
+        with self._log.transaction(to_write=False):
+            known = self._log.rows() if self.limits and not self._is_on_disk else []
+            now = self._now(known)
+            if self.limits:
+                until = came_back_until(now, max(self._periods))
+                rows = [row for row in known if row.at > until]
+        columns = {
+            "at": np.array([row.at for row in rows], np.float64),
+            "items": np.array([row.items for row in rows], np.int64),
+            "requests": np.array([row.requests for row in rows], np.int64),
+        }
+        return pack(_KIND, _VERSION, State({"taken": self._taken, "now": now, "wall": self._wall()}, columns))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Count what was spent in another process; raises SnapshotError for any other bytes.
+
+        It comes back as time has gone on by the wall clock since then; nothing comes back early if that was set back.
+        Every query that shares the quota may do this with its own snapshot: the latest counts, and that once.
+        """
+        state = unpack(_KIND, _VERSION, snapshot)
+        with reading():
+            columns = (state.columns[name].tolist() for name in ("at", "items", "requests"))
+            rows, taken = list(map(Spent, *columns)), state.settings["taken"]
+            then, elapsed = state.settings["now"], max(0.0, self._wall() - state.settings["wall"])
+        with self._log.transaction():
+            mine, (before, brought) = self._log.rows(), self._brought
+            if taken <= before:
+                return
+            now = self._now(mine)
+            moved = [row._replace(at=_moved(row.at, then, now, elapsed)) for row in rows]
+            self._log.replace(sorted([*moved, *_without(mine, brought)], key=lambda row: row.at))
+            self._brought = taken, tuple(moved)
+            self._taken += taken - before
 
     def _now(self, rows: Sequence[Spent]) -> float:
         """Return the latest time that anyone has known."""
@@ -158,6 +209,22 @@ class Quota:
             self._log.forget(until)
         if len(rows) >= self._most_rows:
             self._log.replace(thinned(self._log.rows(), (*self._periods, longest), now))
+
+
+def _moved(at: float, then: float, now: float, elapsed: float) -> float:
+    """Return a time that is as long before ``now`` as it was before ``then``, and what has elapsed; never earlier."""
+    terms = (now, -then, at, -elapsed)
+    moved = math.fsum(terms)
+    return min(now, moved if math.fsum((*terms, -moved)) <= 0 else math.nextafter(moved, math.inf))
+
+
+def _without(rows: Iterable[Spent], brought: Iterable[Spent]) -> Iterator[Spent]:
+    left = Counter(brought)
+    for row in rows:
+        if left[row]:
+            left[row] -= 1
+        else:
+            yield row
 
 
 def _units(row: Spent, limit: Limit) -> int:

@@ -114,7 +114,13 @@ class KeyedStore:
     def _columns(self) -> dict[str, AnyArray]:
         keys = self._index.columns()
         recency = self._recency.columns(len(keys["lengths"]))
-        return {**named("keys", keys), **named("recency", recency), **named("history", self.history.columns())}
+        history = self.history.columns(len(keys["lengths"]))
+        return {**named("keys", keys), **named("recency", recency), **named("history", history)}
+
+    def _become(self, other: KeyedStore) -> None:
+        """Take all that another knows, which is used no longer."""
+        self._index, self._recency, self._capacity = other._index, other._recency, other._capacity
+        self.history.become(other.history)
 
     def _restore(self, state: State) -> int:
         """Take in what another wrote and return how many rows that is; raises ValueError if it cannot be one's."""

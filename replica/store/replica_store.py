@@ -9,7 +9,7 @@ import numpy as np
 from replica.store.columns import column, grown
 from replica.store.contract import NEVER, BoolArray, FloatArray, IntArray, Solution, Stored
 from replica.store.keyed_store import KeyedStore, limit_of
-from replica.store.snapshot import State, damaged, named, pack, unpack
+from replica.store.snapshot import SnapshotError, State, damaged, named, pack, unpack
 from replica.store.term_column import TermColumn
 
 _KIND, _VERSION = "replica store", 1
@@ -105,6 +105,17 @@ class ReplicaStore(KeyedStore):
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise damaged(error) from error
         return store
+
+    def resume(self, snapshot: bytes) -> None:
+        """Know what another of the same variables knew, and nothing else; raises SnapshotError if it cannot.
+
+        The limit stays as it is.
+        """
+        other = self.restore(snapshot)
+        if (other.key_variable, other.variables) != (self.key_variable, self.variables):
+            raise SnapshotError(f"this is a snapshot of a store of {', '.join(other.variables)}")
+        self._become(other)
+        self._terms, self._present, self._means = other._terms, other._present, {}
 
     def _by_key(
         self, asked: Iterable[str], solutions: Iterable[Solution]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +15,13 @@ import numpy as np
 from replica.store.columns import AnyArray
 
 _MAGIC = b"acquatop-replica\n"
+_PARTS = b"acquatop-replica-parts\n"
 _TYPES = ("<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "|u1", "<u2", "<u4", "<u8", "|b1")
 _LEVEL = 1
 
 
 class SnapshotError(ValueError):
-    """Bytes that are no snapshot of a store."""
+    """Bytes that are no snapshot of what should go on from them."""
 
 
 @dataclass(frozen=True)
@@ -58,32 +60,82 @@ def pack(kind: str, version: int, state: State) -> bytes:
         entries.append({"name": name, "type": plain.dtype.str, "shape": plain.shape, "size": len(body)})
         bodies.append(body)
     header = {"kind": kind, "version": version, "settings": dict(state.settings), "columns": entries}
-    content = b"".join([json.dumps(header).encode(), b"\n", *bodies])
-    return _MAGIC + b"%08x\n" % zlib.crc32(content) + content
+    return _sealed(_MAGIC, b"".join([json.dumps(header).encode(), b"\n", *bodies]))
 
 
 def unpack(kind: str, version: int, snapshot: bytes) -> State:
     """Return what was packed; raises :class:`SnapshotError` with what is wrong with the bytes."""
-    if not snapshot.startswith(_MAGIC):
-        raise SnapshotError("these bytes are not a snapshot of a replica")
-    start = len(_MAGIC) + 9
-    content = memoryview(snapshot)[start:]
-    if snapshot[len(_MAGIC) : start] != b"%08x\n" % zlib.crc32(content):
-        raise SnapshotError("the snapshot is damaged: its checksum does not match")
-    body = snapshot.find(b"\n", start) + 1
-    try:
-        header = json.loads(snapshot[start:body])
+    content = _opened(_MAGIC, snapshot)
+    with reading():
+        line, body = _first_line(content)
+        header = json.loads(line)
         found = header["kind"], header["version"]
         if found != (kind, version):
             raise SnapshotError(f"this is a snapshot of a {found[0]}, version {found[1]}, not {kind}, {version}")
-        return State(dict(header["settings"]), _columns(header["columns"], memoryview(snapshot)[body:]))
-    except (KeyError, TypeError, ValueError, zlib.error, RecursionError) as error:
-        raise error if isinstance(error, SnapshotError) else damaged(error) from error
+        return State(dict(header["settings"]), _columns(header["columns"], body))
+
+
+def pack_parts(parts: Mapping[str, bytes]) -> bytes:
+    """Return several snapshots as one: a checksum, a line of JSON that says how long each is, then their bytes.
+
+    >>> unpack_parts(pack_parts({"first": b"some", "second": b""}))
+    {'first': b'some', 'second': b''}
+    """
+    sizes = {name: len(part) for name, part in parts.items()}
+    return _sealed(_PARTS, b"".join([json.dumps(sizes).encode(), b"\n", *parts.values()]))
+
+
+def unpack_parts(snapshot: bytes) -> dict[str, bytes]:
+    """Return the snapshots that were packed into one; raises :class:`SnapshotError` with what is wrong with it."""
+    content = _opened(_PARTS, snapshot)
+    with reading():
+        line, body = _first_line(content)
+        parts, start = {}, 0
+        for name, size in json.loads(line).items():
+            parts[name] = bytes(body[start : start + size])
+            start += size
+        if start != len(body):
+            raise ValueError("its parts are not as long as they should be")
+        return parts
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Raise :class:`SnapshotError` for whatever is wrong with what a snapshot says."""
+    try:
+        yield
+    except SnapshotError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, zlib.error) as error:
+        raise damaged(error) from error
 
 
 def damaged(error: Exception) -> SnapshotError:
     """Return what to raise for a snapshot that cannot be right."""
     return SnapshotError(f"the snapshot is damaged: {error}")
+
+
+def _sealed(magic: bytes, content: bytes) -> bytes:
+    return magic + b"%08x\n" % zlib.crc32(content) + content
+
+
+def _opened(magic: bytes, snapshot: bytes) -> memoryview:
+    """Return what was sealed."""
+    if not snapshot.startswith(magic):
+        raise SnapshotError("these bytes are not a snapshot of a replica")
+    start = len(magic) + 9
+    content = memoryview(snapshot)[start:]
+    if snapshot[len(magic) : start] != b"%08x\n" % zlib.crc32(content):
+        raise SnapshotError("the snapshot is damaged: its checksum does not match")
+    return content
+
+
+def _first_line(content: memoryview) -> tuple[bytes, memoryview]:
+    whole = content.obj
+    assert isinstance(whole, bytes)
+    start = len(whole) - len(content)
+    stop = whole.find(b"\n", start) + 1
+    return whole[start:stop], content[stop - start :]
 
 
 def _columns(entries: list[dict[str, Any]], body: memoryview) -> dict[str, AnyArray]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from replica.store.contract import NEVER, WHOLE, BoolArray, IntArray, Solution, Stored
 from replica.store.keyed_store import KeyedStore, limit_of
-from replica.store.snapshot import State, damaged, named, pack, unpack
+from replica.store.snapshot import SnapshotError, State, damaged, named, pack, unpack
 from replica.store.solution_runs import SolutionRuns
 
 _KIND, _VERSION = "solution store", 1
@@ -100,6 +100,17 @@ class SolutionStore(KeyedStore):
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise damaged(error) from error
         return store
+
+    def resume(self, snapshot: bytes) -> None:
+        """Know what another of the same variables knew, and nothing else; raises SnapshotError if it cannot.
+
+        The limit stays as it is.
+        """
+        other = self.restore(snapshot)
+        if (other.key_variable, other.variables) != (self.key_variable, self.variables):
+            raise SnapshotError(f"this is a snapshot of a store of {', '.join(other.variables)}")
+        self._become(other)
+        self._runs = other._runs
 
     def _by_key(self, asked: Iterable[str], solutions: Iterable[Solution]) -> tuple[dict[str, list[Solution]], int]:
         """Return the solutions by key, and how many keys were asked for, which come first."""

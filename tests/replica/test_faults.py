@@ -64,7 +64,7 @@ class Trial:
         closes = 10 * next(self.windows)
         lines = [f'{{"t": {closes}, "user": "{user[-1]}", "mentions": {at}}}' for at, user in enumerate(USERS)]
         batch = pa.array([line.encode() for line in lines], pa.binary())
-        self.query.add(STREAM, self.bound.stream.mapping.decode(batch))
+        self.query.add(STREAM, self.bound.stream.mapping.records(pa.record_batch([batch], ["value"])))
         (answer,) = self.query.advance(STREAM, closes, longest_wait=wait)
         self.answers.append(answer)
         return answer
