@@ -141,7 +141,7 @@ def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str
     service = _service(plan.service.iri, catalog, found) if plan.service else None
     if window is None or (plan.service and service is None):
         raise QueryError(found, text, file)
-    matcher = Matcher(plan, window.stream.mapping, latest_only=window.stream.arrivals == "latest")
+    matcher = Matcher(plan, window.stream.mapping, arrivals=window.stream.arrivals)
     matcher.check(found)
     if plan.service and service:
         _check_records(service, plan.service.group, plan.join_variables[0], found)

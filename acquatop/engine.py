@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import functools
-import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Self
 
 from acquatop.answer import Answer
+from acquatop.at_work import AtWork, Bound, GroupAtWork, WindowedAtWork, at_work_key
 from acquatop.binding import BoundQuery, BoundWindowed, bind_query
 from acquatop.catalog import Catalog, Stream
-from acquatop.query import ContinuousQuery
+from acquatop.engine_state import EngineState, KeptUnit
+from acquatop.errors import UserError
+from acquatop.pipeline import Pipeline, Unit
+from acquatop.query_group import QueryGroup
+from acquatop.registered_query import BACKLOG, News, RegisteredQuery, merged
 from acquatop.replicas import Progress, Replicas
-from acquatop.runtime import Carrier, Runtime, check_runtime, open_runtime
+from acquatop.runtime import Position, Resume, Runtime, check_runtime, open_runtime
+from acquatop.watch.observer import AnswerSeen, Observer, QueryState, Silent
 from acquatop.windowed_query import WindowedQuery
-from connectors.mapping import TIME
 from replica.clocks import Clock
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
@@ -30,241 +31,21 @@ from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BACKLOG = 1_000
-"""How many answers of a live query may wait to be read; beyond it the oldest are dropped, and counted."""
+    from acquatop.sinks.contract import Sink
 
-
-class QueryAtWork(Protocol):
-    """What the engine drives: events of one stream or several in, answers out. Called by one thread at a time."""
-
-    name: str
-    slide_ms: int
-    """How often its windows close, the most frequent of several."""
-
-    def add(self, stream: str, records: pa.RecordBatch) -> None:
-        """Take in a batch of a stream's decoded records."""
-        ...
-
-    def start_after(self, stream: str, time_ms: int) -> None:
-        """Answer only for windows on a stream that open at a time or after it."""
-        ...
-
-    def advance(
-        self, stream: str, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
-    ) -> Iterator[Answer]:
-        """Yield the answers that are due once a stream has come to a watermark, oldest first.
-
-        Each waits for remotes at most ``longest_wait`` seconds.
-        """
-        ...
-
-    def finish(self, stream: str) -> Iterator[Answer]:
-        """Yield the answers that are due once a stream has ended; with the last stream, all that are left."""
-        ...
-
-    def close(self) -> None:
-        """Let go of all that runs for it beside; safe to call again, and from any thread."""
-        ...
-
-
-class RegisteredQuery:
-    """A query that runs; iterate over it for its answers, one per window close.
-
-    A reader never holds up the streams: of a live query the newest ``BACKLOG`` answers wait to be
-    read, and ``missed`` counts those that were dropped before; of a recording all wait. The query
-    ends when all its streams have, or with the first error.
-    """
-
-    def __init__(self, query: QueryAtWork, streams: Iterable[str], *, live: bool) -> None:
-        self.name = query.name
-        self.slide_ms = query.slide_ms
-        self.missed = 0
-        self._query = query
-        self._live = live
-        self._running = set(streams)
-        self._waits: dict[str, float] = {}
-        # Each stream has a thread of its own; they take turns.
-        self._turn = threading.Lock()
-        self._answers: deque[Answer] = deque()
-        self._end: _End | None = None
-        self._news = threading.Condition()
-        self._leaves: list[Callable[[], None]] = []
-
-    def __iter__(self) -> Iterator[Answer]:
-        return self.answers()
-
-    def answers(self, limit: int | None = None) -> Iterator[Answer]:
-        """Yield answers as they come, at most ``limit``; ends with the stream, raises what ended it early."""
-        given = 0
-        while limit is None or given < limit:
-            answer = self._take()
-            if answer is None:
-                return
-            given += 1
-            yield answer
-
-    def stop(self) -> None:
-        """Stop this query; iterators over its answers end. The others on its stream go on."""
-        self._finish(None, forget=True)
-        self._leave()
-
-    def _leave(self) -> None:
-        for leave in self._leaves:
-            leave()
-
-    @property
-    def stopped(self) -> bool:
-        """Whether no further answer will come."""
-        return self._end is not None
-
-    def _take(self) -> Answer | None:
-        with self._news:
-            self._news.wait_for(lambda: self._answers or self._end)
-            if self._answers:
-                return self._answers.popleft()
-            assert self._end is not None
-            if self._end.error is not None:
-                raise self._end.error
-            return None
-
-    def _start_after(self, stream: str, time_ms: int) -> None:
-        with self._turn:
-            self._query.start_after(stream, time_ms)
-
-    def _feed(
-        self,
-        stream: str,
-        batches: Sequence[pa.RecordBatch],
-        watermark_ms: int | None,
-        due_at: float,
-        longest_wait: float,
-    ) -> None:
-        """Hand in what came on a stream, and give out the answers that are due then; an error ends only this query."""
-        try:
-            with self._turn:
-                # While one stream's thread waits for remotes, the others' wait for their turn.
-                self._waits[stream] = longest_wait
-                for batch in batches:
-                    self._query.add(stream, batch)
-                if watermark_ms is not None:
-                    self._give_out(self._query.advance(stream, watermark_ms, due_at, min(self._waits.values())))
-        except Exception as error:
-            self._finish(error)
-            self._leave()
-
-    def _stream_ended(self, stream: str, error: BaseException | None) -> None:
-        """Go on without a stream; without the last, or when it has come to grief, end."""
-        with self._turn:
-            self._running.discard(stream)
-            self._waits.pop(stream, None)
-            if error is None and not self._live:
-                try:
-                    self._give_out(self._query.finish(stream))
-                except Exception as failure:
-                    error = failure
-        if error is not None or not self._running:
-            self._finish(error)
-            self._leave()
-
-    def _give_out(self, answers: Iterator[Answer]) -> None:
-        # Answers are made one by one, each with its requests to the remote: none for a query that was stopped.
-        while not self.stopped and (answer := next(answers, None)) is not None:
-            self._put(answer)
-
-    def _put(self, answer: Answer) -> None:
-        with self._news:
-            if self._end is None:
-                self._answers.append(answer)
-                if self._live and len(self._answers) > BACKLOG:
-                    self._answers.popleft()
-                    self.missed += 1
-                self._news.notify_all()
-
-    def _finish(self, error: BaseException | None, *, forget: bool = False) -> None:
-        with self._news:
-            if forget:
-                self._answers.clear()
-            self._end = self._end or _End(error)
-            self._news.notify_all()
-        self._query.close()
-
-
-@dataclass(frozen=True)
-class _End:
-    """Why no further answer will come: an error, or just the end."""
-
-    error: BaseException | None
-
-
-class _Pipeline:
-    """One stream, the queries on it, and the time that has passed on it."""
-
-    def __init__(self, stream: Stream, *, clock: Clock, live: bool) -> None:
-        self._stream = stream
-        self._live = live
-        self._clock = clock
-        self._queries: list[RegisteredQuery] = []
-        self._newest_ms: int | None = None
-        self._lock = threading.Lock()
-        self.stream_iri = stream.iri
-        self.ended = False
-        self.carrier: Carrier | None = None
-
-    def join(self, query: RegisteredQuery) -> bool:
-        """Let a query see what comes from now on; False when the stream has ended already."""
-        with self._lock:
-            if self.ended:
-                return False
-            if self._newest_ms is not None:
-                query._start_after(self.stream_iri, self._newest_ms)
-            self._queries.append(query)
-            query._leaves.append(lambda: self._drop(query))
-            return True
-
-    def _drop(self, query: RegisteredQuery) -> None:
-        with self._lock:
-            if query in self._queries:
-                self._queries.remove(query)
-
-    def on_batch(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Hand a batch to every query, which lets the windows close that it brings to their end."""
-        due_at = self._clock()
-        times = [pc.max(batch.column(TIME)).as_py() for batch in batches]
-        with self._lock:
-            newest = max((time for time in [*times, self._newest_ms] if time is not None), default=None)
-            self._newest_ms = newest
-            queries = list(self._queries)
-        watermark_ms = None if newest is None else newest - self._stream.lateness_ms
-        for query in queries:
-            query._feed(self.stream_iri, batches, watermark_ms, due_at, self._longest_wait(queries))
-
-    def _longest_wait(self, queries: Sequence[RegisteredQuery]) -> float:
-        """Return how many seconds each query may wait for its remotes whenever a window of its closes.
-
-        Queries on a stream take turns. On a live one all of them together wait at most half of the
-        shortest slide, so that none falls behind for good; a recording has all the time there is.
-        """
-        if not self._live:
-            return math.inf
-        return min(query.slide_ms for query in queries) / 2000 / len(queries)
-
-    def on_end(self, error: BaseException | None) -> None:
-        """Close the windows that are left, if the stream has come to its end and not to grief."""
-        with self._lock:
-            self.ended = True
-            queries = list(self._queries)
-        for query in queries:
-            query._stream_ended(self.stream_iri, error)
+__all__ = ["BACKLOG", "Engine", "RegisteredQuery"]
 
 
 class Engine:
     """Runs queries over the streams and services of a catalog.
 
     Use it as a context manager, or call :meth:`stop`. A query starts to run when it is
-    registered. ``until_end`` reads only what the streams hold now and then closes the windows
-    that are left, for recordings. ``spark`` is a session to use instead of one of the engine's own;
+    registered, unless ``autostart`` is False: then all begin together with :meth:`start`. ``until_end`` reads only
+    what the streams hold now and then closes the windows that are left, for recordings. With a folder for its
+    ``state``, an engine goes on where one before it ended, however that ended; all queries that shall go on must be
+    registered before it starts. ``spark`` is a session to use instead of one of the engine's own;
     ``functions`` are those that scores may call and ``rankers`` those that policies may name, with your own
-    among them; ``progress`` is told how far the loading of a replica has come.
+    among them; ``progress`` is told how far the loading of a replica has come, ``observer`` what the engine does.
 
     ::
 
@@ -284,18 +65,35 @@ class Engine:
         functions: FunctionRegistry = DEFAULT_FUNCTIONS,
         rankers: RankerRegistry = DEFAULT_RANKERS,
         progress: Progress | None = None,
+        observer: Observer | None = None,
+        state: Path | None = None,
+        autostart: bool | None = None,
     ) -> None:
         check_runtime(runtime)
+        if autostart and state is not None:
+            raise UserError("with a state directory queries are registered first, and then the engine is started")
         self.catalog = catalog
         self._functions = functions
         self._rankers = rankers
         self._replicas = Replicas(clock=clock, progress=progress)
         self._until_end = until_end
         self._clock = clock
+        self._observer = observer or Silent()
         self._open_runtime = functools.partial(open_runtime, runtime, spark)
         self._runtime: Runtime | None = None
-        self._pipelines: list[_Pipeline] = []
-        self._queries: list[RegisteredQuery] = []
+        self._state = None if state is None else EngineState(state, self._observer)
+        self._started = autostart if autostart is not None else state is None
+        self._shares_recordings = not self._started
+        self._waiting: list[tuple[RegisteredQuery, Bound]] = []
+        self._texts: dict[str, dict[str, str]] = {}
+        self._ended: dict[str, KeptUnit] = {}
+        self._pipelines: list[Pipeline] = []
+        self._units: dict[str, Unit] = {}
+        self._queries_of: dict[Unit, list[RegisteredQuery]] = {}
+        self._queries: dict[str, RegisteredQuery] = {}
+        self._all: list[RegisteredQuery] = []
+        self._news = News()
+        self._lock = threading.RLock()
 
     @classmethod
     def from_catalog(
@@ -309,6 +107,9 @@ class Engine:
         functions: FunctionRegistry = DEFAULT_FUNCTIONS,
         rankers: RankerRegistry = DEFAULT_RANKERS,
         progress: Progress | None = None,
+        observer: Observer | None = None,
+        state: Path | None = None,
+        autostart: bool | None = None,
     ) -> Self:
         """Return an engine for a catalog file; ``variables`` are what ``${NAME}`` stands for in it."""
         catalog = Catalog.load(path, variables=variables, rankers=rankers)
@@ -320,53 +121,321 @@ class Engine:
             functions=functions,
             rankers=rankers,
             progress=progress,
+            observer=observer,
+            state=state,
+            autostart=autostart,
         )
 
-    def register(self, text: str, *, name: str | None = None, file: str = "<query>") -> RegisteredQuery:
-        """Compile a query, fill its replicas, and run it on its streams from now on.
+    # Queries --------------------------------------------------------------------------------------
+
+    def register(
+        self, text: str, *, name: str | None = None, file: str = "<query>", sinks: Sequence[Sink] = ()
+    ) -> RegisteredQuery:
+        """Compile a query, fill its replicas, and run it on its streams from now on; ``sinks`` are given its answers.
 
         Raises :class:`~rspql.diagnostics.QueryError` for what is wrong with the text, and
         :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached.
         """
-        return self.run(bind_query(text, self.catalog, functions=self._functions, file=file, name=name))
+        bound = bind_query(text, self.catalog, functions=self._functions, file=file, name=name)
+        return self._run(bound, text, sinks)
 
-    def run(self, bound: BoundQuery | BoundWindowed) -> RegisteredQuery:
+    def run(self, bound: Bound, *, sinks: Sequence[Sink] = ()) -> RegisteredQuery:
         """Run a query that is bound already; :meth:`register` binds one given as text."""
-        streams = bound.streams
-        query = RegisteredQuery(self._at_work(bound), [stream.iri for stream in streams], live=not self._until_end)
-        self._queries.append(query)
+        return self._run(bound, repr(bound.plan), sinks)
+
+    def start(self) -> None:
+        """Start the queries that wait for it, together. Safe to call again."""
+        if self._started:
+            return
+        self._started = True
+        waiting, self._waiting = self._waiting, []
+        if self._state is not None:
+            self._state.open(self._manifest())
+        for query, bound in waiting:
+            self._put_to_work(query, bound)
+        if self._state is not None:
+            self._take_up(self._state)
+        for pipeline in list(self._pipelines):
+            self._carry(pipeline)
+
+    def _manifest(self) -> dict[str, str]:
+        """Return what must not change as long as it is kept, of the queries that run or are to run."""
+        running = [name for name, query in self._queries.items() if not query.stopped]
+        return {name: text for query in running for name, text in self._texts[query].items()}
+
+    def answers(self, limit: int | None = None) -> Iterator[Answer]:
+        """Yield the answers of all queries registered so far, in the order in which they come."""
+        return merged(list(self._queries.values()), self._news, limit)
+
+    def _run(self, bound: Bound, text: str, sinks: Sequence[Sink]) -> RegisteredQuery:
+        bound = replace(bound, name=self._free_name(bound.name))
+        query = RegisteredQuery(
+            bound.name,
+            [stream.iri for stream in bound.streams],
+            live=not self._until_end,
+            news=self._news,
+            sinks=sinks,
+            leave=self._stopped,
+        )
+        with self._lock:
+            self._queries[query.name] = query
+            streams = {f"stream {stream.iri}": _description(stream) for stream in bound.streams}
+            self._texts[query.name] = {f"query {query.name}": text, **streams}
+            self._observer.query(query.name, QueryState.REGISTERED)
+            if not self._started:
+                self._waiting.append((query, bound))
+                return query
         try:
-            for stream in streams:
-                self._feed(stream, query)
+            if self._state is not None:
+                self._state.declare(self._manifest())
+            for pipeline in self._put_to_work(query, bound):
+                self._carry(pipeline)
         except BaseException:
             query.stop()
             raise
         return query
 
-    def _feed(self, stream: Stream, query: RegisteredQuery) -> None:
-        live = not self._until_end
-        running = next((each for each in self._pipelines if each.stream_iri == stream.iri and live), None)
-        if running is None or not running.join(query):
-            self._start(stream, query)
+    def _free_name(self, name: str) -> str:
+        """Return a name that no query that runs has: answers are known by it."""
+        with self._lock:
+            taken = {each for each, query in self._queries.items() if not query.stopped}
+            return next(
+                each for each in (name, *(f"{name}-{at}" for at in range(2, len(taken) + 3))) if each not in taken
+            )
 
-    def _start(self, stream: Stream, query: RegisteredQuery) -> None:
-        """Carry a stream for a query: a live one is shared by those that come later, a recording is read for each."""
+    # Putting them to work -------------------------------------------------------------------------
+
+    def _put_to_work(self, query: RegisteredQuery, bound: Bound) -> list[Pipeline]:
+        """Give a query to those who answer it, and return the pipelines of streams that have to be carried now."""
+        unit = self._unit(bound)
+        with self._lock:
+            self._queries_of.setdefault(unit, []).append(query)
+        query.slide_ms = unit.work.slide_ms
+        goes_on = self._state is not None and self._state.part(unit.key) is not None and unit.work.rejoin(bound)
+        new = []
+        for stream in bound.streams:
+            running = self._running(stream)
+            if running is not None and goes_on:
+                running.go_on(unit)
+            elif running is None or not running.join(unit, bound):
+                new.append(self._new_pipeline(stream, unit, bound, goes_on=goes_on))
+        return new
+
+    def _unit(self, bound: Bound) -> Unit:
+        """Return what answers a query: with others, where they have enough in common."""
+        key = at_work_key(bound) if self._shares(bound) else f"{at_work_key(bound)} {bound.name}"
+        if self._state is not None:
+            self._state.check(bound.name, key)
+        with self._lock:
+            if key not in self._units:
+                kept = None if self._state is None else self._state.part(key)
+                work = self._at_work(bound, load=kept is None)
+                if kept is not None:
+                    work.resume(kept)
+                self._units[key] = Unit(key, work)
+            return self._units[key]
+
+    def _shares(self, bound: Bound) -> bool:
+        return not self._until_end or self._shares_recordings
+
+    def _running(self, stream: Stream) -> Pipeline | None:
+        if self._until_end and not self._shares_recordings:
+            return None
+        return next((each for each in self._pipelines if each.stream.iri == stream.iri and not each.ended), None)
+
+    def _new_pipeline(self, stream: Stream, unit: Unit, bound: Bound, *, goes_on: bool) -> Pipeline:
+        pipeline = Pipeline(stream, self, self._observer, clock=self._clock, live=not self._until_end)
+        kept = None if self._state is None else self._state.stream(stream.iri)
+        if kept is not None:
+            pipeline.resume(kept)
+        if goes_on:
+            pipeline.go_on(unit)
+        else:
+            pipeline.join(unit, bound)
+        self._pipelines = [each for each in self._pipelines if not each.ended] + [pipeline]
+        return pipeline
+
+    def _carry(self, pipeline: Pipeline) -> None:
         # Opened only now: what is wrong with a query or a remote is said before Spark has to start.
         self._runtime = self._runtime or self._open_runtime()
-        pipeline = _Pipeline(stream, clock=self._clock, live=not self._until_end)
-        pipeline.join(query)
-        pipeline.carrier = self._runtime.carry(stream, pipeline.on_batch, pipeline.on_end, until_end=self._until_end)
-        self._pipelines = [each for each in self._pipelines if not each.ended] + [pipeline]
+        resume = None
+        if self._state is not None:
+            resume = Resume(self._state.folder(pipeline.stream.iri), pipeline.position)
+        pipeline.carrier = self._runtime.carry(pipeline.stream, pipeline, until_end=self._until_end, resume=resume)
+
+    def _at_work(self, bound: Bound, *, load: bool) -> AtWork:
+        """Return what answers a query, with its replicas filled."""
+        match bound:
+            case BoundQuery():
+                replica = self._replicas.open(bound, load=load)
+                return GroupAtWork(QueryGroup(bound, replica, clock=self._clock, rankers=self._rankers))
+            case BoundWindowed():
+                replicas = self._replicas.open_all(bound, load=load)
+                return WindowedAtWork(WindowedQuery(bound, replicas, clock=self._clock, rankers=self._rankers))
+
+    def _take_up(self, state: EngineState) -> None:
+        """Go on where an engine before this one ended."""
+        self.give(state.answers(), repeated=True)
+        streams = {pipeline.stream.iri: pipeline for pipeline in self._pipelines}
+        for stream, entry in state.journal():
+            if stream in streams and (answers := streams[stream].replay(entry, self._units)):
+                self._save(answers)
+                self.give(answers)
+        state.forget()
+
+    # What pipelines tell --------------------------------------------------------------------------
+
+    def turn(self) -> AbstractContextManager[object]:
+        """Return what is held while a batch changes what the engine keeps."""
+        return nullcontext() if self._state is None else self._state.turn()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what the engine knows is kept."""
+        return self._state is not None
+
+    def keep(self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]) -> float:
+        """Make a batch durable: a journal's entry will do, as long as no window has closed."""
+        if self._state is None:
+            return 0.0
+        started = self._clock()
+        if not entry or not self._state.append(stream, entry):
+            self._save(answers)
+        return self._clock() - started
+
+    def _save(self, answers: Sequence[Answer]) -> None:
+        assert self._state is not None
+        streams = {pipeline.stream.iri: pipeline.state() for pipeline in self._pipelines}
+        self._state.save(streams, {**self._ended, **self._kept()}, answers)
+
+    def _kept(self) -> dict[str, KeptUnit]:
+        """Return what is kept of the units that have begun, and go well."""
+        going = [unit for unit in list(self._units.values()) if unit.has_begun and unit.error is None]
+        return {unit.key: KeptUnit(unit.work.names, unit.work.snapshot()) for unit in going}
+
+    def give(self, answers: Sequence[Answer], *, repeated: bool = False) -> None:
+        """Give answers to their sinks, and to who reads them."""
+        wanted = [answer for answer in answers if answer.query in self._queries]
+        for answer in wanted:
+            held = self._held(answer.query)
+            self._observer.answer(AnswerSeen(answer=answer, repeated=repeated, **held))
+        for sink in {id(sink): sink for answer in wanted for sink in self._queries[answer.query].sinks}.values():
+            self._write(sink, [answer for answer in wanted if sink in self._queries[answer.query].sinks])
+        for answer in wanted:
+            self._queries[answer.query].put(answer)
+
+    def _held(self, name: str) -> dict[str, int]:
+        unit = next((unit for unit, queries in self._queries_of.items() if self._queries[name] in queries), None)
+        if unit is None:
+            return {}
+        return unit.work.held(name)._asdict()
+
+    def _write(self, sink: Sink, answers: Sequence[Answer]) -> None:
+        try:
+            sink.write(answers)
+        except Exception as error:
+            self._observer.failed(f"sink {type(sink).__name__}", error)
+            if self._state is not None:
+                # What is kept must not run ahead of what a sink has: all ends here, and begins again here.
+                raise
+            for name in {answer.query for answer in answers}:
+                self._fail(self._queries[name], error)
+
+    def wants(self, unit: Unit) -> bool:
+        """Say whether anybody wants answers of a unit still."""
+        return any(not query.stopped for query in self._queries_of.get(unit, ()))
+
+    def failed(self, unit: Unit, error: BaseException) -> None:
+        """End the queries of a unit that cannot go on."""
+        for query in list(self._queries_of.get(unit, ())):
+            self._fail(query, error)
+
+    def _fail(self, query: RegisteredQuery, error: BaseException) -> None:
+        self._observer.failed(f"query {query.name}", error)
+        query.finish(error)
+        self._observer.query(query.name, QueryState.FAILED)
+        self._forget(query)
+
+    def stream_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
+        """Go on without a stream; queries without another, and all if it has come to grief, end."""
+        if error is not None:
+            self._observer.failed(f"stream <{stream}>", error)
+        if self._state is not None:
+            self._keep_ended(stream, units, error)
+        for unit in units:
+            for query in list(self._queries_of.get(unit, ())):
+                if query.stream_ended(stream) or error is not None:
+                    query.finish(error)
+                    self._observer.query(query.name, QueryState.ENDED if error is None else QueryState.FAILED)
+                    self._forget(query)
+
+    def _keep_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
+        """See to it that queries which end with a stream are not lost when others are kept."""
+        assert self._state is not None
+        if error is not None:
+            # Other streams would go on without the queries, which could not be gone on with from what is kept then.
+            self._state.freeze(error)
+            return
+        with self._state.turn():
+            kept = self._kept()
+            self._ended |= {unit.key: kept[unit.key] for unit in units if unit.key in kept}
+
+    # Ends -----------------------------------------------------------------------------------------
+
+    def _stopped(self, query: RegisteredQuery) -> None:
+        """Let a query go that its owner has stopped."""
+        self._observer.query(query.name, QueryState.REMOVED)
+        with self._lock:
+            units = [unit for unit, queries in self._queries_of.items() if query in queries]
+        for unit in units:
+            for pipeline in self._pipelines:
+                pipeline.leave(unit, query.name)
+        self._forget(query)
+        if self._state is not None and self._started:
+            self._state.declare(self._manifest())
+
+    def _forget(self, query: RegisteredQuery) -> None:
+        """Let go of what nobody needs without a query."""
+        with self._lock:
+            for unit, queries in list(self._queries_of.items()):
+                if query in queries:
+                    queries.remove(query)
+                    if not queries:
+                        del self._queries_of[unit]
+                        self._units = {key: each for key, each in self._units.items() if each is not unit}
+                        unit.work.close()
 
     def stop(self) -> None:
-        """Stop all queries and streams; iterators over answers end. Safe to call again."""
-        for query in self._queries:
-            query._finish(None, forget=True)
+        """Stop all queries and streams, after the batches at hand; iterators over answers end. Safe to call again."""
         for pipeline in self._pipelines:
             if pipeline.carrier is not None:
                 pipeline.carrier.stop()
+        try:
+            self._leave_state()
+        finally:
+            self._end_all()
+
+    def _leave_state(self) -> None:
+        """Keep all as it is now, and let another engine have it."""
+        if self._state is None:
+            return
+        try:
+            with self._state.turn():
+                if self._state.is_behind and self._units:
+                    self._save(())
+        finally:
+            self._state.close()
+
+    def _end_all(self) -> None:
+        for query in list(self._queries.values()):
+            if not query.stopped:
+                query.finish(None)
+                self._observer.query(query.name, QueryState.ENDED)
         self._pipelines.clear()
-        self._queries.clear()
+        for unit in self._units.values():
+            unit.work.close()
+        self._units.clear()
+        self._queries_of.clear()
         self._replicas.close()
         if self._runtime is not None:
             self._runtime.close()
@@ -378,12 +447,15 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _at_work(self, bound: BoundQuery | BoundWindowed) -> QueryAtWork:
-        """Return a query with its replicas filled, ready for events."""
-        match bound:
-            case BoundQuery():
-                replica = self._replicas.open(bound)
-                return ContinuousQuery(bound, replica, clock=self._clock, rankers=self._rankers)
-            case BoundWindowed():
-                replicas = self._replicas.open_all(bound)
-                return WindowedQuery(bound, replicas, clock=self._clock, rankers=self._rankers)
+
+def _description(stream: Stream) -> str:
+    """Return what must not change about a stream as long as its state is kept."""
+    said = {
+        "connector": stream.connector,
+        "path": stream.options.get("path"),
+        "mapping": stream.mapping,
+        "arrivals": stream.arrivals,
+        "lateness_ms": stream.lateness_ms,
+        "start_ms": stream.start_ms,
+    }
+    return "\n".join(f"{name}: {value}" for name, value in said.items())

@@ -62,8 +62,10 @@ class Replicas:
     random: Random = field(default_factory=Random)
     _ways: dict[str, _Way] = field(default_factory=dict)
 
-    def open(self, bound: BoundQuery) -> Maintainer[ReplicaStore] | None:
+    def open(self, bound: BoundQuery, *, load: bool = True) -> Maintainer[ReplicaStore] | None:
         """Return what maintains the replica of a top-k query, filled if the catalog says so; None if it asks no remote.
+
+        Unless it is to ``load``, it stays empty: what it knew is to come from elsewhere.
 
         Raises :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached for that.
         """
@@ -72,9 +74,10 @@ class Replicas:
         key = bound.plan.join_variables[0]
         question = Question(bound.plan.service.group, bound.plan.service.variables, key)
         store = ReplicaStore(key, question.variables, limit=bound.service.capacity)
-        return self._open(store, bound.service, question, self._account(bound.service, bound.name))
+        account = self._account(bound.service, bound.name)
+        return self._open(store, bound.service, question, account, load=load)
 
-    def open_all(self, bound: BoundWindowed) -> list[Maintainer[SolutionStore]]:
+    def open_all(self, bound: BoundWindowed, *, load: bool = True) -> list[Maintainer[SolutionStore]]:
         """Return what maintains the replicas of a query's parts, in their order; those of one service share an account.
 
         Raises :class:`~acquatop.errors.EnvironmentProblem` when a remote cannot be reached.
@@ -87,7 +90,7 @@ class Replicas:
                 part, service = remote.part, remote.service
                 store = SolutionStore(part.key, part.variables, limit=service.capacity)
                 question = Question(part.pattern.group, part.variables, part.key)
-                opened.append(self._open(store, service, question, accounts[service.iri]))
+                opened.append(self._open(store, service, question, accounts[service.iri], load=load))
         except BaseException:
             for maintainer in opened:
                 maintainer.close()
@@ -127,7 +130,9 @@ class Replicas:
             refresh.budget, quota=way.quota, bank=refresh.bank, query=query, ledger=way.ledger, clock=self.clock
         )
 
-    def _open(self, store: StoreT, service: Service, question: Question, account: Account) -> Maintainer[StoreT]:
+    def _open(
+        self, store: StoreT, service: Service, question: Question, account: Account, *, load: bool
+    ) -> Maintainer[StoreT]:
         is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
         now = EventTime() if is_replayed else self.now
         maintainer = Maintainer(
@@ -141,9 +146,9 @@ class Replicas:
             request_timeout=service.timeout_seconds,
         )
         try:
-            if service.load and is_replayed:
+            if load and service.load and is_replayed:
                 maintainer.load_later()
-            elif service.load:
+            elif load and service.load:
                 self._load(maintainer, service, question)
         except BaseException:
             maintainer.close()

@@ -28,11 +28,14 @@ from acquatop.query import EMPTY_RUN
 from acquatop.static_graphs import load_graphs
 from acquatop.tally import Tally
 from acquatop.terms import iri_to_rdflib, to_rdflib
+from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from replica.store import WHOLE, SolutionStore
 from rspql.ast import XSD
+
+_KIND, _VERSION = "windowed query", 1
 
 
 class WindowedQuery:
@@ -64,7 +67,7 @@ class WindowedQuery:
         self._bound = bound
         self._clock = clock
         self._wall_clock = wall_clock
-        store = QuadStore()
+        self._store = store = QuadStore()
         load_graphs(store.current, bound.graphs)
         self._graphs = [_graph(store, bound, number) for number in range(len(bound.windows))]
         windows = [graph.name for graph in self._graphs]
@@ -128,6 +131,39 @@ class WindowedQuery:
     def _graphs_on(self, stream: str) -> list[WindowGraph]:
         pairs = zip(self._graphs, self._bound.windows, strict=True)
         return [graph for graph, window in pairs if window.stream.iri == stream]
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here: windows, replicas, what was spent and what was said.
+
+        Requests under way are not part of it: their keys may be asked for again.
+        """
+        settings = {"watermarks": self._watermarks, "newest_ms": self._newest_ms, "results": self._results}
+        return pack_parts(
+            {
+                "state": pack(_KIND, _VERSION, State(settings, {})),
+                "store": self._store.snapshot(),
+                **{f"graph{at}": graph.snapshot() for at, graph in enumerate(self._graphs)},
+                "remotes": self._remotes.snapshot(),
+                "output": self._output.snapshot(),
+                "tally": self._tally.snapshot(),
+            }
+        )
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of the same query; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            settings = unpack(_KIND, _VERSION, parts["state"]).settings
+            self._tally = Tally.restore(parts["tally"])
+            self._output.resume(parts["output"])
+            for at, graph in enumerate(self._graphs):
+                graph.resume(parts[f"graph{at}"])
+            self._store.resume(parts["store"])
+            self._remotes.resume(parts["remotes"])
+            self._watermarks = {iri: settings["watermarks"][iri] for iri in self._watermarks}
+            self._newest_ms, self._results = settings["newest_ms"], settings["results"]
 
     # Time goes on ---------------------------------------------------------------------------------
 

@@ -204,7 +204,7 @@ def run(case: Case, windows: int = WINDOWS) -> FloatArray:
     found, until = [], 0
     for window in range(windows):
         after, until = until, window * SLIDE_MS + WIDTH_MS
-        query.add(STREAM, bound.stream.mapping.decode(recording.lines(after, until)))
+        query.add(STREAM, bound.stream.mapping.records(pa.record_batch([recording.lines(after, until)], ["value"])))
         for answer in query.advance(STREAM, until):
             relevance = relevancies(recording.truth(answer.opens_ms, answer.closes_ms))
             users = [int(str(row.bindings["user"]).rpartition("/u")[2]) for row in answer.rows]

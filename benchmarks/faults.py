@@ -182,7 +182,9 @@ def live(query: ContinuousQuery, bound: BoundQuery, remote: Remote, proxy: Fault
         if window in (BEGINS, ENDS + 1):
             proxy.fault = fault if window == BEGINS else Healthy()
         closes_ms, due_at = round(1000 * SLIDE) * window, started + SLIDE * window
-        query.add(STREAM, bound.stream.mapping.decode(pa.array(_lines(closes_ms), pa.binary())))
+        query.add(
+            STREAM, bound.stream.mapping.records(pa.record_batch([pa.array(_lines(closes_ms), pa.binary())], ["value"]))
+        )
         time.sleep(max(0.0, due_at - time.monotonic()))
         answers = query.advance(STREAM, closes_ms, due_at)
         given += [

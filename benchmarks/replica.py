@@ -136,7 +136,7 @@ def records(bound: BoundQuery, slide: Slide) -> pa.RecordBatch:
     """Return the events of a slide as the decoder hands them on."""
     rows = zip(*(column.tolist() for column in slide), strict=True)
     lines = [b'{"user":"u%d","mentions":%d,"time_ms":%d}' % row for row in rows]
-    return bound.stream.mapping.decode(pa.array(lines, pa.binary()))
+    return bound.stream.mapping.records(pa.record_batch([pa.array(lines, pa.binary())], ["value"]))
 
 
 def right_answer(slides: Sequence[Slide], followers: IntArray) -> list[str]:

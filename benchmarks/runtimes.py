@@ -73,7 +73,7 @@ def _decode(stream: Path, server: OxigraphServer) -> None:
     end = reader.latestOffset({}, reader.getDefaultReadLimit())
     for part in reader.partitions({}, end):
         for batch in reader.read(part):
-            source.mapping.decode(batch.column("value"))
+            source.mapping.records(batch)
 
 
 def _engine(runtime: str, stream: Path, server: OxigraphServer, events: int) -> Figure:

@@ -1,12 +1,16 @@
-"""Fixtures shared by all tests: one Spark session and one SPARQL server for the whole run."""
+"""What all tests share: how they are given to workers; in each of these, a Spark session and a SPARQL server."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from pyspark.sql import SparkSession
+from xdist.scheduler import LoadScopeScheduling
 
 from examples.oxigraph import OxigraphServer
 
@@ -19,6 +23,38 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("acquatop")
+
+
+@functools.cache
+def is_heavy(file: Path) -> bool:
+    """Say whether a file holds tests on Spark or of whole programs, by their markers."""
+    text = file.read_text("utf-8")
+    return any(f"pytest.mark.{marker}" in text for marker in ("spark", "slow"))
+
+
+class ByFile(LoadScopeScheduling):
+    """Gives workers whole files, in their order; the heavy ones all to one worker.
+
+    They use several cores as it is, share a Spark session, and the processes that Spark starts have ten
+    seconds to come up, which two Sparks at once could exceed.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "heavy" if is_heavy(self.config.rootpath / file) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | None:
+    """Let ``ByFile`` give out the tests if no other way is asked for."""
+    config.option.loadscopereorder = False
+    return ByFile(config, log) if config.option.dist == "load" else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the heavy files, as they take longest; short ones at the end let workers end together."""
+    items.sort(key=lambda item: not is_heavy(item.path))
 
 
 @pytest.fixture(scope="session")

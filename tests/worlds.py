@@ -141,7 +141,9 @@ def continuous(bound_query: BoundQuery, remote: TableRemote, budget: Budget | No
 
 def records(bound_query: BoundQuery, events: Iterable[Event]) -> pa.RecordBatch:
     """Return events as the decoder hands them on."""
-    return bound_query.stream.mapping.decode(pa.array([event.line() for event in events], pa.binary()))
+    return bound_query.stream.mapping.records(
+        pa.record_batch([pa.array([event.line() for event in events], pa.binary())], ["value"])
+    )
 
 
 def solutions_in(events: Iterable[Event], opens: int, closes: int, *, latest: bool) -> dict[tuple[str, int], int]:

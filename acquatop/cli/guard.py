@@ -20,7 +20,7 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     # It logs a traceback for every literal that is not written as its datatype says; we keep such as they are.
     logging.getLogger("rdflib.term").setLevel(logging.ERROR)
-    logging.basicConfig(format="acquatop: %(message)s", level=logging.WARNING)
+    logging.basicConfig(format="acquatop: %(message)s", level=logging.WARNING, handlers=[Messages()])
     try:
         code = work() or 0
         if sys.stdout is not None:
@@ -38,6 +38,17 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
         else:
             print(f"acquatop: {_message(error)}", file=sys.stderr)  # noqa: T201
         return _exit_code(error)
+
+
+class Messages(logging.Handler):
+    """Prints what libraries say on the standard error of the moment: a live table takes its place while it is shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record."""
+        try:
+            print(self.format(record), file=sys.stderr)  # noqa: T201
+        except Exception:
+            self.handleError(record)
 
 
 def _exit_code(error: Exception) -> int:

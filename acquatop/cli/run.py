@@ -1,23 +1,32 @@
-"""``acquatop run``: run one query and print its answers."""
+"""``acquatop run``: run queries and show their answers."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from acquatop.cli.texts import read_text
+from acquatop.cli.watching import Watching, add_watch_options
+
+if TYPE_CHECKING:
+    from acquatop.engine import Engine
+    from acquatop.sinks import Sink
 
 
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
-    parser = verbs.add_parser("run", help="run a query and print an answer at every window close")
-    parser.add_argument("query", metavar="QUERY", help="a file with an RSP-QL query")
-    parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the query's IRIs stand for")
+    parser = verbs.add_parser("run", help="run queries and show an answer at every window close")
+    parser.add_argument("query", nargs="+", metavar="QUERY", help="a file with an RSP-QL query, - for standard input")
+    parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the queries' IRIs stand for")
     add_run_options(parser, windows=None)
     parser.add_argument(
-        "--until-end", action="store_true", help="read what the stream holds now, close all windows, and stop"
+        "--until-end", action="store_true", help="read what the streams hold now, close all windows, and stop"
     )
+    parser.add_argument("--state", type=Path, metavar="DIR", help="where to keep what is needed to go on after a stop")
+    parser.add_argument("--to", action="append", metavar="TARGET", help="where answers go; may be given several times")
+    add_watch_options(parser)
     parser.set_defaults(execute=execute)
 
 
@@ -35,20 +44,57 @@ def add_run_options(parser: argparse.ArgumentParser, *, windows: int | None) -> 
 
 
 def execute(options: argparse.Namespace) -> None:
-    """Run the query that the options name."""
+    """Run the queries that the options name until they end, or somebody ends them."""
+    from acquatop.cli.ending import Ending
     from acquatop.cli.progress import LoadingProgress
-    from acquatop.cli.show import shower
     from acquatop.engine import Engine
 
-    text, progress = read_text(options.query), LoadingProgress()
-    with Engine.from_catalog(
-        options.catalog, runtime=options.runtime, until_end=options.until_end, progress=progress
-    ) as engine:
-        with progress:
-            query = engine.register(text, file=options.query)
-        show = shower(as_json=options.json)
-        for answer in query.answers(limit=options.windows):
-            show(answer)
+    progress = LoadingProgress()
+    with Watching(options, several=len(options.query) > 1) as watching, _sinks(options.to) as sinks:
+        engine = Engine.from_catalog(
+            options.catalog,
+            runtime=options.runtime,
+            until_end=options.until_end,
+            progress=progress,
+            observer=watching.observer,
+            state=options.state,
+            autostart=False,
+        )
+        with Ending(engine.stop, told=watching.stopping) as ending:
+            with progress:
+                names = _register(engine, options, sinks)
+                engine.start()
+            ending.gently()
+            watching.started(runtime=options.runtime, queries=names, state=options.state and str(options.state))
+            with watching.answers() as show:
+                for answer in engine.answers(limit=options.windows):
+                    show(answer)
+
+
+def _register(engine: Engine, options: argparse.Namespace, sinks: Sequence[Sink]) -> list[str]:
+    """Register every query, and return their names; all of them write to the same sinks."""
+    from acquatop.cli.queries import read_queries
+
+    queries = read_queries(options.query, engine.catalog.prefixes)
+    for query in queries:
+        engine.register(query.text, name=query.name, file=query.file, sinks=sinks)
+    return [query.name for query in queries]
+
+
+@contextmanager
+def _sinks(targets: Sequence[str] | None) -> Iterator[list[Sink]]:
+    """Open the sinks of some targets, and close them last."""
+    if not targets:
+        yield []
+        return
+    from acquatop.sinks import open_sink
+
+    with ExitStack() as opened:
+        sinks: list[Sink] = []
+        for target in targets:
+            sinks.append(open_sink(target))
+            opened.callback(sinks[-1].close)
+        yield sinks
 
 
 def _positive(text: str) -> int:

@@ -20,12 +20,17 @@ from acquatop.answer import Answer, Row, Status
 _STYLES = {Status.EXACT: "bold green", Status.CERTIFIED: "green", Status.APPROXIMATE: "yellow"}
 
 
-def shower(*, as_json: bool) -> Callable[[Answer], None]:
-    """Return what prints an answer to the standard output, flushed at once."""
+def shower(*, as_json: bool, named: bool = False) -> Callable[[Answer], None]:
+    """Return what prints an answer to the standard output, flushed at once; ``named`` tables say their query."""
     if as_json:
         return _print_json
-    console = _Console(highlight=False)
-    return lambda answer: console.print(render(answer), crop=False)
+    console = output_console()
+    return lambda answer: console.print(render(answer, named=named), crop=False)
+
+
+def output_console() -> Console:
+    """Return the standard output as a console."""
+    return _Console(highlight=False)
 
 
 class _Console(Console):
@@ -33,9 +38,12 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def render(answer: Answer) -> Group:
-    """Return an answer as a table, or what else its form asks for, with a line about how it came to be."""
-    return Group(_title(answer), _RESULTS[answer.form](answer), _summary(answer), Text())
+def render(answer: Answer, *, named: bool = False) -> Group:
+    """Return an answer as a table, or what else its form asks for, with a line about how it came to be.
+
+    ``named`` puts the query's name before it, for where there are several.
+    """
+    return Group(_title(answer, named=named), _RESULTS[answer.form](answer), _summary(answer), Text())
 
 
 def _table(answer: Answer) -> Table:
@@ -86,7 +94,7 @@ def _truth(answer: Answer) -> Text:
 
 def _triples(answer: Answer) -> Text:
     # A line is a triple, however narrow the terminal.
-    return Text("\n".join(map(_printable, answer.triples)), no_wrap=True, overflow="ignore")
+    return Text("\n".join(map(printable, answer.triples)), no_wrap=True, overflow="ignore")
 
 
 _RESULTS: Mapping[str, Callable[[Answer], RenderableType]] = {
@@ -102,26 +110,35 @@ def _print_json(answer: Answer) -> None:
     sys.stdout.flush()
 
 
-def _title(answer: Answer) -> Text:
-    opens, closes = (_clock(time) for time in (answer.opens_ms, answer.closes_ms))
+def _title(answer: Answer, *, named: bool) -> Text:
+    opens, closes = (clock_text(time) for time in (answer.opens_ms, answer.closes_ms))
     nothing = answer.form != "ask" and not answer.rows and not answer.triples
-    return Text(f"window {answer.window}  ({opens}, {closes}]" + ("  no results" if nothing else ""), "bold")
+    window = f"window {answer.window}  ({opens}, {closes}]" + ("  no results" if nothing else "")
+    return Text.assemble((f"{printable(answer.query)}  " if named else "", "bold cyan"), (window, "bold"))
 
 
-def _clock(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+def clock_text(time_ms: int) -> str:
+    """Return a time of day, as tables show it.
+
+    >>> clock_text(1_500)
+    '00:00:01.500'
+    """
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms} ms"  # one event with a time beyond the calendar moves a watermark there
 
 
 def _short(term: Identifier) -> str:
     """Return a term as people read it: the last part of an IRI, the text of a literal."""
-    text = _printable(str(term))
+    text = printable(str(term))
     if isinstance(term, Literal):
         return text
     return text.rstrip("/").rsplit("/", 1)[-1].rsplit("#", 1)[-1] or text
 
 
-def _printable(text: str) -> str:
-    # What comes from elsewhere must not steer the terminal.
+def printable(text: str) -> str:
+    """Return a text that comes from elsewhere such that it does not steer the terminal."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
@@ -145,7 +162,7 @@ def _why(reasons: Mapping[str, int]) -> str:
     if not reasons:
         return ""
     reason = min(reasons, key=lambda each: (-reasons[each], each))
-    return f" ({'mostly: ' if len(reasons) > 1 else ''}{_printable(reason)})"
+    return f" ({'mostly: ' if len(reasons) > 1 else ''}{printable(reason)})"
 
 
 def _freshness(row: Row) -> Text:

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from acquatop.topk.columns import newest_of
 from acquatop.topk.contract import NO_ROWS, AnyArray, IntArray, Rows
+from acquatop.topk.snapshot import State, pack, random_settings, reading, rows_of, set_random, table_of, unpack
 
+_KIND, _VERSION = "window sample", 1
 _ROOM = 512
 
 
@@ -30,19 +32,40 @@ class WindowSample:
 
     def __init__(self, random: np.random.Generator, room: int = _ROOM) -> None:
         self._random = random
-        self._room = room
+        self.room = room
         self._panes: list[_Pane] = []
 
     def chosen(self, count: int) -> IntArray:
         """Return which solutions of a pane of so many to hand in: all, or about ``room`` of them."""
-        if count <= self._room:
+        if count <= self.room:
             return np.arange(count)
-        return np.unique(self._random.integers(0, count, self._room))
+        return np.unique(self._random.integers(0, count, self.room))
 
     def add(self, first: int, last: int, rows: Rows, gone: npt.NDArray[np.bool_], count: int) -> None:
         """Take in those chosen of a pane of ``count`` solutions; those ``gone`` only replace older ones."""
         if first <= last and len(rows):
             self._panes.append(_Pane(first, last, rows, gone, count))
+
+    def merge(self, first: int, last: int, rows: Rows, count: int) -> None:
+        """Take in some of ``count`` more solutions of a pane, each chosen as likely as any other. O(``room``)."""
+        at = next((at for at, each in enumerate(self._panes) if (each.first, each.last) == (first, last)), None)
+        if at is None:
+            self.add(first, last, rows, np.zeros(len(rows), dtype=np.bool_), count)
+            return
+        before = self._panes[at]
+        total = before.count + count
+        if total > self.room:
+            # Each part gets the share of the room that it has in the pane.
+            share = max(1, round(self.room * before.count / total))
+            rows = Rows.together([self._some(before.rows, share), self._some(rows, max(1, self.room - share))])
+        else:
+            rows = Rows.together([before.rows, rows])
+        self._panes[at] = _Pane(first, last, rows, np.zeros(len(rows), dtype=np.bool_), total)
+
+    def _some(self, rows: Rows, count: int) -> Rows:
+        if count >= len(rows):
+            return rows
+        return rows.take(np.sort(self._random.choice(len(rows), count, replace=False)))
 
     def of(self, window: int, without: AnyArray) -> tuple[Rows, float]:
         """Return solutions in a window but those of some identities, and how many they stand for.
@@ -64,3 +87,30 @@ class WindowSample:
     def close_before(self, window: int) -> None:
         """Forget the panes that lie only in windows before this one."""
         self._panes = [pane for pane in self._panes if pane.last >= window]
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here, the state of chance too."""
+        panes = {
+            name: np.array([getattr(pane, name) for pane in self._panes], dtype=np.int64)
+            for name in ("first", "last", "count")
+        }
+        tables = {"panes": {**panes, "size": np.array([len(pane.rows) for pane in self._panes], dtype=np.int64)}}
+        if self._panes:
+            rows = Rows.together(pane.rows for pane in self._panes)
+            tables["rows"] = {**table_of(rows), "gone": np.concatenate([pane.gone for pane in self._panes])}
+        return pack(_KIND, _VERSION, State({"random": random_settings(self._random)}, tables))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        state = unpack(_KIND, _VERSION, snapshot)
+        panes: list[_Pane] = []
+        with reading():
+            columns, start = state.tables["panes"], 0
+            each = (columns[name].tolist() for name in ("first", "last", "count", "size"))
+            for first, last, count, size in zip(*each, strict=True):
+                at = slice(start, start + size)
+                rows, gone = rows_of(state.tables["rows"]).take(at), state.tables["rows"]["gone"][at]
+                panes.append(_Pane(first, last, rows, gone, count))
+                start += size
+            set_random(self._random, state.settings["random"])
+        self._panes = panes

@@ -1,95 +1,56 @@
-"""Aggregates per key, kept up to date as solutions come, go, and are replaced."""
+"""Keys ranked by their aggregates, over a content that other queries may rank, too."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
-from acquatop.operators.aggregate_columns import AggregateColumns
+from acquatop.operators.aggregated_content import AggregatedContent
 from acquatop.operators.contract import Wanted
 from acquatop.operators.expectation import CONSIDERED, STANDING_FOR_OTHERS, Content
-from acquatop.operators.key_codes import KeyCodes
-from acquatop.operators.match import GONE, IDENTITY, KEY, number_column
-from acquatop.operators.panes import Pane
 from acquatop.operators.proposers.contract import Proposed
-from acquatop.operators.retained import Identities, Retained, Solutions
-from acquatop.operators.scoring import BoolArray, ReplicaScoring
-from acquatop.topk.aggregates.partials import NEVER
+from acquatop.operators.scoring import ReplicaScoring
 from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from acquatop.topk.order import best
 from acquatop.windows import Windows
-from connectors.mapping import TIME
 from replica.store import ReplicaStore
 from rspql.plan import TopKPlan
-
-_UNKNOWN = -1
-_SLACK = 1024
-
-
-@dataclass(frozen=True)
-class _Arrivals:
-    """Solutions that have come and are not counted yet; what only replaces an older one has no key."""
-
-    identities: Identities
-    firsts: IntArray
-    solutions: Solutions
-
-    def take(self, at: IntArray | BoolArray) -> _Arrivals:
-        return _Arrivals(self.identities.take(at), self.firsts[at], self.solutions.take(at))
 
 
 class _Merits:
     """Merits of keys, given by their numbers, with what is kept of each, and the rows that the replica has them in."""
 
-    def __init__(self, scoring: ReplicaScoring, columns: AggregateColumns, names: tuple[str, ...]) -> None:
-        self.rows: IntArray = np.empty(0, dtype=np.int64)
+    def __init__(self, scoring: ReplicaScoring, content: AggregatedContent, names: tuple[str, ...]) -> None:
         self._scoring = scoring
-        self._columns = columns
+        self._content = content
         self._names = names
 
     def parts(self, kept: Columnwise) -> tuple[FloatArray, ...]:
         """Return what the score needs of the query's aggregates."""
-        return tuple(self._columns.numbers(name, kept) for name in self._names)
+        return tuple(self._content.columns.numbers(name, kept) for name in self._names)
 
     def merits(self, keys: AnyArray, parts: Columnwise) -> FloatArray:
         """Return each key's merit with the remote's present values; NaN where there is none."""
-        return self._scoring.merits_at(self.rows[keys], self.parts(parts))
+        return self._scoring.merits_at(self._content.rows[keys], self.parts(parts))
 
     def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
         """Return infinity: nothing is let go, so nobody asks."""
         return math.inf
-
-    def grow(self, size: int) -> None:
-        """Make place for more keys."""
-        self.rows = np.concatenate([self.rows, np.full(size - len(self.rows), _UNKNOWN)])
 
 
 class Aggregated:
     """The aggregates of all keys of one query, joined with a replica; without a store the stream alone decides.
 
     Nothing is ever let go: what makes an answer uncertain are keys that the replica knows nothing of,
-    and solutions that came too late. A solution is counted once in a window: one of the same identity
-    takes the place of an older one, which is taken out of its key's aggregates.
-
-    Memory is O(solutions of the open windows), for their identities (:mod:`acquatop.operators.retained`),
-    and O(keys with a solution in an open window): their numbers are used again.
+    and solutions that came too late. Memory is O(keys with a solution in an open window), besides the content.
     """
 
     def __init__(
-        self,
-        plan: TopKPlan,
-        store: ReplicaStore | None,
-        windows: Windows,
-        *,
-        n: int,
-        latest_only: bool,
-        datatypes: Mapping[str, str | None],
+        self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, content: AggregatedContent, *, n: int
     ) -> None:
         assert plan.aggregate is not None
         self.k = plan.k + plan.offset
@@ -97,129 +58,27 @@ class Aggregated:
         self._key = plan.aggregate.key
         self._store = store
         self._windows = windows
-        self._latest_only = latest_only
-        self._columns = AggregateColumns(plan.aggregate.columns, datatypes)
-        self._merits = _Merits(self.scoring, self._columns, plan.score.stream_variables)
-        self._codes = KeyCodes()
-        self.list = WindowedAggregate(self.k + n, self._columns.aggregates, self._merits, names=self._codes.texts)
-        self._retained = Retained(len(self._columns.variables))
-        self._arrived: list[_Arrivals] = []
-        self._open_from = -(2**63)
-        self._uncertain_until = -(2**63)
-
-    # Arrivals -----------------------------------------------------------------------------------
-
-    def add_pane(self, pane: Pane) -> None:
-        """Take in one pane's solutions. O(n)."""
-        if pane.last < self._open_from:
-            return
-        solutions, count = pane.solutions, len(pane.solutions)
-        here = np.flatnonzero(~solutions.column(GONE).to_numpy())
-        keys = np.full(count, _UNKNOWN)
-        keys[here] = self._encode(solutions.column(KEY).take(pa.array(here)))
-        self._arrived.append(
-            _Arrivals(
-                Identities.of(solutions.column(IDENTITY).to_pylist()),
-                np.full(count, pane.first),
-                Solutions(
-                    np.full(count, pane.last),
-                    keys,
-                    np.asarray(solutions.column(TIME).to_numpy()),
-                    tuple(np.asarray(solutions.column(number_column(of)).to_numpy()) for of in self._columns.variables),
-                ),
-            )
+        self._content = content
+        self._columns = content.columns
+        self._codes = content.codes
+        self._merits = _Merits(self.scoring, content, plan.score.stream_variables)
+        self.list = WindowedAggregate(
+            self.k + n, self._columns.aggregates, self._merits, names=self._codes.texts, content=content.keyed
         )
-
-    def note_late(self, late: pa.Table) -> None:
-        """Note what came after a window of its own had closed: it is left out of the windows still open, too."""
-        firsts, lasts = self._windows.spans(np.asarray(late.column(TIME).to_numpy()))
-        self._uncertain_until = max([self._uncertain_until, *lasts[firsts <= lasts].tolist()])
-
-    def settle(self, window: int) -> None:
-        """Count all that has come, each identity once, in the newest of its panes."""
-        self.list.close_before(window)
-        self._retained.close_before(window)
-        for arrivals in self._newest():
-            replaced = self._retained.pop(arrivals.identities)
-            if replaced is not None:
-                self._withdraw(replaced)
-            here = arrivals.take(arrivals.solutions.keys >= 0)
-            self._count(here)
-            self._retained.put(here.identities, here.solutions)
-        self._arrived = []
-        self.list.top(window)
-
-    def _newest(self) -> list[_Arrivals]:
-        """Return the newest arrival of each identity: every open window that holds an older one holds it, too."""
-        if len(self._arrived) < 2:
-            return self._arrived
-        together = _Arrivals(
-            Identities(
-                np.concatenate([each.identities.heads for each in self._arrived]),
-                np.concatenate([each.identities.tails for each in self._arrived]),
-            ),
-            np.concatenate([each.firsts for each in self._arrived]),
-            Solutions.together([each.solutions for each in self._arrived]),
-        )
-        return [together.take(together.identities.newest())]
-
-    def _encode(self, keys: pa.ChunkedArray) -> IntArray:
-        encoded = keys.combine_chunks().dictionary_encode()
-        texts = encoded.dictionary.to_pylist()
-        codes = self._codes.encode(texts)
-        if self._codes.size > len(self._merits.rows):
-            self._merits.grow(self._codes.size)
-        if self._store is not None:
-            self._merits.rows[codes] = self._store.rows(texts)
-        of_rows: IntArray = codes[encoded.indices.to_numpy()]
-        return of_rows
-
-    def _withdraw(self, replaced: Solutions) -> None:
-        """Take out what newer arrivals take the place of. O(what is held of its keys' windows)."""
-        parts = self._parts(replaced)
-        if not self._latest_only:
-            # What replaces a solution is the same, only newer.
-            self.list.withdraw(replaced.lasts, replaced.keys, parts, None)
-            return
-        held = self._retained.of_keys(replaced.keys, self._codes.size)
-        held = held.take(np.argsort(held.lasts, kind="stable"))
-        wanted = np.zeros(self._codes.size, dtype=np.bool_)
-
-        def left(last: int, keys: IntArray) -> Rows:
-            wanted[keys] = True
-            its = held.take(slice(*np.searchsorted(held.lasts, [last, last + 1]).tolist()))
-            its = its.take(wanted[its.keys])
-            wanted[keys] = False
-            return Rows(its.times, its.keys, its.keys, self._parts(its))
-
-        self.list.withdraw(replaced.lasts, replaced.keys, parts, left)
-
-    def _count(self, here: _Arrivals) -> None:
-        """Hand arrivals on, pane by pane."""
-        solutions = here.solutions
-        if not len(solutions):
-            return
-        spans = np.column_stack([here.firsts, solutions.lasts])
-        starts = np.flatnonzero(np.any(np.diff(spans, axis=0, prepend=spans[:1] - 1) != 0, axis=1))
-        for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(spans)], strict=True):
-            each = solutions.take(np.arange(start, stop))
-            rows = Rows(each.times, each.keys, each.keys, self._parts(each))
-            self.list.add(int(spans[start, 0]), int(spans[start, 1]), rows)
-
-    def _parts(self, solutions: Solutions) -> Columnwise:
-        """Return the values that each aggregate is of; the count is of no value."""
-        nothing, variables = np.empty(0), self._columns.variables
-        return tuple(nothing if of is None else solutions.parts[variables.index(of)] for of in self._columns.of)
-
-    # Changes of the remote's values ---------------------------------------------------------------
 
     def apply_changes(self, keys: Iterable[str]) -> None:
         """Rescore keys whose remote values have changed."""
-        if self._store is None:
-            return
-        codes = self._codes.find(list(keys))
-        self._merits.rows[codes] = self._store.rows(self._codes.texts(codes).tolist())
-        self.list.change(codes)
+        if self._store is not None:
+            self.list.change(self._content.look_up(keys))
+
+    def leave(self) -> None:
+        """Rank the content no more: others may go on."""
+        self.list.leave()
+
+    def settle(self, window: int) -> None:
+        """Count all that has come, which is done once for all who rank it."""
+        self._content.settle(window)
+        self.list.top(window)
 
     # What an answer needs -------------------------------------------------------------------------
 
@@ -227,7 +86,7 @@ class Aggregated:
         """Return a window's best, by their keys; uncertain is only what came too late."""
         found = self.list.top(window)
         rows = self._named(found.rows.take(slice(self.k)))
-        if window > self._uncertain_until:
+        if window > self._content.uncertain_until:
             return Top(window, rows, found.merits[: self.k])
         reason = "a solution that came too late could belong here"
         return Top(window, rows, found.merits[: self.k], Certainty.APPROXIMATE, reason, math.inf)
@@ -246,7 +105,7 @@ class Aggregated:
         found = self.list.top(window)
         _, lasts = self._windows.spans(found.rows.times)
         held = Proposed(tuple(self._named(found.rows).keys.tolist()), found.merits, lasts)
-        rows = self._merits.rows[keys]
+        rows = self._content.rows[keys]
         is_due = (rows >= 0) & (self._store.fetched_at(rows) <= absent_before)
         unknown, absent = (self._first(limit, keys[which], expected[which]) for which in (rows < 0, is_due))
         return Wanted(unknown, held, absent)
@@ -275,7 +134,7 @@ class Aggregated:
     def without_value(self, window: int, bar: float) -> FloatArray:
         """Return the merits that keys the replica does not know could have, of those that could reach the bar."""
         keys = self._without_merit()
-        keys = keys[self._merits.rows[keys] < 0]
+        keys = keys[self._content.rows[keys] < 0]
         reaches = self.scoring.reaches(self._parts_of(keys), len(keys))
         return reaches[reaches >= bar]
 
@@ -312,28 +171,9 @@ class Aggregated:
     # Time goes on ---------------------------------------------------------------------------------
 
     def close_before(self, window: int) -> None:
-        """Let go of all that lies only in windows before this one."""
-        self._open_from = max(self._open_from, window)
-        self.list.close_before(window)
-        self._retained.close_before(window)
-        alive = self.list.inside()
-        if len(self._codes) > 2 * len(alive) + _SLACK:
-            self._codes.release(np.setdiff1d(self._codes.used(), alive))
+        """Do nothing: the content is let go of once for all who rank it."""
 
     def _check(self) -> None:
         """Assert every invariant. O(all that is held)."""
         self.list._check()
-        self._retained._check()
-        assert not self._arrived
-        alive = self.list.inside()
-        assert set(alive.tolist()) <= set(self._codes.used().tolist())
-        counts = self.list.aggregates(alive)[0]
-        assert int(counts.sum()) == len(self._retained)
-        held = self._retained.of_keys(alive, self._codes.size)
-        newest = np.full(self._codes.size, NEVER)
-        np.maximum.at(newest, held.keys, held.times)
-        assert np.array_equal(np.bincount(held.keys, minlength=self._codes.size)[alive], counts)
-        assert np.array_equal(newest[alive], self.list.newest(alive))
-        if self._store is not None:
-            rows = self._store.rows(self._codes.texts(alive).tolist())
-            assert np.array_equal(rows, self._merits.rows[alive])
+        self._content._check()

@@ -10,11 +10,14 @@ from itertools import groupby
 
 from acquatop.operators.evaluate import Answers, Evaluator
 from acquatop.operators.replica_join import ReplicaJoin, depths
+from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.budget import Budget, Spending
 from replica.clocks import Clock
 from replica.maintainer import Asked, Refreshed
 from replica.store import WHOLE
 from rspql.ast import ServicePattern, Values
+
+_KIND, _VERSION = "remotes", 1
 
 _GLANCE = 0.005
 """For how many seconds those who are waited for together are looked at once."""
@@ -100,6 +103,19 @@ class Remotes:
                 consulted.note(join, keys, refreshed)
         consulted.seconds = self._clock() - started
         return consulted
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here, the replicas too."""
+        parts = {f"join{at}": join.snapshot() for at, join in enumerate(self.joins)}
+        return pack_parts({"state": pack(_KIND, _VERSION, State({"turn": self._turn}, {})), **parts})
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            self._turn = unpack(_KIND, _VERSION, parts["state"]).settings["turn"]
+            for at, join in enumerate(self.joins):
+                join.resume(parts[f"join{at}"])
 
     def _wait(self, waiting: Sequence[tuple[ReplicaJoin, Asked]], until: float) -> None:
         """Wait for several at the same time: none must keep another from going on."""

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-import pyarrow as pa
-
 from acquatop.operators.expectation import Content
 from acquatop.operators.panes import Pane
 from acquatop.operators.proposers.contract import Proposed
@@ -29,8 +27,18 @@ class Wanted:
     absent: list[str]
 
 
+class Intake(Protocol):
+    """What takes in what a stream's windows hold."""
+
+    def add_pane(self, pane: Pane) -> None:
+        """Take in one pane's solutions. Panes come in the order of time."""
+
+    def note_late(self, first: int, last: int) -> None:
+        """Note that something came for a pane after a window of its own had closed: those still open lack it, too."""
+
+
 class TopKOperator(Protocol):
-    """Panes and changes in, a window's best out. Windows are integers that grow."""
+    """Changes in, a window's best out. Windows are integers that grow."""
 
     @property
     def scoring(self) -> ReplicaScoring:
@@ -39,12 +47,6 @@ class TopKOperator(Protocol):
     @property
     def k(self) -> int:
         """How many are wanted, those before the offset among them."""
-
-    def add_pane(self, pane: Pane) -> None:
-        """Take in one pane's solutions. Panes come in the order of time."""
-
-    def note_late(self, late: pa.Table) -> None:
-        """Note what came after a window of its own had closed: it is left out of the windows still open, too."""
 
     def settle(self, window: int) -> None:
         """Note that all panes of a window have come."""

@@ -105,6 +105,15 @@ class ContentOfStream:
         gone = np.asarray(solutions.column(GONE).to_numpy(), dtype=np.bool_)
         self._sample.add(pane.first, pane.last, rows, gone, len(pane.solutions))
 
+    @property
+    def room(self) -> int:
+        """How many of a pane's solutions are kept about."""
+        return self._sample.room
+
+    def add_sample(self, first: int, last: int, rows: Rows, count: int) -> None:
+        """See some of ``count`` solutions of a pane, others of which may be seen later; none replaces another."""
+        self._sample.merge(first, last, rows, count)
+
     def of(self, window: int, held: Rows, waiting: list[Solution]) -> Content:
         """Return a window's content, given what the list holds of it, and what waits for a first value."""
         known = _together(held, rows_of(waiting) if waiting else NO_ROWS)
@@ -113,6 +122,14 @@ class ContentOfStream:
     def close_before(self, window: int) -> None:
         """Forget what lies only in windows before this one."""
         self._sample.close_before(window)
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        return self._sample.snapshot()
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        self._sample.resume(snapshot)
 
 
 class Expectation:

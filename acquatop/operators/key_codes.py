@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from acquatop.topk.contract import AnyArray, IntArray
+from acquatop.topk.snapshot import State, pack, reading, unpack
+
+_KIND, _VERSION = "key codes", 1
 
 
 class KeyCodes:
@@ -62,6 +67,30 @@ class KeyCodes:
             del self._codes[text]
             self._texts[code] = None
             self._free.append(code)
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        codes = self.used()
+        settings = {"size": self.size, "next": self._next}
+        tables = {
+            "keys": {"texts": self._texts[codes], "codes": codes},
+            "free": {"codes": np.array(self._free, np.int64)},
+        }
+        return pack(_KIND, _VERSION, State(settings, tables))
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Self:
+        """Return one that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        state = unpack(_KIND, _VERSION, snapshot)
+        restored = cls()
+        with reading():
+            texts, codes = state.tables["keys"]["texts"], state.tables["keys"]["codes"]
+            restored._texts = np.full(state.settings["size"], None, dtype=object)
+            restored._texts[codes] = texts
+            restored._codes = dict(zip(texts.tolist(), codes.tolist(), strict=True))
+            restored._free = state.tables["free"]["codes"].tolist()
+            restored._next = state.settings["next"]
+        return restored
 
     def _add(self, text: str) -> int:
         if text in self._codes:  # twice among the new

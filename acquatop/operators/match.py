@@ -6,18 +6,20 @@ therefore selects columns and rows; no triples are built.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acquatop.operators.scoring import BoolArray
 from acquatop.terms import from_ast
-from connectors.mapping import BAD, DATATYPES, SUBJECT, TIME, XSD_DOUBLE, JsonMapping
+from acquatop.topk.contract import FloatArray, IntArray
+from connectors.contract import RecordDecoder
+from connectors.mapping import BAD, DATATYPES, IRI, SUBJECT, TIME, XSD_DOUBLE
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.plan import Aggregate, TopKPlan
 from rspql.scoring import variables_in, vectorise_condition
+from rspql.scoring.vectorise import ConditionFunction
 
 IDENTITY, KEY, GONE = "identity", "key", "gone"
 """Names of the solution columns besides the time, the terms ``?x`` and the numbers ``#x``."""
@@ -37,12 +39,13 @@ class Matcher:
     """Turns decoded records of one stream into solutions of one query's window pattern.
 
     ``identity`` is what a newer arrival replaces: the subject where only the latest arrival
-    counts, the whole solution where all do (the same solution twice is one, as in a set).
+    counts, the whole solution where all do (the same solution twice is one, as in a set). Where arrivals
+    are distinct, it is the subject, too, but none comes twice.
     """
 
-    def __init__(self, plan: TopKPlan, mapping: JsonMapping, *, latest_only: bool) -> None:
+    def __init__(self, plan: TopKPlan, mapping: RecordDecoder, *, arrivals: str) -> None:
         self._mapping = mapping
-        self._latest_only = latest_only
+        self._arrivals = arrivals
         self._aggregate = plan.aggregate
         self._key = plan.aggregate.key if plan.aggregate else plan.join_variables[0] if plan.join_variables else None
         self._variables = plan.stream_variables
@@ -50,7 +53,9 @@ class Matcher:
         self._pattern = plan.stream_pattern
         # What is only compared may be text; what is computed with must be a number.
         self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
-        self._filters = [(vectorise_condition(each, plan.score.functions), each) for each in plan.stream_filters]
+        self._conditions = plan.stream_filters
+        self._functions = plan.score.functions
+        self._made: list[tuple[ConditionFunction, ast.Expression]] | None = None
 
     def check(self, found: list[Diagnostic]) -> None:
         """Append to ``found`` why this pattern cannot be matched against this stream's records."""
@@ -58,9 +63,9 @@ class Matcher:
         if len(subjects) > 1:
             message = "the patterns in a WINDOW must share their subject: a record has only one"
             found.append(Diagnostic("unsupported", message, self._pattern[-1].span))
-        if len(self._pattern) > 1 and not self._latest_only:
+        if len(self._pattern) > 1 and self._arrivals == "all":
             message = "more than one pattern in a WINDOW needs a stream whose latest arrivals count"
-            hint = 'set arrivals = "latest" for the stream in the catalog'
+            hint = 'set arrivals = "latest" (or "distinct") for the stream in the catalog'
             found.append(Diagnostic("unsupported", message, self._pattern[-1].span, hint))
         objects = [triple.object.name for triple in self._pattern if isinstance(triple.object, ast.Variable)]
         names = [*objects, *(subject.name for subject in subjects if isinstance(subject, ast.Variable))]
@@ -97,7 +102,7 @@ class Matcher:
                 found.append(Diagnostic(code, message, self._pattern[0].span))
 
     def _check_filters(self, found: list[Diagnostic]) -> None:
-        for _, condition in self._filters:
+        for condition in self._conditions:
             for name, span in variables_in(condition).items():
                 if not self._is_number(name):
                     message = f"a FILTER on ?{name}, which is not a number on the stream, is not decided on arrival"
@@ -125,58 +130,148 @@ class Matcher:
         else:
             found.extend(unknown_predicate(predicate, self._mapping))
 
+    @property
+    def signature(self) -> str:
+        """What is matched, as text: matchers of the same find the same in the same records."""
+        parts = (self._pattern, self._variables, self._numbers, self._key, self._arrivals, self._conditions)
+        return repr((self._mapping, *parts))
+
+    @property
+    def arrivals(self) -> str:
+        """What a newer arrival of a subject does to an older one."""
+        return self._arrivals
+
     def match(self, records: pa.RecordBatch) -> pa.Table:
         """Return the solutions in a batch of decoded records, one row each, in the records' order.
 
         Where only the latest arrival counts, an arrival that does not match is a row too, marked
         ``gone``: what it replaces is no solution any more.
         """
-        columns, matches, readable = self._columns(records)
-        matches = pc.and_(matches, self._passes(columns, len(records)))
-        terms = [columns[name][0] for name in self._variables]
-        subject = records.column(SUBJECT)
-        identity = subject if self._latest_only else pc.binary_join_element_wise(*terms, " ")
-        table = pa.table(
+        return self.table(self.find(records))
+
+    def table(self, found: Found) -> pa.Table:
+        """Return what has been found as the columns of solutions."""
+        terms = [found.terms(name) for name in self._variables]
+        subject = found.subjects
+        identity = pc.binary_join_element_wise(*terms, " ") if self._arrivals == "all" else subject
+        return pa.table(
             {
-                TIME: records.column(TIME),
+                TIME: pa.array(found.times),
                 IDENTITY: identity,
-                KEY: columns[self._key][0] if self._key is not None else identity,
-                GONE: pc.invert(matches),
+                KEY: found.terms(self._key) if self._key is not None else identity,
+                GONE: found.gone,
                 **{term_column(name): term for name, term in zip(self._variables, terms, strict=True)},
-                **{number_column(name): columns[name][1] for name in self._numbers},
+                **{number_column(name): pa.array(found.numbers(name)) for name in self._numbers},
             }
         )
-        return table.filter(readable if self._latest_only else matches)
 
-    def _passes(self, columns: Mapping[str, tuple[pa.Array, pa.Array]], length: int) -> pa.Array:
-        """Return which rows pass all filters."""
-        passes = np.ones(length, dtype=bool)
-        for holds, condition in self._filters:
-            numbers = {name: columns[name][1].to_numpy(zero_copy_only=False) for name in variables_in(condition)}
-            passes &= holds(numbers)
-        return pa.array(passes)
-
-    def _columns(self, records: pa.RecordBatch) -> tuple[Mapping[str, tuple[pa.Array, pa.Array]], pa.Array, pa.Array]:
-        """Return each variable's terms and numbers, which rows are solutions, and which are about the right subject."""
-        keep = pc.is_null(records.column(BAD))
-        columns: dict[str, tuple[pa.Array, pa.Array]] = {}
-        subject = self._pattern[0].subject
-        terms = records.column(SUBJECT)
-        if isinstance(subject, ast.Variable):
-            columns[subject.name] = terms, pa.nulls(len(records), pa.float64())
-        else:
-            keep = pc.fill_null(pc.and_(keep, pc.equal(terms, _constant(subject))), False)
-        readable = keep
+    def find(self, records: pa.RecordBatch) -> Found:
+        """Return what matches in a batch of decoded records; its columns are made when they are asked for."""
+        readable = self._readable(records)
+        matches = readable
         for triple in self._pattern:
-            assert isinstance(triple.predicate, ast.Iri), "check lets only IRIs pass"
-            values = records.column(self._mapping.column(triple.predicate.value))
-            datatype = self._mapping.properties[triple.predicate.value].datatype
-            keep = pc.and_(keep, pc.is_valid(values))
-            if isinstance(triple.object, ast.Variable):
-                columns[triple.object.name] = terms_of(values, datatype), _numbers(values)
-            else:
-                keep = pc.and_(keep, pc.equal(terms_of(values, datatype), _constant(triple.object)))
-        return columns, pc.fill_null(keep, False), readable
+            matches = pc.and_(matches, self._holds(triple, records))
+        matches = np.asarray(pc.fill_null(matches, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        for holds, condition in self._filters():
+            numbers = {name: _numbers(self._values(name, records)) for name in variables_in(condition)}
+            columns = {name: each.to_numpy(zero_copy_only=False) for name, each in numbers.items()}
+            matches = matches & holds(columns)
+        rows = np.asarray(readable.to_numpy(zero_copy_only=False)) if self._arrivals == "latest" else matches
+        return Found(self, records if rows.all() else records.filter(pa.array(rows)), ~matches[rows])
+
+    def _filters(self) -> list[tuple[ConditionFunction, ast.Expression]]:
+        # Made anew where they are used: what has been made cannot travel to where the records are.
+        if self._made is None:
+            self._made = [(vectorise_condition(each, self._functions), each) for each in self._conditions]
+        return self._made
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_made": None}
+
+    def _readable(self, records: pa.RecordBatch) -> pa.BooleanArray:
+        """Return which records are good, and about the right subject."""
+        good = pc.is_null(records.column(BAD))
+        subject = self._pattern[0].subject
+        if isinstance(subject, ast.Variable):
+            return good
+        return pc.fill_null(pc.and_(good, pc.equal(records.column(SUBJECT), _constant(subject))), False)
+
+    def _holds(self, triple: ast.TriplePattern, records: pa.RecordBatch) -> pa.BooleanArray:
+        """Return which records have a triple that a pattern matches."""
+        assert isinstance(triple.predicate, ast.Iri), "check lets only IRIs pass"
+        values = records.column(self._mapping.column(triple.predicate.value))
+        if isinstance(triple.object, ast.Variable):
+            return pc.is_valid(values)
+        datatype = self._mapping.properties[triple.predicate.value].datatype
+        distinct = values.dictionary_encode()
+        same = pc.equal(terms_of(distinct.dictionary, datatype), _constant(triple.object))
+        return same.take(distinct.indices)
+
+    def _values(self, variable: str, records: pa.RecordBatch) -> pa.Array:
+        """Return what a variable is bound to, as the records have it."""
+        return records.column(self._mapping.column(self._predicate(variable)))
+
+    def _predicate(self, variable: str) -> str:
+        return next(
+            triple.predicate.value
+            for triple in self._pattern
+            if triple.object == ast.Variable(variable) and isinstance(triple.predicate, ast.Iri)
+        )
+
+    def is_subject(self, variable: str) -> bool:
+        """Say whether a variable is the pattern's subject."""
+        return self._pattern[0].subject == ast.Variable(variable)
+
+
+class Found:
+    """Records that match a pattern, and where only the latest arrival counts those that do not, which are ``gone``."""
+
+    def __init__(self, matcher: Matcher, records: pa.RecordBatch, gone: BoolArray) -> None:
+        self.gone = gone
+        self._matcher = matcher
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def times(self) -> IntArray:
+        """Return when each happened."""
+        return np.asarray(self._records.column(TIME).to_numpy(), dtype=np.int64)
+
+    @property
+    def subjects(self) -> pa.StringArray:
+        """Return each one's subject."""
+        return self._records.column(SUBJECT)
+
+    def keys(self) -> pa.DictionaryArray:
+        """Return what each is joined or grouped by, as terms: each is made but once."""
+        key = self._matcher._key
+        if key is None or self._matcher.is_subject(key):
+            return self.subjects.dictionary_encode()
+        encoded = self._matcher._values(key, self._records).dictionary_encode()
+        datatype = self._matcher.datatype(key)
+        assert datatype is not None, "what is not the subject is an object"
+        return pa.DictionaryArray.from_arrays(encoded.indices, terms_of(encoded.dictionary, datatype))
+
+    def take(self, at: IntArray) -> Found:
+        """Return those at some positions."""
+        return Found(self._matcher, self._records.take(pa.array(at)), self.gone[at])
+
+    def terms(self, variable: str) -> pa.Array:
+        """Return what a variable is bound to, as terms; null where that is nothing."""
+        if self._matcher.is_subject(variable):
+            return self.subjects
+        datatype = self._matcher.datatype(variable)
+        assert datatype is not None, "what is not the subject is an object"
+        return terms_of(self._matcher._values(variable, self._records), datatype)
+
+    def numbers(self, variable: str) -> FloatArray:
+        """Return what a variable is bound to, as numbers; NaN where that is none."""
+        if self._matcher.is_subject(variable):
+            return np.full(len(self), np.nan)
+        numbers = _numbers(self._matcher._values(variable, self._records))
+        return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _aggregated(aggregate: Aggregate) -> tuple[str, ...]:
@@ -184,7 +279,7 @@ def _aggregated(aggregate: Aggregate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column.of for column in aggregate.columns if column.of is not None))
 
 
-def unknown_predicate(predicate: ast.Iri, mapping: JsonMapping) -> list[Diagnostic]:
+def unknown_predicate(predicate: ast.Iri, mapping: RecordDecoder) -> list[Diagnostic]:
     """Return what is to be said of a predicate that no record of a stream can have, if it is one."""
     if predicate.value in mapping.properties:
         return []
@@ -201,7 +296,9 @@ def _constant(term: ast.Term) -> str:
 
 
 def terms_of(values: pa.Array, datatype: str) -> pa.Array:
-    """Return a column of a property's objects as N-Triples literals."""
+    """Return a column of a property's objects as N-Triples terms."""
+    if datatype == IRI:
+        return values
     if DATATYPES[datatype] == pa.string():
         return pc.binary_join_element_wise('"', _escaped(values), '"', "")
     return pc.binary_join_element_wise('"', pc.cast(values, pa.string()), f'"^^<{datatype}>', "")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from sortedcontainers import SortedSet
 
+from acquatop.topk.contract import IntArray
+from acquatop.topk.snapshot import State, pack, reading, unpack
 from acquatop.windows import Windows
-from connectors.mapping import BAD, TIME
+
+_KIND, _VERSION = "occupancy", 1
 
 
 class Occupancy:
@@ -27,19 +28,13 @@ class Occupancy:
         self._panes: SortedSet[tuple[int, int]] = SortedSet()
         self._closed: int | None = None
 
-    def add(self, records: pa.RecordBatch) -> None:
-        """Note when records happened; those that are too late for a window of theirs count for none."""
-        times = records.column(TIME).filter(pc.is_null(records.column(BAD))).drop_null()
-        if not len(times):
+    def note(self, panes: IntArray, earliest_ms: int | None) -> None:
+        """Note which panes hold a record, given by the first and the last of their windows."""
+        if earliest_ms is None:
             return
-        in_order = np.sort(times.to_numpy())
-        earliest = int(in_order[0])
-        self.earliest_ms = earliest if self.earliest_ms is None else min(earliest, self.earliest_ms)
-        firsts, lasts = self._windows.spans(in_order)
-        # A pane is a stretch of them: only where one begins is an object made.
-        begins = np.flatnonzero(np.diff(firsts, prepend=firsts[0] - 1) | np.diff(lasts, prepend=lasts[0]))
-        panes = zip(firsts[begins].tolist(), lasts[begins].tolist(), strict=True)
-        self._panes.update(pane for pane in panes if self._closed is None or pane[0] > self._closed)
+        self.earliest_ms = earliest_ms if self.earliest_ms is None else min(earliest_ms, self.earliest_ms)
+        each = zip(panes[:, 0].tolist(), panes[:, 1].tolist(), strict=True)
+        self._panes.update(pane for pane in each if self._closed is None or pane[0] > self._closed)
 
     def close(self, window: int) -> None:
         """Note that a window has closed."""
@@ -62,3 +57,18 @@ class Occupancy:
     def last(self) -> int | None:
         """The last window that opens before the newest record; None where no window is left that holds one."""
         return self._panes[-1][1] if self._panes else None
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        firsts, lasts = np.array(list(self._panes), dtype=np.int64).reshape(-1, 2).T
+        settings = {"earliest_ms": self.earliest_ms, "closed": self._closed}
+        return pack(_KIND, _VERSION, State(settings, {"panes": {"firsts": firsts, "lasts": lasts}}))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            state = unpack(_KIND, _VERSION, snapshot)
+            columns = state.tables["panes"]
+            panes = SortedSet(zip(columns["firsts"].tolist(), columns["lasts"].tolist(), strict=True))
+            self.earliest_ms, self._closed = state.settings["earliest_ms"], state.settings["closed"]
+        self._panes = panes

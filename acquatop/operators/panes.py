@@ -15,8 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.operators.match import GONE, IDENTITY
+from acquatop.topk.snapshot import State, pack, pack_parts, pack_table, reading, unpack, unpack_parts, unpack_table
 from acquatop.windows import Windows
 from connectors.mapping import TIME
+
+_KIND, _VERSION = "panes", 1
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,20 @@ class PaneBuffer:
         due = int(np.searchsorted(waiting.column(TIME).to_numpy(), close_ms, side="right"))
         self._sorted = waiting.slice(due) if due < len(waiting) else None
         yield from self._split(waiting.slice(0, due))
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        waiting = self._waiting()
+        parts = {"state": pack(_KIND, _VERSION, State({"closed_ms": self._closed_ms}, {}))}
+        return pack_parts(parts if waiting is None else {**parts, "waiting": pack_table(waiting)})
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            closed_ms = unpack(_KIND, _VERSION, parts["state"]).settings["closed_ms"]
+            waiting = unpack_table(parts["waiting"]) if "waiting" in parts else None
+        self._closed_ms, self._sorted, self._new = closed_ms, waiting, []
 
     def _waiting(self) -> pa.Table | None:
         """Return all that is waiting, sorted by time: new arrivals are sorted in once, then only sliced."""

@@ -4,13 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from acquatop.operators.proposers import Proposed
+from acquatop.topk.snapshot import (
+    State,
+    pack,
+    pack_parts,
+    random_settings,
+    reading,
+    set_random,
+    unpack,
+    unpack_parts,
+)
 from replica.freshness.change_model import ChangeModel
 from replica.rankers import Candidates, Ranker, ranked
 from replica.store import ReplicaStore, SolutionStore
+
+_KIND, _VERSION = "refresh order", 1
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A ranker whose order depends on what it was given before."""
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot."""
 
 
 class RefreshOrder:
@@ -63,6 +87,21 @@ class RefreshOrder:
     def absent_before(self, now: float) -> float:
         """Return when what the remote did not have must have been asked for to be asked for again."""
         return now - self._ask_absent_after if self._ask_absent_after > 0 else math.inf
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here: the state of chance, and what the ranker remembers."""
+        parts = {"state": pack(_KIND, _VERSION, State({"random": random_settings(self._random)}, {}))}
+        if isinstance(self._ranker, Remembering):
+            parts["ranker"] = self._ranker.snapshot()
+        return pack_parts(parts)
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            set_random(self._random, unpack(_KIND, _VERSION, parts["state"]).settings["random"])
+            if isinstance(self._ranker, Remembering):
+                self._ranker.resume(parts["ranker"])
 
     def _due(self, absent: Sequence[str], now: float) -> Iterable[str]:
         is_due = self._store.fetched_at(self._store.rows(absent)) <= self.absent_before(now)

@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from acquatop.answer import Answer, Row
+from acquatop.answer_codec import answer_from_document, answer_to_document
+from acquatop.topk.snapshot import SnapshotError, State, pack, reading, unpack
 
 T = TypeVar("T")
 
 OUTPUTS = ("RSTREAM", "ISTREAM", "DSTREAM")
+_KIND, _VERSION = "relation to stream", 1
 
 
 class RelationToStream:
@@ -38,6 +41,20 @@ class RelationToStream:
         if self._output == "ISTREAM":
             return _difference(answer, answer, before)
         return _difference(answer, before, answer)
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here: the answer before, where it is compared with."""
+        before = None if self._before is None or self._output == "RSTREAM" else answer_to_document(self._before)
+        return pack(_KIND, _VERSION, State({"output": self._output, "before": before}, {}))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        settings = unpack(_KIND, _VERSION, snapshot).settings
+        with reading():
+            if settings["output"] != self._output:
+                raise SnapshotError(f"this is a snapshot of an {settings['output']}, not of an {self._output}")
+            before = settings["before"]
+            self._before = None if before is None else answer_from_document(before)
 
 
 def _difference(answer: Answer, these: Answer | None, those: Answer | None) -> Answer:

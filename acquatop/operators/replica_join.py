@@ -9,6 +9,7 @@ import numpy as np
 from acquatop.operators.proposers import Proposed
 from acquatop.operators.refresh_order import RefreshOrder
 from acquatop.terms import to_ast
+from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
 from replica.maintainer import Asked, Maintainer
 from replica.store import Solution, SolutionStore
 from rspql.ast import Group, Iri, Literal, ServicePattern, TriplePattern, Values, Variable, walk
@@ -73,6 +74,18 @@ class ReplicaJoin:
         """Return all solutions that the replica has for some keys, as a block to join with."""
         rows = (row for key in keys for row in self._rows_of(key))
         return Values(tuple(map(Variable, self.part.variables)), tuple(rows))
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here, the replica too."""
+        return pack_parts({"maintainer": self.maintainer.snapshot(), "order": self._order.snapshot()})
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            self.maintainer.resume(parts["maintainer"])
+            self._order.resume(parts["order"])
+        self._rows.clear()
 
     def _rows_of(self, key: str) -> tuple[Row, ...]:
         if key not in self._rows:

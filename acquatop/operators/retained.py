@@ -1,20 +1,24 @@
 """The solutions of the open windows, found by their identity: what a newer arrival replaces.
 
-An identity is kept as a hash of 128 bits (two of Python's own, which nobody outside can foresee),
+An identity is kept as a hash of 128 bits that nobody outside can foresee (:mod:`acquatop.operators.identity_hash`),
 not as its text: two different identities are taken for one with a probability of about n²/2¹²⁹ for
 n of them. What is found never depends on the hashes otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.operators.identity_hash import IdentityHash
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
+from acquatop.topk.snapshot import State, pack, reading, unpack
 
+_KIND, _VERSION = "retained", 1
 _SLACK = 1024
 
 
@@ -26,11 +30,9 @@ class Identities:
     tails: IntArray
 
     @classmethod
-    def of(cls, texts: list[str]) -> Identities:
-        """Return the hashes of identities. O(n)."""
-        heads = np.fromiter(map(hash, texts), dtype=np.int64, count=len(texts))
-        tails = np.fromiter((hash("+" + text) for text in texts), dtype=np.int64, count=len(texts))
-        return cls(heads, tails)
+    def of(cls, hashes: tuple[IntArray, IntArray]) -> Identities:
+        """Return the identities that have some hashes, given as heads and tails."""
+        return cls(*hashes)
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -118,7 +120,8 @@ class Retained:
     at most, and some at least. To find and to put in m among n takes O(m log² n), over time.
     """
 
-    def __init__(self, parts: int) -> None:
+    def __init__(self, parts: int, hashes: IdentityHash | None = None) -> None:
+        self._hashes = hashes or IdentityHash()
         nothing = np.empty(0, dtype=np.int64)
         self._none = Solutions(nothing, nothing, nothing, (np.empty(0),) * parts)
         self._runs: list[_Run] = []
@@ -128,6 +131,10 @@ class Retained:
     def __len__(self) -> int:
         """Return how many solutions the open windows hold."""
         return sum(self._by_last.values())
+
+    def identities(self, texts: list[str] | pa.Array | pa.ChunkedArray) -> Identities:
+        """Return identities by which it finds solutions, given their texts. O(bytes)."""
+        return Identities.of(self._hashes.of(texts))
 
     def pop(self, identities: Identities) -> Solutions | None:
         """Return the solutions with some identities, and hold them no longer; None where there is none.
@@ -160,6 +167,24 @@ class Retained:
         for last in [last for last in self._by_last if last < window]:
             del self._by_last[last]
         self._purge()
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here, the secret of the hashes too."""
+        lasts, counts = list(self._by_last), list(self._by_last.values())
+        settings = {"seed": self._hashes.seed.hex(), "open": self._open, "lasts": lasts, "counts": counts}
+        tables = {f"run{at}": _table_of(run) for at, run in enumerate(self._runs)}
+        return pack(_KIND, _VERSION, State(settings, tables))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        state = unpack(_KIND, _VERSION, snapshot)
+        with reading():
+            settings = state.settings
+            hashes = IdentityHash(bytes.fromhex(settings["seed"]))
+            by_last = dict(zip(settings["lasts"], settings["counts"], strict=True))
+            runs = [_run_of(columns, len(self._none.parts)) for columns in state.tables.values()]
+            self._open = settings["open"]
+        self._hashes, self._by_last, self._runs = hashes, by_last, runs
 
     def _pop_from(self, run: _Run, identities: Identities) -> Solutions:
         at = run.find(identities)
@@ -203,3 +228,20 @@ class Retained:
         ]
         assert len(set(names)) == len(names)
         assert all((np.diff(run.identities.heads.astype(float)) >= 0).all() for run in self._runs)
+
+
+def _table_of(run: _Run) -> dict[str, AnyArray]:
+    known = run.solutions
+    hashes = {"heads": run.identities.heads, "tails": run.identities.tails}
+    own = {"lasts": known.lasts, "keys": known.keys, "times": known.times, "here": run.here}
+    return {**hashes, **own, **{f"part{at}": part for at, part in enumerate(known.parts)}}
+
+
+def _run_of(columns: Mapping[str, AnyArray], parts: int) -> _Run:
+    return _Run(
+        Identities(columns["heads"], columns["tails"]),
+        Solutions(
+            columns["lasts"], columns["keys"], columns["times"], tuple(columns[f"part{at}"] for at in range(parts))
+        ),
+        columns["here"],
+    )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
-from replica.store import ReplicaStore
 from rspql import ast
 from rspql.plan import Score
 from rspql.scoring import Interval, ScoreFunction, bounds, variables_in, vectorise, vectorise_condition
@@ -20,6 +20,22 @@ _GROUPS = 256
 """How many different rows are looked at one by one when it is asked what they could reach."""
 
 
+class Values(Protocol):
+    """What is asked of a replica."""
+
+    def rows(self, keys: list[str]) -> IntArray:
+        """Return each key's row, -1 where nothing is known of the key."""
+
+    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
+        """Return a variable's values as numbers, NaN where there is none."""
+
+    def present(self, rows: IntArray) -> BoolArray:
+        """Return whether the remote had each row's key when it was last asked."""
+
+    def mean(self, variable: str) -> float:
+        """Return the mean of a variable's values, NaN where there is none."""
+
+
 class ReplicaScoring:
     """Merits with the replica's present values; without a store, of the stream's numbers alone.
 
@@ -27,7 +43,7 @@ class ReplicaScoring:
     is missing, or the score is an error, or its condition does not hold.
     """
 
-    def __init__(self, score: Score, store: ReplicaStore | None) -> None:
+    def __init__(self, score: Score, store: Values | None) -> None:
         self._score = score
         self._store = store
         self._function = _scoring(score)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from acquatop.operators.expectation import Content, ContentOfStream
 from acquatop.operators.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.operators.panes import Pane
 from acquatop.operators.proposers.contract import NOTHING_PROPOSED, Proposed
+from acquatop.operators.reduce.pane_best import Best
 from acquatop.operators.scoring import ReplicaScoring
 from acquatop.operators.waiting import Solution, Waiting, numbers_of, objects, rows_of, solutions_of
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
@@ -23,6 +24,7 @@ from acquatop.topk.order import best
 from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.refill.controller import Controller
 from acquatop.topk.refill.refilled import Refilled
+from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 from replica.store import ReplicaStore
@@ -32,7 +34,8 @@ from rspql.plan import TopKPlan
 class TopKN:
     """The candidates of one query, joined with a replica; without a store the stream alone decides.
 
-    With ``refill`` the windows' content is kept, and no answer is uncertain for what was dropped.
+    With ``refill`` the windows' content is kept, and no answer is uncertain for what was dropped. Where arrivals are
+    ``distinct``, none replaces another.
 
     Solutions whose key the replica does not know have no score yet: they wait, outside the list,
     until the remote has been asked for them. A solution that the remote has nothing for, or whose
@@ -41,11 +44,19 @@ class TopKN:
     """
 
     def __init__(
-        self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, *, n: int, refill: bool = False
+        self,
+        plan: TopKPlan,
+        store: ReplicaStore | None,
+        windows: Windows,
+        *,
+        n: int,
+        refill: bool = False,
+        distinct: bool = False,
     ) -> None:
         self.scoring = ReplicaScoring(plan.score, store)
         self.k = plan.k + plan.offset
-        self.list = _refilled(self.k, n, self.scoring) if refill else PaneDominance(self.k, n, self.scoring)
+        self.list = _refilled(self.k, n, self.scoring) if refill else _list(self.k, n, self.scoring, store, distinct)
+        self._distinct = distinct
         self._store = store
         self._refills = refill
         self.waiting = Waiting()
@@ -55,6 +66,11 @@ class TopKN:
         panes = 2 * -(-windows.width_ms // windows.slide_ms)
         self._content = None if store is None else ContentOfStream(self._numbers, panes=panes)
         self._open_from = -(2**63)
+
+    @property
+    def sampled(self) -> int:
+        """How many of a pane's solutions are kept whatever they are worth."""
+        return 0 if self._content is None else self._content.room
 
     # Arrivals -----------------------------------------------------------------------------------
 
@@ -79,26 +95,40 @@ class TopKN:
         self._forget(solutions, parts, merits, rest, pane)
         self._take(self._rows(solutions, parts, chosen), pane)
 
-    def note_late(self, late: pa.Table) -> None:
-        """Note what came after a window of its own had closed: it is left out of the windows still open, too.
+    def add_best(self, pane: Best) -> None:
+        """Take in what is left of some of a pane's solutions, where arrivals are distinct."""
+        if pane.last < self._open_from:
+            return
+        if self._content is not None:
+            self._content.add_sample(pane.first, pane.last, pane.sample, pane.summary.count)
+        summary = pane.summary
+        if summary.let_go:
+            assert isinstance(self.list, PaneDominance), "what is refilled is handed all there is"
+            self.list.note_pruned(pane.first, pane.last, summary.lows, summary.highs)
+        if summary.shed:
+            self.list.note_lost(pane.first, pane.last, np.inf, summary.lows, summary.highs)
+        self._let_wait(pane.candidates.take(self.list.add(pane.first, pane.last, pane.candidates)))
+
+    def note_late(self, first: int, last: int) -> None:
+        """Note that something came for a pane after a window of its own had closed: those still open lack it, too.
 
         It may have been a solution there, or have replaced one, so nothing is certain in them.
         """
         anything = (np.inf,) * len(self._numbers)
         nothing = tuple(-each for each in anything)
-        for first, last in set(zip(*map(np.ndarray.tolist, self._windows.spans(_times(late))), strict=True)):
-            self.list.note_lost(first, last, np.inf, nothing, anything)
+        self.list.note_lost(first, last, np.inf, nothing, anything)
 
     def _remove(self, identities: list[str]) -> None:
-        if identities:
+        if identities and not self._distinct:
             self.list.remove(objects(identities))
             self.waiting.remove(identities)
 
     def _choose(self, solutions: pa.Table, merits: FloatArray) -> tuple[IntArray, IntArray]:
         """Return which solutions go on: the pane's best K+N, all without a merit, all that replace one held."""
-        held = pa.array([*self.list.held().identities.tolist(), *self.waiting.identities()], pa.string())
-        replaces = pc.is_in(solutions.column(IDENTITY), value_set=held).to_numpy(zero_copy_only=False)
-        goes_on = replaces | np.isnan(merits)
+        goes_on = np.isnan(merits)
+        if not self._distinct:
+            held = pa.array([*self.list.held().identities.tolist(), *self.waiting.identities()], pa.string())
+            goes_on |= pc.is_in(solutions.column(IDENTITY), value_set=held).to_numpy(zero_copy_only=False)
         scored = np.flatnonzero(~np.isnan(merits))
         # Rows come sorted by identity, so positions order as identities do.
         goes_on[scored[best(self.list.k + self.list.n, merits[scored], _times(solutions)[scored], scored)]] = True
@@ -134,6 +164,32 @@ class TopKN:
         shed = self.waiting.put(solutions_of(rows, *self._windows.spans(rows.times)))
         for each in shed:
             self.list.note_lost(each.first, each.last, np.inf, each.numbers, each.numbers)
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here. O(what is held)."""
+        parts = {
+            "numbers": f"{self._open_from} {self.scoring.scored}".encode(),
+            "list": self.list.snapshot(),
+            "waiting": self.waiting.snapshot(),
+        }
+        if self._content is not None:
+            parts["content"] = self._content.snapshot()
+        return pack_parts(parts)
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of the same query."""
+        parts = unpack_parts(snapshot)
+        self._open_from, self.scoring.scored = map(int, parts["numbers"].split())
+        if self._refills:
+            clock = _scored(self.scoring)
+            self.list = Refilled.restore(parts["list"], self.scoring, _factory(self.k, self.scoring), clock)
+        else:
+            self.list = PaneDominance.restore(parts["list"], self.scoring)
+        self.waiting = Waiting.restore(parts["waiting"])
+        if self._content is not None:
+            self._content.resume(parts["content"])
 
     # Changes of the remote's values ---------------------------------------------------------------
 
@@ -237,16 +293,25 @@ class TopKN:
             self._content.close_before(window)
 
 
+def _list(k: int, n: int, scoring: ReplicaScoring, store: ReplicaStore | None, distinct: bool) -> PaneDominance:
+    return PaneDominance(k, n, scoring, distinct=distinct, fixed=distinct and store is None)
+
+
 def _refilled(k: int, n: int, scoring: ReplicaScoring) -> Refilled:
     """Return candidates that are refilled from the windows' content.
 
     What a refill and an update cost is measured in rows scored, not in seconds: the same input gives the same n.
     """
 
-    def make(n: int) -> PaneDominance:
-        return PaneDominance(k, n, scoring)
+    return Refilled(_factory(k, scoring), scoring, Controller(k, k + n), in_order=False, clock=_scored(scoring))
 
-    return Refilled(make, scoring, Controller(k, k + n), in_order=False, clock=lambda: float(scoring.scored))
+
+def _factory(k: int, scoring: ReplicaScoring) -> Callable[[int], PaneDominance]:
+    return lambda n: PaneDominance(k, n, scoring)
+
+
+def _scored(scoring: ReplicaScoring) -> Callable[[], float]:
+    return lambda: float(scoring.scored)
 
 
 def _times(solutions: pa.Table) -> npt.NDArray[np.int64]:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
+from acquatop.topk.snapshot import State, pack, reading, table_of, unpack
+from acquatop.topk.snapshot import rows_of as rows_of_table
+
+_KIND, _VERSION = "waiting", 1
 
 LIMIT = 10_000
 """How many solutions may wait; what is beyond it is dropped, and remembered."""
@@ -73,6 +78,26 @@ class Waiting:
         """Let go of what lies only in windows before this one."""
         self.remove([each.identity for each in self if each.last < window])
 
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        waiting = list(self)
+        spans = {
+            "firsts": np.array([each.first for each in waiting], dtype=np.int64),
+            "lasts": np.array([each.last for each in waiting], dtype=np.int64),
+        }
+        return pack(_KIND, _VERSION, State({}, {"spans": spans, "rows": table_of(rows_of(waiting))}))
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Self:
+        """Return one that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        tables = unpack(_KIND, _VERSION, snapshot).tables
+        restored = cls()
+        with reading():
+            spans = tables["spans"]
+            waiting = solutions_of(rows_of_table(tables["rows"]), spans["firsts"], spans["lasts"])
+            restored._solutions = {each.identity: each for each in waiting}
+        return restored
+
 
 def rows_of(solutions: list[Solution]) -> Rows:
     """Return solutions as columns."""
@@ -93,7 +118,7 @@ def numbers_of(solutions: list[Solution]) -> tuple[FloatArray, ...]:
 def solutions_of(rows: Rows, firsts: IntArray, lasts: IntArray) -> list[Solution]:
     """Return rows as solutions, given the windows that each lies in."""
     numbers = zip(*(part.tolist() for part in rows.parts), strict=True) if rows.parts else [()] * len(rows)
-    terms = zip(*(column.tolist() for column in rows.carried), strict=True)
+    terms = zip(*(column.tolist() for column in rows.carried), strict=True) if rows.carried else [()] * len(rows)
     plain = (column.tolist() for column in (rows.identities, rows.keys, rows.times))
     return list(map(Solution, *plain, numbers, terms, firsts.tolist(), lasts.tolist()))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyoxigraph import NamedNode
@@ -13,8 +15,14 @@ from pyoxigraph import NamedNode
 from acquatop.operators.match import GONE, IDENTITY, terms_of
 from acquatop.operators.panes import Pane, PaneBuffer
 from acquatop.operators.quad_store import QuadStore
+from acquatop.operators.waiting import objects
+from acquatop.topk.contract import AnyArray
+from acquatop.topk.snapshot import SnapshotError, State, pack, pack_parts, reading, unpack, unpack_parts
 from acquatop.windows import Windows
-from connectors.mapping import BAD, SUBJECT, TIME, JsonMapping
+from connectors.contract import RecordDecoder
+from connectors.mapping import BAD, SUBJECT, TIME
+
+_KIND, _VERSION = "window graph", 1
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ class WindowGraph:
     """
 
     def __init__(
-        self, store: QuadStore, name: str, windows: Windows, mapping: JsonMapping, *, latest_only: bool = False
+        self, store: QuadStore, name: str, windows: Windows, mapping: RecordDecoder, *, latest_only: bool = False
     ) -> None:
         self.name = name
         self.windows = windows
@@ -143,6 +151,57 @@ class WindowGraph:
         """Pass over windows that hold nothing, to one that shall be the next."""
         assert self.is_empty, "only empty windows may be skipped"
         self.next, self.shown = window, window - 1
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here, but for the store's content."""
+        settings = {"name": self.name, "shown": self.shown, "next": self.next, "uncertain": sorted(self._uncertain)}
+        records = [record for _, several in self._held for record in several]
+        tables: dict[str, dict[str, AnyArray]] = {
+            "panes": {
+                "lasts": np.array([last for last, _ in self._held], dtype=np.int64),
+                "sizes": np.array([len(several) for _, several in self._held], dtype=np.int64),
+            },
+            "records": {
+                "subjects": objects([record.subject for record in records]),
+                "sizes": np.array([len(record.triples) for record in records], dtype=np.int64),
+                "current": np.array([self._is_current(record) for record in records], dtype=np.bool_),
+            },
+            "triples": {"lines": objects([line for record in records for line in record.triples])},
+        }
+        return pack_parts({"state": pack(_KIND, _VERSION, State(settings, tables)), "panes": self._panes.snapshot()})
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot, as the store must, too; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            state = unpack(_KIND, _VERSION, parts["state"])
+            if state.settings["name"] != self.name:
+                raise SnapshotError(f"this is a snapshot of {state.settings['name']}, not of {self.name}")
+            self._resume_records(state)
+            self.shown, self.next = state.settings["shown"], state.settings["next"]
+            self._uncertain = set(state.settings["uncertain"])
+            self._panes.resume(parts["panes"])
+
+    def _resume_records(self, state: State) -> None:
+        columns, lines = state.tables["records"], iter(state.tables["triples"]["lines"].tolist())
+        records = [
+            _Record(subject, tuple(islice(lines, size)))
+            for subject, size in zip(columns["subjects"].tolist(), columns["sizes"].tolist(), strict=True)
+        ]
+        counting = [record for record, is_so in zip(records, columns["current"].tolist(), strict=True) if is_so]
+        self._current = {record.subject: record for record in counting} if self._latest_only else {}
+        self._counts = dict(Counter(line for record in counting for line in record.triples))
+        panes, rest = state.tables["panes"], iter(records)
+        sizes = zip(panes["lasts"].tolist(), panes["sizes"].tolist(), strict=True)
+        self._held = deque((last, list(islice(rest, size))) for last, size in sizes)
+
+    def _is_current(self, record: _Record) -> bool:
+        """Say whether a record that is held counts, or has been replaced."""
+        return not self._latest_only or self._current.get(record.subject) is record
+
+    # Panes in, panes out --------------------------------------------------------------------------
 
     def _enter(self, pane: Pane, before: dict[str, bool]) -> None:
         records = self._records(pane)

@@ -1,29 +1,60 @@
 """Runtimes: what carries a stream's events to the operators. Two carry to the same ones.
 
-``spark`` runs one Structured Streaming query per stream and decodes records in the executors;
+``spark`` runs one Structured Streaming query per stream and does the streams' jobs in the executors;
 ``local`` does the same work in a thread of this process, for tests, replays and small jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from acquatop.errors import UserError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from acquatop.catalog import Stream
+    from acquatop.operators.reduce.contract import Part
+    from acquatop.operators.reduce.job import Job
 
 RUNTIMES = ("spark", "local")
 
-OnBatch = Callable[[Sequence["pa.RecordBatch"]], None]
-"""Called with the decoded records of each batch, one batch at a time, in order."""
+Position = Mapping[str, Any]
+"""How far a stream has been read, in a carrier's own words, as JSON; ``batch`` is the number of the last batch."""
 
-OnEnd = Callable[[BaseException | None], None]
-"""Called once when the stream has ended, with the error if one ended it."""
+
+@dataclass(frozen=True)
+class Batch:
+    """What one batch of a stream comes to: each partition's parts, and how far the stream has been read with it.
+
+    ``done`` of ``total`` of what the source holds has been read then, where that is known.
+    """
+
+    position: Position
+    partitions: Sequence[Sequence[Part]]
+    seconds: float = 0.0
+    done: int | None = None
+    total: int | None = None
+
+
+class Consumer(Protocol):
+    """Who takes a stream's batches. Called by one thread at a time."""
+
+    def job(self) -> Job:
+        """Return what is to be done with the next batch where its records are."""
+        ...
+
+    def take(self, batch: Batch) -> None:
+        """Take in what that came to."""
+        ...
+
+    def end(self, error: BaseException | None) -> None:
+        """Take note that the stream has ended, and of the error if one ended it. Called once."""
+        ...
 
 
 class Carrier(Protocol):
@@ -34,11 +65,22 @@ class Carrier(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Resume:
+    """Where to go on: after a position, with what a carrier keeps in a folder of its own."""
+
+    folder: Path
+    position: Position | None = None
+
+
 class Runtime(Protocol):
     """Carries streams until it is closed."""
 
-    def carry(self, stream: Stream, on_batch: OnBatch, on_end: OnEnd, *, until_end: bool) -> Carrier:
-        """Start to carry a stream; with ``until_end`` only what it holds now, else whatever comes."""
+    def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> Carrier:
+        """Start to carry a stream; with ``until_end`` only what it holds now, else whatever comes.
+
+        Without ``resume`` from the stream's beginning.
+        """
         ...
 
     def close(self) -> None:

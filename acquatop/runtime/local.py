@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 from acquatop.catalog import Stream
-from acquatop.runtime import OnBatch, OnEnd
+from acquatop.runtime import Batch, Consumer, Resume
 from acquatop.runtime.sources import SOURCES
 
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.005
 """How long to wait before asking a source again that had nothing new."""
 
 
 class LocalRuntime:
     """Carries streams in threads of this process."""
 
-    def carry(self, stream: Stream, on_batch: OnBatch, on_end: OnEnd, *, until_end: bool) -> LocalCarrier:
+    def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> LocalCarrier:
         """Start to carry a stream."""
-        return LocalCarrier(stream, on_batch, on_end, until_end)
+        return LocalCarrier(stream, consumer, until_end, resume)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -27,11 +28,10 @@ class LocalRuntime:
 class LocalCarrier:
     """One stream and the thread that reads it."""
 
-    def __init__(self, stream: Stream, on_batch: OnBatch, on_end: OnEnd, until_end: bool) -> None:
-        self._stream = stream
-        self._on_batch = on_batch
-        self._on_end = on_end
+    def __init__(self, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None) -> None:
+        self._consumer = consumer
         self._until_end = until_end
+        self._position = None if resume is None else resume.position
         self._stopping = threading.Event()
         # The same class that Spark drives; only who calls its methods differs.
         self._reader: Any = SOURCES[stream.connector](dict(stream.options)).streamReader(None)  # type: ignore[arg-type]
@@ -47,14 +47,16 @@ class LocalCarrier:
         try:
             self._read()
         except BaseException as error:
-            self._on_end(error)
+            self._consumer.end(error)
         else:
-            self._on_end(None)
+            self._consumer.end(None)
 
     def _read(self) -> None:
         if self._until_end:
             self._reader.prepareForTriggerAvailableNow()
-        offset = self._reader.initialOffset()
+        offset, number = self._reader.initialOffset(), 0
+        if self._position is not None:
+            offset, number = self._position["offset"], self._position["batch"] + 1
         while not self._stopping.is_set():
             latest = self._reader.latestOffset(offset, self._reader.getDefaultReadLimit())
             if latest == offset:
@@ -62,6 +64,12 @@ class LocalCarrier:
                     return
                 self._stopping.wait(POLL_SECONDS)
                 continue
-            lines = [batch for part in self._reader.partitions(offset, latest) for batch in self._reader.read(part)]
-            self._on_batch([self._stream.mapping.decode(batch.column("value")) for batch in lines])
-            offset = latest
+            self._consumer.take(self._batch(offset, latest, number))
+            offset, number = latest, number + 1
+
+    def _batch(self, offset: Any, latest: Any, number: int) -> Batch:
+        started = time.perf_counter()
+        job = self._consumer.job()
+        partitions = [list(job(self._reader.read(part))) for part in self._reader.partitions(offset, latest)]
+        position = {"batch": number, "offset": latest}
+        return Batch(position, partitions, time.perf_counter() - started)

@@ -23,7 +23,7 @@ from acquatop.topk.order import best, ranking
 from acquatop.topk.pane_top import PaneTop, Scored, place
 from acquatop.topk.row_pool import RowPool, columns_of
 from acquatop.topk.sieve import Sieve
-from acquatop.topk.snapshot import State, pack, rows_of, table_of, unpack
+from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
 
 _BEFORE_ALL = -(2**63)
 _KIND, _VERSION = "pane-dominance", 1
@@ -119,6 +119,16 @@ class PaneDominance:
         if not self._fixed:
             pane.widen(arrivals.parts)
         return rejected
+
+    def note_pruned(self, first: int, last: int, lows: tuple[float, ...], highs: tuple[float, ...]) -> None:
+        """Note that only the best k + n of some arrivals of a pane were added, the parts of all of which lie in ranges.
+
+        Only where identities are distinct, and windows have not been asked for.
+        """
+        pane = self._panes.setdefault((first, last), PaneTop(first, last, self._distinct))
+        pane.has_let_go = True
+        if not self._fixed:
+            pane.widen_to(lows, highs)
 
     def note_lost(
         self,
@@ -416,6 +426,7 @@ class PaneDominance:
             "current": self._current,
             "settled": self._settled,
             "newest": self._newest,
+            "guess": self._guess,
             "steps": [[last, list(rank)] for last, rank in self._lost.steps],
             "ranges": [[last, known.lows, known.highs] for last, known in self._lost.ranges.items()],
             "panes": [
@@ -437,30 +448,33 @@ class PaneDominance:
     def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
         """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
-        settings = state.settings
-        restored = cls(settings["k"], settings["n"], scoring, distinct=settings["distinct"], fixed=settings["fixed"])
-        restored.rejected = settings["rejected"]
-        restored._current, restored._settled = settings["current"], settings["settled"]
-        restored._newest = settings["newest"]
-        for last, rank in settings["steps"]:
-            restored._lost.note(last, rank_from(rank))
-        for last, lows, highs in settings["ranges"]:
-            restored._lost.widen(last, tuple(lows), tuple(highs))
-        for at, (first, last, bar, has_let_go, floor, lows, highs) in enumerate(settings["panes"]):
-            pane = PaneTop(first, last, restored._distinct, bar=bar, has_let_go=has_let_go)
-            pane.floor = None if floor is None else rank_from(floor)
-            pane.lows, pane.highs = tuple(lows), tuple(highs)
-            if f"pane{at}" in state.tables:
-                columns = state.tables[f"pane{at}"]
-                pane.merits, pane.rows, pane.size = [columns["merits"]], [rows_of(columns)], len(columns["merits"])
-            restored._panes[first, last] = pane
-        if "held" in state.tables:
-            columns = state.tables["held"]
-            restored._pool.append(rows_of(columns))
-            slots = np.arange(len(columns["merits"]))
-            restored._held = _Candidates(-columns["merits"], columns["lasts"], columns["counts"], slots)
-            restored._last = int(columns["lasts"].max())
-        return restored
+        with reading():
+            settings = state.settings
+            restored = cls(
+                settings["k"], settings["n"], scoring, distinct=settings["distinct"], fixed=settings["fixed"]
+            )
+            restored.rejected = settings["rejected"]
+            restored._current, restored._settled = settings["current"], settings["settled"]
+            restored._newest, restored._guess = settings["newest"], settings["guess"]
+            for last, rank in settings["steps"]:
+                restored._lost.note(last, rank_from(rank))
+            for last, lows, highs in settings["ranges"]:
+                restored._lost.widen(last, tuple(lows), tuple(highs))
+            for at, (first, last, bar, has_let_go, floor, lows, highs) in enumerate(settings["panes"]):
+                pane = PaneTop(first, last, restored._distinct, bar=bar, has_let_go=has_let_go)
+                pane.floor = None if floor is None else rank_from(floor)
+                pane.lows, pane.highs = tuple(lows), tuple(highs)
+                if f"pane{at}" in state.tables:
+                    columns = state.tables[f"pane{at}"]
+                    pane.merits, pane.rows, pane.size = [columns["merits"]], [rows_of(columns)], len(columns["merits"])
+                restored._panes[first, last] = pane
+            if "held" in state.tables:
+                columns = state.tables["held"]
+                restored._pool.append(rows_of(columns))
+                slots = np.arange(len(columns["merits"]))
+                restored._held = _Candidates(-columns["merits"], columns["lasts"], columns["counts"], slots)
+                restored._last = int(columns["lasts"].max())
+            return restored
 
     def _check(self) -> None:
         """Assert every invariant. O(L²)."""

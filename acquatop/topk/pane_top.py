@@ -76,7 +76,10 @@ class PaneTop:
 
     def widen(self, parts: tuple[FloatArray, ...]) -> None:
         """Note the ranges of arrivals' parts."""
-        lows, highs = tuple(map(_lowest, parts)), tuple(map(_highest, parts))
+        self.widen_to(tuple(map(_lowest, parts)), tuple(map(_highest, parts)))
+
+    def widen_to(self, lows: tuple[float, ...], highs: tuple[float, ...]) -> None:
+        """Note ranges that arrivals' parts lie in."""
         self.lows = tuple(map(min, self.lows, lows)) if self.lows else lows
         self.highs = tuple(map(max, self.highs, highs)) if self.highs else highs
 

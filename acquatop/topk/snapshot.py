@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ import pyarrow.ipc
 from acquatop.topk.contract import AnyArray, Rows
 
 MAGIC = b"acquatop-topk\n"
+_PARTS = b"acquatop-parts\n"
+_TABLE = b"acquatop-table\n"
 
 
 class SnapshotError(ValueError):
@@ -42,18 +45,13 @@ def pack(kind: str, version: int, state: State) -> bytes:
     bodies = [_write(columns) for columns in state.tables.values()]
     sizes = dict(zip(state.tables, map(len, bodies), strict=True))
     header = {"kind": kind, "version": version, "settings": dict(state.settings), "tables": sizes}
-    content = b"".join([json.dumps(header).encode(), b"\n", *bodies])
-    return MAGIC + b"%08x\n" % zlib.crc32(content) + content
+    return _sealed(MAGIC, b"".join([json.dumps(header).encode(), b"\n", *bodies]))
 
 
 def unpack(kind: str, version: int, snapshot: bytes) -> State:
     """Return what was packed; raises :class:`SnapshotError` with what is wrong with the bytes."""
-    if not snapshot.startswith(MAGIC):
-        raise SnapshotError("these bytes are not a snapshot of a top-k structure")
-    try:
-        checksum, _, content = snapshot[len(MAGIC) :].partition(b"\n")
-        if checksum != b"%08x" % zlib.crc32(content):
-            raise SnapshotError("the snapshot is damaged: its checksum does not match")
+    content = _opened(MAGIC, snapshot, "a snapshot of a top-k structure")
+    with reading():
         line, _, body = content.partition(b"\n")
         header = json.loads(line)
         found = header["kind"], header["version"]
@@ -63,9 +61,77 @@ def unpack(kind: str, version: int, snapshot: bytes) -> State:
         for name, size in header["tables"].items():
             tables[name] = _read(body[start : start + size])
             start += size
-    except (KeyError, TypeError, OSError, UnicodeDecodeError, json.JSONDecodeError, pa.ArrowException) as error:
-        raise SnapshotError(f"the snapshot is damaged: {error}") from error
-    return State(header["settings"], tables)
+        return State(header["settings"], tables)
+
+
+def pack_parts(parts: Mapping[str, bytes]) -> bytes:
+    """Return several snapshots as one: a checksum, a line of JSON that says how long each is, then their bytes.
+
+    >>> unpack_parts(pack_parts({"first": b"some", "second": b""}))
+    {'first': b'some', 'second': b''}
+    """
+    sizes = {name: len(part) for name, part in parts.items()}
+    return _sealed(_PARTS, b"".join([json.dumps(sizes).encode(), b"\n", *parts.values()]))
+
+
+def unpack_parts(snapshot: bytes) -> dict[str, bytes]:
+    """Return the snapshots that were packed into one; raises :class:`SnapshotError` with what is wrong with it."""
+    content = _opened(_PARTS, snapshot, "a snapshot of several parts")
+    with reading():
+        line, _, body = content.partition(b"\n")
+        parts, start = {}, 0
+        for name, size in json.loads(line).items():
+            parts[name] = body[start : start + size]
+            start += size
+        if start != len(body):
+            raise SnapshotError("the snapshot is damaged: its parts are not as long as they should be")
+        return parts
+
+
+def pack_table(table: pa.Table) -> bytes:
+    """Return a table of any columns as bytes: a checksum, then an Arrow stream.
+
+    >>> unpack_table(pack_table(pa.table({"name": ["a", None]}))).to_pylist()
+    [{'name': 'a'}, {'name': None}]
+    """
+    return _sealed(_TABLE, _stream(table))
+
+
+def unpack_table(snapshot: bytes) -> pa.Table:
+    """Return the table that was packed; raises :class:`SnapshotError` with what is wrong with the bytes."""
+    content = _opened(_TABLE, snapshot, "a snapshot of a table")
+    with reading():
+        return pa.ipc.open_stream(content).read_all()
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Raise :class:`SnapshotError` for whatever is wrong with what a snapshot says."""
+    try:
+        yield
+    except SnapshotError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError, pa.ArrowException) as error:
+        raise SnapshotError(f"the snapshot is damaged: {error!r}") from error
+
+
+def random_settings(random: np.random.Generator) -> dict[str, Any]:
+    """Return the state of a source of chance as plain settings.
+
+    >>> source, other = np.random.default_rng(1), np.random.default_rng(2)
+    >>> set_random(other, random_settings(source))
+    >>> source.random() == other.random()
+    True
+    """
+    settings = _plain(random.bit_generator.state)
+    assert isinstance(settings, dict)
+    return settings
+
+
+def set_random(random: np.random.Generator, settings: Mapping[str, Any]) -> None:
+    """Let a source of chance go on from a state; raises :class:`SnapshotError` for one of another kind."""
+    with reading():
+        random.bit_generator.state = dict(settings)
 
 
 def table_of(rows: Rows) -> dict[str, AnyArray]:
@@ -86,10 +152,34 @@ def _write(columns: Mapping[str, AnyArray]) -> bytes:
     batch = pa.record_batch(
         {name: pa.array(column.tolist() if column.dtype == object else column) for name, column in columns.items()}
     )
+    return _stream(pa.Table.from_batches([batch]))
+
+
+def _stream(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_batch(batch)
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
     return bytes(sink.getvalue())
+
+
+def _sealed(magic: bytes, content: bytes) -> bytes:
+    return magic + b"%08x\n" % zlib.crc32(content) + content
+
+
+def _opened(magic: bytes, snapshot: bytes, what: str) -> bytes:
+    """Return what was sealed."""
+    if not snapshot.startswith(magic):
+        raise SnapshotError(f"these bytes are not {what}")
+    checksum, _, content = snapshot[len(magic) :].partition(b"\n")
+    if checksum != b"%08x" % zlib.crc32(content):
+        raise SnapshotError("the snapshot is damaged: its checksum does not match")
+    return content
+
+
+def _plain(state: Any) -> Any:
+    if isinstance(state, Mapping):
+        return {name: _plain(each) for name, each in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray | np.generic) else state
 
 
 def _read(body: bytes) -> dict[str, AnyArray]:

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from acquatop.answer import Answer, Status
 from acquatop.binding import BoundQuery, BoundWindowed, bind_query, bind_windowed
 from acquatop.catalog import Catalog
-from acquatop.operators import aggregated, retained
+from acquatop.operators import aggregated_content, retained
 from acquatop.operators.aggregated import Aggregated
 from acquatop.operators.retained import Identities
 from acquatop.operators.scoring import ReplicaScoring
 from acquatop.query import ContinuousQuery
-from acquatop.topk.aggregates import aggregate_view, keyed_aggregate
+from acquatop.topk.aggregates import aggregate_view, keyed_content
 from acquatop.windowed_query import WindowedQuery
 from replica.budget import Budget
 from replica.maintainer import Maintainer
@@ -263,9 +263,9 @@ shapes = st.builds(
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make what is meant for many happen with few."""
-    monkeypatch.setattr(aggregated, "_SLACK", 1)
+    monkeypatch.setattr(aggregated_content, "_SLACK", 1)
     monkeypatch.setattr(retained, "_SLACK", 4)
-    monkeypatch.setattr(keyed_aggregate, "_FOLD_AT", 4)
+    monkeypatch.setattr(keyed_content, "_FOLD_AT", 4)
     monkeypatch.setattr(aggregate_view, "_SLACK", 1)
     monkeypatch.setattr(aggregate_view, "_OVERFULL", 1)
     of = Identities.of
@@ -344,7 +344,7 @@ class Replay:
             waiting = [each for each in waiting if each not in due]
             self.random.shuffle(due)
             lines = pa.array([post.line() for post in due], pa.binary())
-            self.query.add(STREAM, self.bound.stream.mapping.decode(lines))
+            self.query.add(STREAM, self.bound.stream.mapping.records(pa.record_batch([lines], ["value"])))
             self.handed_in += due
             self.change_remote()
             yield from self.query.advance(STREAM, watermark)
@@ -416,7 +416,7 @@ class Replay:
         return [(key, columns, score) for _, _, key, columns, score in wanted]
 
     def known(self) -> dict[str, int]:
-        store = self.query._store
+        store = self.query.group._store
         terms = {key: store.term("followers", key) for key in self.keys} if store else {}
         return {key: int(term.split('"')[1]) for key, term in terms.items() if term is not None}
 
@@ -439,7 +439,7 @@ class Replay:
     def reach(self, answer: Answer) -> float:
         """Return the best merit that a key of the window with no value from the remote could have."""
         rows, _ = self.columns(answer.opens_ms, answer.closes_ms)
-        unknown = [key for key in rows if self.query._store.rows([text_of(key)])[0] < 0]
+        unknown = [key for key in rows if self.query.group._store.rows([text_of(key)])[0] < 0]
         scores = [score for key in unknown if (score := self.own_score(rows[key])) is not None]
         return max((self.best(score) for score in scores), default=-math.inf)
 
@@ -458,7 +458,7 @@ def _python(term: Any) -> tuple[Any, str]:
 def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)
     for answer in replay.answers():
-        operator = replay.query._topkn
+        operator = replay.query.operator
         assert isinstance(operator, Aggregated)
         operator._check()
         assert answer.spending.items <= shape.items
@@ -536,10 +536,10 @@ def test_keys_that_have_left_all_windows_leave_nothing_behind() -> None:
         posts = [Post(1 + 5 * round_, f"s{round_}-{at}", f"u{round_}-{at}", None, None) for at in range(10)]
         query.add(STREAM, decoded(query, posts))
         list(query.advance(STREAM, 1 + 5 * round_))
-    operator = query._topkn
+    operator = query.operator
     assert isinstance(operator, Aggregated)
-    assert operator._codes.size <= 128
-    assert sum(map(len, operator._retained._runs)) <= 60
+    assert operator._content.codes.size <= 128
+    assert sum(map(len, operator._content._retained._runs)) <= 60
 
 
 def test_ties_at_the_border_go_by_the_key_s_text_whichever_came_first() -> None:
@@ -601,8 +601,8 @@ def test_absent_keys_whose_time_has_not_come_hide_none_whose_has() -> None:
     (answer,) = query.advance(STREAM, 3)
     for user, asked_at in (("a", 100.0), ("b", 100.0), ("c", 1.0), ("d", 2.0)):
         store.put([f'"{user}"'], [], asked_at)
-    query._topkn.apply_changes([f'"{user}"' for user in "abcd"])
-    wanted = query._topkn.wanted(answer.window + 1, 2, absent_before=50.0)
+    query.operator.apply_changes([f'"{user}"' for user in "abcd"])
+    wanted = query.operator.wanted(answer.window + 1, 2, absent_before=50.0)
     assert (wanted.unknown, wanted.absent) == ([], ['"c"', '"d"'])
 
 
@@ -648,7 +648,9 @@ def plain(**changes: Any) -> Shape:
 
 
 def decoded(query: ContinuousQuery, posts: list[Post]) -> pa.RecordBatch:
-    return query._bound.stream.mapping.decode(pa.array([post.line() for post in posts], pa.binary()))
+    return query._bound.stream.mapping.records(
+        pa.record_batch([pa.array([post.line() for post in posts], pa.binary())], ["value"])
+    )
 
 
 @pytest.mark.parametrize(

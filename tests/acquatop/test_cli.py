@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import pty
+import re
 import signal
 import socket
 import subprocess
@@ -155,13 +158,6 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert "the query ends too early" in done.stderr
 
 
-def children_of(session: int) -> list[str]:
-    """Return the commands of all processes that still run in a session, however they came there."""
-    shown = subprocess.run(["ps", "-e", "-o", "sid=,stat=,args="], capture_output=True, text=True, check=True)
-    rows = [line.split(None, 2) for line in shown.stdout.splitlines()]
-    return [row[2] for row in rows if row[0] == str(session) and not row[1].startswith("Z")]
-
-
 @contextmanager
 def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
     """Start the demo as a shell would: at the head of a session of its own, with Ctrl-C not ignored."""
@@ -224,3 +220,117 @@ def test_the_demo_ends_well_when_it_is_told_to(runtime: str, ending: signal.Sign
     assert process.returncode == 0, err
     assert "Traceback" not in err
     assert_nothing_is_left(process, err)
+
+
+BUSIEST = """
+PREFIX : <http://example.org/>
+SELECT ?user ?mentions FROM NAMED WINDOW :w ON :stream [RANGE 9ms STEP 3ms]
+WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} }} ORDER BY {direction}(?mentions) LIMIT 2
+"""
+
+
+@pytest.fixture
+def lonely(tmp_path: Path) -> Path:
+    """A folder with two queries that ask no remote, a catalog, and events that close twenty windows."""
+    (tmp_path / "most.rspql").write_text(BUSIEST.format(direction="DESC"))
+    (tmp_path / "least.rspql").write_text("REGISTER RSTREAM <urn:least> AS " + BUSIEST.format(direction="ASC"))
+    (tmp_path / "catalog.toml").write_text(catalog_text())
+    events = [Event(at, f"user{at % 7}", at % 11) for at in range(1, 61)]
+    (tmp_path / "events").write_bytes(b"".join(event.line() + b"\n" for event in events))
+    return tmp_path
+
+
+def local(folder: Path, *more: str) -> list[str]:
+    queries = [str(folder / name) for name in ("most.rspql", "least.rspql")]
+    return [*RUN, *queries, "--catalog", str(folder / "catalog.toml"), "--runtime", "local", *more]
+
+
+@pytest.mark.slow
+def test_several_queries_run_on_one_engine_and_each_answer_says_whose_it_is(lonely: Path) -> None:
+    done = run(local(lonely, "--until-end", "--json", "--log", str(lonely / "log"), "--metrics", "0"))
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"acquatop: metrics at http://127\.0\.0\.1:\d+/metrics\n", done.stderr)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    windows = {name: [each["window"]["closes"] for each in answers if each["query"] == name] for name in NAMES}
+    assert windows["most"] == windows["urn:least"]
+    assert len(windows["most"]) == len(set(windows["most"])) == len(answers) / 2 >= 20
+    log = [json.loads(line) for line in (lonely / "log").read_text().splitlines()]
+    assert {"started", "query_registered", "stopped"} <= {line["event"] for line in log}
+    (started,) = (line for line in log if line["event"] == "started")
+    assert started["queries"] == NAMES
+
+
+NAMES = ["most", "urn:least"]
+
+
+@pytest.mark.slow
+def test_two_queries_of_one_name_are_refused(lonely: Path) -> None:
+    done = run([*RUN, *[str(lonely / "most.rspql")] * 2, "--catalog", str(lonely / "catalog.toml")])
+    assert done.returncode == 2
+    assert 'are both named "most"' in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_between_two_answers_with_exit_code_0(lonely: Path, ending: signal.Signals) -> None:
+    with subprocess.Popen(
+        local(lonely, "--json", "--log", "-", "--metrics", "0"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())["query"] in NAMES
+        place = json.loads(process.stderr.readline())["url"].split("/")[2]
+        connection = http.client.HTTPConnection(place, timeout=10)
+        connection.request("GET", "/metrics")
+        assert 'acquatop_answers_total{query="' in connection.getresponse().read().decode()
+        connection.close()
+        process.send_signal(ending)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert all(json.loads(line)["query"] in NAMES for line in out.splitlines())
+    assert out == "" or out.endswith("\n")
+    events = [json.loads(line)["event"] for line in err.splitlines()]
+    assert events[-1] == "stopped"
+    assert events.count("stopping") == 1
+
+
+@pytest.mark.slow
+def test_on_a_terminal_a_table_is_kept_up_to_date(lonely: Path) -> None:
+    terminal, theirs = pty.openpty()
+    command = local(lonely, "--until-end")
+    surroundings = {**os.environ, "TERM": "xterm", "COLUMNS": "150", "LINES": "50"}
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, cwd=ROOT, env=surroundings) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(terminal, 65536)
+            except OSError:  # nobody holds the other side any more
+                break
+            if not part:
+                break
+            shown += part
+    os.close(terminal)
+    assert process.returncode == 0, shown
+    hide_cursor, show_cursor = b"\x1b[?25l", b"\x1b[?25h"
+    assert shown.count(hide_cursor) == 1
+    last = shown.rsplit(b"\x1b[2K", 1)[1]
+    assert show_cursor in last
+    for part in (b"most", b"urn:least", b"window", b"events/s"):
+        assert part in last
+    assert b"Traceback" not in shown
+
+
+def test_who_only_checks_a_query_waits_for_nothing_else_to_load(tmp_path: Path) -> None:
+    (tmp_path / "query.rspql").write_text(query_text())
+    code = (
+        "import sys; from acquatop.cli import main; main(sys.argv[1:]); "
+        "print([each for each in ('pyspark', 'pandas', 'prometheus_client', 'rich', 'pyarrow') if each in sys.modules])"
+    )
+    done = run([sys.executable, "-c", code, "check", str(tmp_path / "query.rspql")])
+    assert done.stdout.splitlines() == [f"{tmp_path / 'query.rspql'}: ok", "[]"]

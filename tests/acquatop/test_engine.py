@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from acquatop import DEFAULT_FUNCTIONS, Answer, Engine, Status, UserError, scoring_function
-from acquatop import engine as engine_module
+from acquatop import DEFAULT_FUNCTIONS, Answer, Engine, Status, UserError, registered_query, scoring_function
 from acquatop.catalog import Catalog
 from acquatop.errors import EnvironmentProblem
+from acquatop.operators.reduce.records import Records
+from acquatop.pipeline import Pipeline, Unit
+from acquatop.runtime import Batch
+from acquatop.watch.observer import Silent
 from connectors import ConnectorError
 from examples.oxigraph import OxigraphServer
 from replica.remotes.sparql import SparqlRemote
@@ -51,13 +54,13 @@ def world(tmp_path: Path, server: OxigraphServer) -> Iterator[World]:
 
 
 def test_queries_of_a_recording_may_be_read_one_after_the_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "BACKLOG", 50)
+    monkeypatch.setattr(registered_query, "BACKLOG", 50)
     world.write(*range(1, 3 * 150))
     engine = world.engine(until_end=True)
     first, second = engine.register(query_text()), engine.register(query_text())
     one, two = list(first), list(second)
-    assert len(one) > engine_module.BACKLOG
-    assert [answer.canonical() for answer in one] == [answer.canonical() for answer in two]
+    assert len(one) > registered_query.BACKLOG
+    assert [answer.canonical()["results"] for answer in one] == [answer.canonical()["results"] for answer in two]
 
 
 @pytest.mark.parametrize("optional", [False, True])
@@ -79,11 +82,12 @@ def test_a_recording_can_be_asked_again_when_it_has_ended(world: World) -> None:
     world.write(1, 5, 9)
     engine = world.engine(until_end=True)
     first = [answer.canonical() for answer in engine.register(query_text())]
-    assert [answer.canonical() for answer in engine.register(query_text())] == first != []
+    again = [answer.canonical() for answer in engine.register(query_text())]
+    assert again == first != []
 
 
 def test_a_reader_who_has_gone_does_not_hold_up_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "BACKLOG", 5)
+    monkeypatch.setattr(registered_query, "BACKLOG", 5)
     world.write(1)
     engine = world.engine(until_end=False)
     gone, reader = engine.register(query_text()), engine.register(query_text())
@@ -138,30 +142,30 @@ def test_queries_on_a_stream_share_the_wait_for_their_remotes(world: World) -> N
     waits: list[float] = []
 
     class Waiting:
-        def __init__(self, slide_ms: int) -> None:
-            self.name, self.slide_ms = "waiting", slide_ms
+        names = ()
 
-        def add(self, stream: str, records: object) -> None:
-            pass
+        def __init__(self, slide: int) -> None:
+            self.slide_ms = slide
 
-        def start_after(self, stream: str, time_ms: int) -> None:
+        def reducers(self, stream: str) -> Sequence[Records]:
+            return [Records()]
+
+        def add(self, stream: str, parts: object) -> None:
             pass
 
         def advance(self, stream: str, watermark_ms: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
             waits.append(longest_wait)
             return iter(())
 
-        def finish(self, stream: str) -> Iterator[Answer]:
-            return iter(())
-
-    (stream,) = world.engine(until_end=False).catalog.streams.values()
-    batch = stream.mapping.decode(pa.array([Event(1, "ann", 1).line()], pa.binary()))
+    engine = world.engine(until_end=False)
+    (stream,) = engine.catalog.streams.values()
+    lines = pa.record_batch([pa.array([Event(1, "ann", 1).line()], pa.binary())], ["value"])
     for live in (True, False):
-        pipeline = engine_module._Pipeline(stream, clock=lambda: 0.0, live=live)
+        pipeline = Pipeline(stream, engine, Silent(), clock=lambda: 0.0, live=live)
         for slide in (300, 300, 900):
-            query = engine_module.RegisteredQuery(Waiting(slide), [stream.iri], live=live)  # type: ignore[arg-type]
-            pipeline.join(query)
-        pipeline.on_batch([batch])
+            pipeline.go_on(Unit(str(slide), Waiting(slide)))  # type: ignore[arg-type]
+        engine.wants = lambda unit: True  # type: ignore[method-assign]
+        pipeline.take(Batch({"batch": 0}, [list(pipeline.job()([lines]))]))
     assert waits[:3] == pytest.approx([0.05] * 3)
     assert waits[3:] == [math.inf] * 3
 

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from acquatop import Answer, Engine, Status
 from acquatop.catalog import Catalog
-from acquatop.runtime import RUNTIMES
+from acquatop.operators.reduce.job import Job
+from acquatop.runtime import RUNTIMES, Batch
 from acquatop.runtime import spark as spark_runtime
 from acquatop.runtime.spark import SparkRuntime
 from examples.oxigraph import OxigraphServer
@@ -229,6 +230,22 @@ def test_a_session_that_runs_already_is_used_and_not_stopped(spark: SparkSession
     assert spark.range(3).count() == 3
 
 
+class Nobody:
+    """A consumer of nothing."""
+
+    def __init__(self, ended: list[object]) -> None:
+        self._ended = ended
+
+    def job(self) -> Job:
+        raise AssertionError("there is no batch")
+
+    def take(self, batch: Batch) -> None:
+        raise AssertionError("there is no batch")
+
+    def end(self, error: BaseException | None) -> None:
+        self._ended.append(error)
+
+
 def test_a_stream_whose_start_fails_on_spark_leaves_nothing_behind(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,7 +261,7 @@ def test_a_stream_whose_start_fails_on_spark_leaves_nothing_behind(
     (stream,) = catalog.streams.values()
     ended: list[object] = []
     with pytest.raises(RuntimeError, match="no workers"):
-        SparkRuntime(spark).carry(stream, ended.append, ended.append, until_end=False)
+        SparkRuntime(spark).carry(stream, Nobody(ended), until_end=False, resume=None)
     assert ended == [None]
     assert list(temporary.iterdir()) == []
     assert spark.streams.active == []

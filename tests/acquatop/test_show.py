@@ -13,9 +13,9 @@ from acquatop.cli.show import render
 from tests.acquatop.test_relation_to_stream import NOTHING
 
 
-def text(answer: Answer) -> str:
+def text(answer: Answer, *, named: bool = False) -> str:
     console = Console(file=io.StringIO(), width=200)
-    console.print(render(answer), crop=False)
+    console.print(render(answer, named=named), crop=False)
     return str(console.file.getvalue())  # type: ignore[attr-defined]
 
 
@@ -73,3 +73,9 @@ def test_json_says_the_form_and_only_what_it_has() -> None:
     assert asked["boolean"] is False
     assert asked["windows"][0]["closes"] == "1970-01-01T00:00:00.001Z"
     assert replace(NOTHING, form="construct").to_json()["triples"] == []
+
+
+def test_where_there_are_several_queries_a_table_says_whose_it_is() -> None:
+    shown = text(replace(NOTHING, query="http://example.org/[out]\x1b"), named=True)
+    assert shown.startswith("http://example.org/[out]\N{REPLACEMENT CHARACTER}  window 0")
+    assert text(NOTHING).startswith("window 0")

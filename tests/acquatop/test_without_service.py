@@ -43,7 +43,7 @@ def test_every_answer_is_exact_and_the_one_that_sorting_everything_gives(shape: 
     replay.bound = bind(shape)
     replay.query = ContinuousQuery(replay.bound, None)
     for answer in replay.answers():
-        replay.query._topkn.list._check()
+        replay.query.operator.list._check()
         inside = solutions_in(replay.events, answer.opens_ms, answer.closes_ms, latest=shape.arrivals == "latest")
 
         def place(pair: tuple[str, int], times: dict[tuple[str, int], int] = inside) -> tuple[int, int, str]:

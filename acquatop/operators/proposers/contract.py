@@ -45,6 +45,10 @@ NOTHING_PROPOSED = Proposed((), np.empty(0), np.empty(0, dtype=np.int64))
 class Proposer(Protocol):
     """Follows a query's panes as far as it has to, and proposes."""
 
+    @property
+    def looks_at_panes(self) -> bool:
+        """Whether it has to be shown the panes' solutions: they must not be reduced to the best then."""
+
     def add_pane(self, pane: Pane) -> None:
         """Take note of one pane's solutions."""
 
@@ -53,3 +57,9 @@ class Proposer(Protocol):
 
     def close_before(self, window: int) -> None:
         """Let go of all that lies only in windows before this one."""
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""

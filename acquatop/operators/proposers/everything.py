@@ -6,11 +6,16 @@ import numpy as np
 
 from acquatop.operators.panes import Pane
 from acquatop.operators.proposers.contract import Proposed
+from acquatop.topk.snapshot import State, pack, unpack
 from replica.store import ReplicaStore
+
+_KIND, _VERSION = "proposer of everything", 1
 
 
 class Everything:
     """Proposes all keys of the replica, the candidates first. O(keys of the replica)."""
+
+    looks_at_panes = False
 
     def __init__(self, store: ReplicaStore) -> None:
         self._store = store
@@ -25,3 +30,11 @@ class Everything:
 
     def close_before(self, window: int) -> None:
         """Nothing is kept."""
+
+    def snapshot(self) -> bytes:
+        """Return that there is nothing to remember."""
+        return pack(_KIND, _VERSION, State({}, {}))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Check that a snapshot is one's own; raises ``SnapshotError`` if it is not."""
+        unpack(_KIND, _VERSION, snapshot)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from acquatop.operators.panes import Pane
 from acquatop.operators.proposers.contract import Proposed
+from acquatop.topk.snapshot import State, pack, unpack
+
+_KIND, _VERSION = "proposer of candidates", 1
 
 
 class SuperMTKN:
     """Proposes the candidates that are held anyway. O(1)."""
+
+    looks_at_panes = False
 
     def add_pane(self, pane: Pane) -> None:
         """Nothing is to be noted: the list has it."""
@@ -18,3 +23,11 @@ class SuperMTKN:
 
     def close_before(self, window: int) -> None:
         """Nothing is kept."""
+
+    def snapshot(self) -> bytes:
+        """Return that there is nothing to remember."""
+        return pack(_KIND, _VERSION, State({}, {}))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Check that a snapshot is one's own; raises ``SnapshotError`` if it is not."""
+        unpack(_KIND, _VERSION, snapshot)

@@ -9,7 +9,9 @@ from acquatop.operators.match import GONE, KEY
 from acquatop.operators.panes import Pane
 from acquatop.operators.proposers.contract import Proposed
 from acquatop.topk.contract import IntArray
+from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 
+_KIND, _VERSION = "proposer of the window's join", 1
 _CLOSED = -(2**63)
 
 
@@ -19,6 +21,8 @@ class WindowJoin:
     Memory is O(keys of the open windows), a pane costs O(its solutions), a proposal O(keys). What
     a newer arrival has replaced is proposed until its window ends.
     """
+
+    looks_at_panes = True
 
     def __init__(self) -> None:
         self._codes = KeyCodes()
@@ -47,3 +51,15 @@ class WindowJoin:
         gone = codes[self._lasts[codes] < window]
         self._codes.release(gone)
         self._lasts[gone] = _CLOSED
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        lasts = pack(_KIND, _VERSION, State({}, {"keys": {"lasts": self._lasts}}))
+        return pack_parts({"lasts": lasts, "codes": self._codes.snapshot()})
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            lasts = unpack(_KIND, _VERSION, parts["lasts"]).tables["keys"]["lasts"]
+            self._codes, self._lasts = KeyCodes.restore(parts["codes"]), lasts

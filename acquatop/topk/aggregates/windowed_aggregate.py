@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from acquatop.topk.aggregates.aggregate_totals import Aggregate
 from acquatop.topk.aggregates.keyed_aggregate import KeyedAggregate
+from acquatop.topk.aggregates.keyed_content import KeyedContent
 from acquatop.topk.aggregates.partials import Partial
 from acquatop.topk.contract import AnyArray, IntArray, Scoring
 
@@ -70,13 +71,15 @@ class WindowedAggregate(KeyedAggregate):
         scoring: Scoring,
         clock: Callable[[], float] = time.perf_counter,
         names: Callable[[IntArray], AnyArray] = lambda keys: keys,
+        content: KeyedContent | None = None,
     ) -> None:
-        super().__init__(k, aggregates, scoring, names)
+        super().__init__(k, aggregates, scoring, names, content)
         self._clock = clock
         self._chooser = Chooser(2)
 
     def _bring_up_to_date(self, touched: Sequence[Partial | IntArray]) -> None:
-        sizes = self._known, sum(len(part.counts) if isinstance(part, Partial) else len(part) for part in touched)
+        few = sum(len(part.counts) if isinstance(part, Partial) else len(part) for part in touched)
+        sizes = self._content.known, few
         way = self._chooser.choose(sizes)
         started = self._clock()
         if way == 0:

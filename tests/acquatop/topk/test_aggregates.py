@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acquatop.topk.aggregates import aggregate_view, keyed_aggregate
+from acquatop.topk.aggregates import aggregate_view, keyed_aggregate, keyed_content
 from acquatop.topk.aggregates.aggregate_totals import Aggregate
 from acquatop.topk.aggregates.dense_aggregate import DenseAggregate
 from acquatop.topk.aggregates.keyed_aggregate import KeyedAggregate
@@ -146,7 +146,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make what is meant for many happen with few."""
-    monkeypatch.setattr(keyed_aggregate, "_FOLD_AT", 4)
+    monkeypatch.setattr(keyed_content, "_FOLD_AT", 4)
     monkeypatch.setattr(keyed_aggregate, "_FEW", 2)
     monkeypatch.setattr(aggregate_view, "_SLACK", 1)
     monkeypatch.setattr(aggregate_view, "_OVERFULL", 1)

@@ -1,0 +1,164 @@
+"""One query of a group: how it ranks what the windows hold, and what it shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rdflib.term import Identifier
+
+from acquatop.answer import Answer, Counts, Row, Status
+from acquatop.binding import BoundQuery
+from acquatop.evaluation.estimate import CERTAIN, Estimate
+from acquatop.operators.aggregated import Aggregated
+from acquatop.operators.certify import certify
+from acquatop.operators.expectation import Expectation
+from acquatop.operators.relation_to_stream import RelationToStream
+from acquatop.operators.topkn import TopKN
+from acquatop.terms import datatype_of, score_literal, to_rdflib
+from acquatop.topk.contract import Top
+from acquatop.topk.snapshot import pack_parts, unpack_parts
+from replica.budget import NOTHING
+from replica.clocks import Clock
+from replica.freshness.change_model import ChangeModel
+from replica.maintainer import Maintainer, Refreshed
+from replica.store import ReplicaStore
+from rspql.scoring import result_type
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A window that has closed, and what the refresh has brought that came with it."""
+
+    window: int
+    opens_ms: int
+    closes_ms: int
+    refreshed: Refreshed
+    counts: Counts
+    due_at: float
+
+
+class GroupMember:
+    """A query at work on its group's windows, from window ``since`` on."""
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        operator: Aggregated | TopKN,
+        maintainer: Maintainer[ReplicaStore] | None,
+        since: int | None,
+    ) -> None:
+        self.bound = bound
+        self.operator = operator
+        self.since = since
+        self._maintainer = maintainer
+        self._store = maintainer.store if maintainer else None
+        self._expectation = _expectation(operator, maintainer, bound.plan.offset)
+        self._output = RelationToStream(bound.plan.output)
+
+    @property
+    def topkn(self) -> TopKN:
+        """The operator of a query without aggregates."""
+        assert isinstance(self.operator, TopKN)
+        return self.operator
+
+    def has_begun(self, window: int) -> bool:
+        """Say whether the query is to answer a window."""
+        return self.since is None or self.since <= window
+
+    def answer(self, closed: Closed, clock: Clock, wall_clock: Clock) -> Answer:
+        """Return the answer of a window that has closed, once what has changed is applied."""
+        window, refreshed, plan = closed.window, closed.refreshed, self.bound.plan
+        top = self.operator.top(window)
+        certificate = certify(self.operator, window, top, None if self._store is None else refreshed.fetched)
+        expected = self._expect(top, window) if certificate.status is not Status.EXACT else CERTAIN
+        answer = Answer(
+            query=self.bound.name,
+            window=window,
+            opens_ms=closed.opens_ms,
+            closes_ms=closed.closes_ms,
+            # What comes before the offset is kept and certified like the rest, but not shown.
+            rows=tuple(self._row(top, at, refreshed) for at in range(plan.offset, len(top))),
+            status=certificate.status,
+            reason=certificate.reason,
+            bound=None if certificate.bound is None else self._score_of(certificate.bound),
+            expected=expected if self._maintainer else None,
+            spending=refreshed.spending,
+            budget=self._maintainer.budget if self._maintainer else NOTHING,
+            refreshed=tuple(to_rdflib(key) for key in sorted(refreshed.fetched)),
+            failure=refreshed.failure,
+            score_variable=plan.score.variable,
+            variables=plan.projection,
+            counts=replace(closed.counts, unscored=self.operator.unscored(window)),
+            latency_seconds=clock() - closed.due_at,
+            emitted_ms=round(1000 * wall_clock()),
+        )
+        return self._output(answer)
+
+    def _expect(self, top: Top, window: int) -> Estimate | None:
+        if self._expectation is None or self._maintainer is None:
+            return None
+        return self._expectation.of(top, self.operator.content(window), self._maintainer.now())
+
+    def _row(self, top: Top, at: int, refreshed: Refreshed) -> Row:
+        key = top.rows.keys[at]
+        terms = dict(self.operator.terms(top.rows, at))
+        if self._store is not None:
+            remote = ((name, self._store.term(name, key)) for name in self._store.variables)
+            terms.update((name, term) for name, term in remote if term is not None and name not in terms)
+        score = self._score_of(float(top.merits[at]))
+        bindings = {name: self._term(name, terms, score) for name in self.bound.plan.projection}
+        return Row(
+            rank=at - self.bound.plan.offset + 1,
+            bindings={name: term for name, term in bindings.items() if term is not None},
+            score=score,
+            refreshed=key in refreshed.fetched if self._store is not None else None,
+            age_seconds=self._age(key),
+        )
+
+    def _score_of(self, merit: float) -> float:
+        # Adding zero turns -0.0, which negation can leave, into 0.0.
+        return (merit if self.bound.plan.score.descending else -merit) + 0.0
+
+    def _age(self, key: str) -> float | None:
+        if self._maintainer is None or self._store is None:
+            return None
+        return max(0.0, self._maintainer.now() - float(self._store.fetched_at(self._store.rows([key]))[0]))
+
+    def _term(self, name: str, terms: Mapping[str, str], score: float) -> Identifier | None:
+        if name == self.bound.plan.score.variable:
+            return score_literal(score, self._score_type(terms))
+        return to_rdflib(terms[name]) if name in terms else None
+
+    def _score_type(self, terms: Mapping[str, str]) -> str | None:
+        """Return the datatype that SPARQL gives a score, from those of the terms behind it."""
+        score = self.bound.plan.score
+        types = {name: datatype for name, term in terms.items() if (datatype := datatype_of(term)) is not None}
+        return result_type(score.expression, types, score.functions)
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return what is the query's own."""
+        since = "" if self.since is None else str(self.since)
+        parts = {"since": since.encode(), "output": self._output.snapshot()}
+        if isinstance(self.operator, TopKN):
+            parts["operator"] = self.operator.snapshot()
+        return pack_parts(parts)
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot."""
+        parts = unpack_parts(snapshot)
+        self.since = int(parts["since"]) if parts["since"] else None
+        self._output.resume(parts["output"])
+        if isinstance(self.operator, TopKN):
+            self.operator.resume(parts["operator"])
+
+
+def _expectation(
+    operator: Aggregated | TopKN, maintainer: Maintainer[ReplicaStore] | None, offset: int
+) -> Expectation | None:
+    if maintainer is None:
+        return None
+    model = ChangeModel(maintainer.store.history)
+    return Expectation(operator.scoring, maintainer.store, model, k=operator.k, offset=offset)

@@ -1,0 +1,90 @@
+"""Hashes of identities, whole columns at a time, that nobody outside can foresee and that are the same everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from acquatop.topk.contract import IntArray
+
+Words = npt.NDArray[np.uint64]
+
+_LONG = 256
+"""Longer texts, in bytes, are hashed one by one."""
+_BLOCK = 4096
+"""How many are hashed at once: so many fit into a processor's cache."""
+_WORD = 8
+_HALF = np.uint64(32)
+_MASKS = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], np.uint64)
+"""What leaves so many bytes of a word."""
+
+
+class IdentityHash:
+    """Hashes of 128 bits, in two columns, which depend on a secret seed and the text alone.
+
+    Four times 32 bits, each from a sum of the text's words of 32 bits and its length, each times a random number
+    of 64 bits (multilinear hashing): two different texts that were chosen without knowing the seed have the same
+    hash with a probability of 2⁻¹²⁸. Texts of more than 256 bytes have a keyed BLAKE2b. O(bytes).
+
+    >>> seed = bytes(16)
+    >>> heads, tails = IdentityHash(seed).of(["a", "b", "a"])
+    >>> np.unique(heads, return_inverse=True)[1].tolist() in ([0, 1, 0], [1, 0, 1])
+    True
+    """
+
+    def __init__(self, seed: bytes | None = None) -> None:
+        self.seed = secrets.token_bytes(16) if seed is None else seed
+
+    def of(self, texts: list[str] | pa.Array | pa.ChunkedArray) -> tuple[IntArray, IntArray]:
+        """Return the heads and tails of a column of text."""
+        column = pa.array(texts, pa.string()) if isinstance(texts, list) else texts
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        found = [self._of(chunk.cast(pa.large_binary())) for chunk in chunks]
+        nothing = np.empty(0, np.int64)
+        heads, tails = zip(*found, strict=True) if found else ((nothing,), (nothing,))
+        return np.concatenate(heads), np.concatenate(tails)
+
+    def _of(self, texts: pa.LargeBinaryArray) -> tuple[IntArray, IntArray]:
+        heads, tails = np.empty(len(texts), np.uint64), np.empty(len(texts), np.uint64)
+        if len(texts):
+            _, offsets, data = texts.buffers()
+            bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+            bytes_ = np.zeros(int(bounds[-1] - bounds[0]) + _WORD, np.uint8)
+            bytes_[:-_WORD] = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]
+            # The eight bytes from each byte on; nothing is copied.
+            words = np.ndarray(len(bytes_) - _WORD + 1, "<u8", bytes_, strides=(1,))
+            starts, lengths = bounds[:-1] - bounds[0], np.diff(bounds)
+            for start in range(0, len(texts), _BLOCK):
+                block = slice(start, start + _BLOCK)
+                heads[block], tails[block] = self._of_block(words, starts[block], lengths[block])
+            for at in np.flatnonzero(lengths > _LONG).tolist():
+                heads[at], tails[at] = self._of_long(texts[at].as_py())
+        return heads.view(np.int64), tails.view(np.int64)
+
+    def _of_block(self, words: Words, starts: IntArray, lengths: IntArray) -> tuple[Words, Words]:
+        lengths = np.where(lengths > _LONG, 0, lengths)[:, None]
+        count = -(-int(lengths.max()) // _WORD)
+        done = np.arange(0, count * _WORD, _WORD)
+        # Behind a text that has ended lies another, or the end: nothing of it counts.
+        several = words[np.minimum(starts[:, None] + done, len(words) - 1)]
+        several &= _MASKS[np.clip(lengths - done, 0, _WORD)]
+        halves = several.view("<u4").astype(np.uint64)
+        sums = halves @ self._factors[1 : 1 + 2 * count] + lengths.astype(np.uint64) * self._factors[0]
+        first, second, third, fourth = (sums >> _HALF).T
+        return first << _HALF | second, third << _HALF | fourth
+
+    def _of_long(self, text: bytes) -> tuple[int, int]:
+        digest = hashlib.blake2b(text, key=self.seed, digest_size=16).digest()
+        return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+
+    @cached_property
+    def _factors(self) -> Words:
+        """What the length, and then each word, is multiplied by, four times."""
+        rows = 1 + 2 * (_LONG // _WORD)
+        drawn = hashlib.shake_256(self.seed).digest(rows * 4 * _WORD)
+        return np.frombuffer(drawn, "<u8").astype(np.uint64).reshape(rows, 4)

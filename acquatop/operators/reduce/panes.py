@@ -1,0 +1,40 @@
+"""Cutting rows into panes: the stretches of time that enter and leave every window together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from acquatop.topk.contract import IntArray
+from acquatop.windows import Windows
+
+
+def by_pane(windows: Windows, times: IntArray) -> Iterator[tuple[int, int, IntArray]]:
+    """Yield the first and the last window of each pane and the positions of its rows, in the order of time.
+
+    What lies in no window is left out. O(n), and O(n log n) where times are out of order.
+
+    >>> [(first, last, at.tolist()) for first, last, at in by_pane(Windows(9, 3, 0), np.array([5, 2, 4]))]
+    [(0, 0, [1]), (0, 1, [0, 2])]
+    """
+    firsts, lasts = windows.spans(times)
+    order = np.arange(len(times))
+    if len(times) and bool((np.diff(times) < 0).any()):
+        # Stable: within a pane rows stay as they came.
+        order = np.lexsort((lasts, firsts))
+        firsts, lasts = firsts[order], lasts[order]
+    begins = np.flatnonzero(
+        (np.diff(firsts, prepend=firsts[:1] - 1) != 0) | (np.diff(lasts, prepend=lasts[:1] - 1) != 0)
+    )
+    for start, stop in zip(begins.tolist(), [*begins[1:].tolist(), len(times)], strict=True):
+        if firsts[start] <= lasts[start]:
+            yield int(firsts[start]), int(lasts[start]), order[start:stop]
+
+
+def runs_of(firsts: IntArray, lasts: IntArray) -> Iterator[tuple[int, int, slice]]:
+    """Yield the panes of a table that was cut into them, and where each stands."""
+    changes = (np.diff(firsts, prepend=firsts[:1] - 1) != 0) | (np.diff(lasts, prepend=lasts[:1] - 1) != 0)
+    begins = np.flatnonzero(changes).tolist()
+    for start, stop in zip(begins, [*begins[1:], len(firsts)], strict=True):
+        yield int(firsts[start]), int(lasts[start]), slice(start, stop)

@@ -1,0 +1,427 @@
+"""Queries that look at the same windows of the same stream: taken in once, refreshed once, answered one by one."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+import numpy as np
+
+from acquatop.answer import Answer, Counts
+from acquatop.binding import BoundQuery
+from acquatop.group_member import Closed, GroupMember
+from acquatop.operators.aggregate_columns import AggregateColumns
+from acquatop.operators.aggregated import Aggregated
+from acquatop.operators.aggregated_content import AggregatedContent
+from acquatop.operators.contract import Intake
+from acquatop.operators.occupancy import Occupancy
+from acquatop.operators.panes import PaneBuffer
+from acquatop.operators.proposers import proposer_of, ranker_name
+from acquatop.operators.reduce.contract import Part, Reducer
+from acquatop.operators.reduce.pane_best import PaneBest, best_of
+from acquatop.operators.reduce.pane_partials import COUNT, FIRST, LAST, PanePartials
+from acquatop.operators.reduce.replica_view import ReplicaView
+from acquatop.operators.reduce.solutions import Solutions
+from acquatop.operators.refresh_order import RefreshOrder
+from acquatop.operators.topkn import TopKN
+from acquatop.tally import Tally
+from acquatop.topk.contract import IntArray
+from acquatop.topk.snapshot import pack_parts, unpack_parts
+from connectors.mapping import TIME
+from replica.budget import Spending
+from replica.clocks import Clock
+from replica.maintainer import Maintainer, Refreshed
+from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+from replica.store import ReplicaStore
+
+EMPTY_RUN = 10_000
+"""The longest run of empty windows that is answered one by one: time has jumped when there are more."""
+
+
+def group_key(bound: BoundQuery) -> str:
+    """Return what queries must have in common to be one group."""
+    plan, service = bound.plan, bound.service
+    asked = (service.iri, plan.service.group, plan.service.variables) if service and plan.service else None
+    return repr(
+        (
+            bound.stream.iri,
+            bound.windows,
+            bound.matcher.signature,
+            plan.aggregate,
+            asked,
+            plan.join_variables,
+            bound.refills,
+        )
+    )
+
+
+class QueryGroup:
+    """Queries with the same windows, pattern, aggregates and remote; they differ in scores, limits, and what they show.
+
+    What the windows hold, the replica and what may be spent on it are theirs together: an evaluation is the close of
+    a window, however many queries it answers. Free of any runtime: whoever has parts hands them in and takes the
+    answers. Not safe for use by several threads at once.
+    """
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        maintainer: Maintainer[ReplicaStore] | None,
+        *,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+        rankers: RankerRegistry = DEFAULT_RANKERS,
+        random: np.random.Generator | None = None,
+    ) -> None:
+        self.slide_ms = bound.windows.slide_ms
+        self.maintainer = maintainer
+        self.members: dict[str, GroupMember] = {}
+        self._bound = bound
+        self._windows = bound.windows
+        self._store = maintainer.store if maintainer else None
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._refresher = _Refresher(bound, maintainer, rankers, random) if maintainer else None
+        self._panes = PaneBuffer(bound.windows)
+        self._occupancy = Occupancy(bound.windows)
+        self._content = _content(bound, self._store)
+        self._next: int | None = 0 if bound.windows.t0_ms is not None else None
+        self._closed: int | None = None
+        self._tally = Tally()
+        self._view: ReplicaView | None = None
+        self._resumed: dict[str, bytes] = {}
+        looks_at_panes = self._refresher is not None and self._refresher.proposer.looks_at_panes
+        self._is_reduced = bound.stream.arrivals == "distinct" and not bound.refills and not looks_at_panes
+
+    # Queries come and go --------------------------------------------------------------------------
+
+    def join(self, bound: BoundQuery, after_ms: int | None = None) -> GroupMember:
+        """Answer one more query, from the first window on that opens at a time or after it."""
+        since = None if after_ms is None else max(self._windows.last(after_ms) + 1, self._next or 0)
+        refresh = bound.service.refresh if bound.service else None
+        n = refresh.n if refresh else 0
+        operator: Aggregated | TopKN
+        if self._content is not None:
+            operator = Aggregated(bound.plan, self._store, bound.windows, self._content, n=n)
+        else:
+            distinct = bound.stream.arrivals == "distinct"
+            operator = TopKN(bound.plan, self._store, bound.windows, n=n, refill=bound.refills, distinct=distinct)
+        if since is not None:
+            operator.close_before(since)
+        member = GroupMember(bound, operator, self.maintainer, since)
+        self.members[bound.name] = member
+        return member
+
+    def leave(self, name: str) -> None:
+        """Answer a query no more."""
+        member = self.members.pop(name, None)
+        if member is not None and isinstance(member.operator, Aggregated):
+            member.operator.leave()
+
+    def close(self) -> None:
+        """Let go of what tells of the remote's changes: the queries are over."""
+        if self.maintainer is not None:
+            self.maintainer.close()
+
+    # Parts in -------------------------------------------------------------------------------------
+
+    def reducers(self) -> Sequence[Reducer]:
+        """Return what to make of the stream's records, with the replica's values as they are now."""
+        matcher, windows = self._bound.matcher, self._windows
+        if not self._is_reduced:
+            return [Solutions(matcher, windows)]
+        if self._content is not None:
+            return [PanePartials(matcher, windows, self._content.columns)]
+        return [
+            PaneBest(
+                matcher,
+                windows,
+                member.bound.plan.score,
+                member.topkn.list.k + member.topkn.list.n,
+                terms=member.bound.plan.stream_variables,
+                view=self._present_view(),
+                sampled=member.topkn.sampled,
+            )
+            for member in self.members.values()
+        ]
+
+    def add(self, parts: Sequence[Part], names: Sequence[str] | None = None) -> None:
+        """Take in what one partition comes to: a part for each of the reducers.
+
+        ``names`` are the members when these were made; without it they are the members now.
+        """
+        part = parts[0]
+        self._tally.note(part.facts.events, part.facts.bad or {})
+        self._occupancy.note(part.panes, part.facts.earliest_ms)
+        if not self._is_reduced:
+            late = self._panes.add(part.table)
+            self._tally.late += len(late)
+            if len(late):
+                self._note_late(*self._windows.spans(np.asarray(late.column(TIME).to_numpy())))
+        elif self._content is not None:
+            self._add_partials(part)
+        else:
+            self._add_best(parts, list(self.members) if names is None else names)
+
+    def _add_partials(self, part: Part) -> None:
+        assert self._content is not None
+        table = part.table
+        firsts = np.asarray(table.column(FIRST).to_numpy())
+        late = firsts <= self._closed if self._closed is not None else np.zeros(len(firsts), dtype=np.bool_)
+        if late.any():
+            self._tally.late += int(np.asarray(table.column(COUNT).to_numpy())[late].sum())
+            self._note_late(firsts[late], np.asarray(table.column(LAST).to_numpy())[late])
+            table = table.filter(~late)
+        if len(table):
+            self._content.add_partials(table)
+
+    def _add_best(self, parts: Sequence[Part], names: Sequence[str]) -> None:
+        late = 0
+        for name, part in zip(names, parts, strict=True):
+            if (member := self.members.get(name)) is None:
+                continue
+            late = 0
+            plan = member.bound.plan
+            for pane in best_of(part.table, plan.score.stream_variables, plan.stream_variables):
+                if self._closed is not None and pane.first <= self._closed:
+                    late += pane.summary.count
+                    member.topkn.note_late(pane.first, pane.last)
+                else:
+                    member.topkn.add_best(pane)
+        self._tally.late += late
+
+    def _note_late(self, firsts: IntArray, lasts: IntArray) -> None:
+        for first, last in set(zip(firsts.tolist(), lasts.tolist(), strict=True)):
+            for intake in self._intakes():
+                intake.note_late(first, last)
+
+    def _intakes(self) -> Sequence[Intake]:
+        if self._content is not None:
+            return [self._content]
+        return [member.topkn for member in self.members.values()]
+
+    def _present_view(self) -> ReplicaView | None:
+        if self._store is None or self._refresher is None:
+            return None
+        if self._view is None:
+            names = {name: None for each in self.members.values() for name in each.bound.plan.score.remote_variables}
+            self._view = ReplicaView.of(self._store, tuple(names))
+        return self._view
+
+    # Answers out ----------------------------------------------------------------------------------
+
+    def advance(
+        self, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
+    ) -> Iterator[Answer]:
+        """Yield the answers of all windows that close at the watermark or before it, oldest first.
+
+        Call it once all events up to the watermark have been handed in; ``due_at`` is when they
+        came, ``longest_wait`` how many seconds each evaluation may wait for the remote. Windows begin
+        with the first that holds an event, matched by the pattern or not, or with the first after the
+        stream's start if that is given. Of a run of more than ``EMPTY_RUN`` windows without events
+        at most the first is answered; the others are counted with the next answer.
+        """
+        due_at = self._clock() if due_at is None else due_at
+        if not self._begin(watermark_ms):
+            return
+        while self._next is not None and self._windows.bounds(self._next)[1] <= watermark_ms:
+            if self._skip_empty(watermark_ms):
+                continue
+            yield from self._evaluate(self._next, due_at, longest_wait)
+            self._go_to(self._next + 1)
+
+    def finish(self) -> Iterator[Answer]:
+        """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
+        last = self._occupancy.last
+        if last is not None:
+            yield from self.advance(self._windows.bounds(last)[1])
+
+    def _begin(self, watermark_ms: int) -> bool:
+        """Find the first window to answer, once it is sure which that is."""
+        sinces = [member.since for member in self.members.values()]
+        if self._next is None and None in sinces:
+            earliest = self._occupancy.earliest_ms
+            if earliest is not None and earliest <= watermark_ms:
+                self._next = self._windows.first(earliest)
+        known = [since for since in sinces if since is not None]
+        if known and len(known) == len(sinces):
+            # Earlier windows began without any of the queries.
+            self._next = max(min(known), min(known) if self._next is None else self._next)
+        return self._next is not None and bool(sinces)
+
+    def _go_to(self, window: int) -> None:
+        self._next = window
+        for member in self.members.values():
+            member.operator.close_before(window)
+        if self._content is not None:
+            self._content.close_before(window)
+
+    def _skip_empty(self, watermark_ms: int) -> bool:
+        assert self._next is not None
+        if not self._occupancy.is_empty:
+            return False
+        until, occupied = self._windows.first(watermark_ms + 1), self._occupancy.next
+        run = (until if occupied is None else min(until, occupied)) - self._next
+        if run <= EMPTY_RUN:
+            return False
+        self._tally.skipped += run
+        self._go_to(self._next + run)
+        return True
+
+    def _evaluate(self, window: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
+        self._occupancy.close(window)
+        self._closed = window
+        opens_ms, closes_ms = self._windows.bounds(window)
+        for pane in self._panes.take_until(closes_ms):
+            for intake in self._intakes():
+                intake.add_pane(pane)
+            if self._refresher is not None:
+                self._refresher.proposer.add_pane(pane)
+        members = list(self.members.values())
+        for member in members:
+            member.operator.settle(window)
+        refreshed = self._refresh(members, window, closes_ms, longest_wait)
+        for member in members:
+            member.operator.apply_changes(refreshed.changed)
+        if refreshed.changed:
+            self._view = None
+        closed = Closed(window, opens_ms, closes_ms, refreshed, self._take_counts(refreshed), due_at)
+        for member in members:
+            if member.has_begun(window) and member.bound.name in self.members:
+                yield member.answer(closed, self._clock, self._wall_clock)
+
+    def _refresh(self, members: Sequence[GroupMember], window: int, closes_ms: int, longest_wait: float) -> Refreshed:
+        if self._refresher is None:
+            return Refreshed(frozenset(), (), Spending(), 0, None)
+        begun = [member for member in members if member.has_begun(window)]
+        return self._refresher.refresh(begun, window, closes_ms, longest_wait)
+
+    def _take_counts(self, refreshed: Refreshed) -> Counts:
+        return self._tally.take(0, refreshed.ambiguous, refreshed.rejected)
+
+    @property
+    def newest_window(self) -> int | None:
+        """The window that closed last."""
+        return self._closed
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here. O(all that is held)."""
+        parts = {
+            "numbers": json.dumps([self._next, self._closed]).encode(),
+            "panes": self._panes.snapshot(),
+            "occupancy": self._occupancy.snapshot(),
+            "tally": self._tally.snapshot(),
+        }
+        if self._content is not None:
+            parts["content"] = self._content.snapshot()
+        if self._refresher is not None:
+            parts["refresher"] = self._refresher.snapshot()
+        parts |= {f"member {name}": member.snapshot() for name, member in self.members.items()}
+        return pack_parts(parts)
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot: on a new group, before any query joins, with the same arguments."""
+        parts = unpack_parts(snapshot)
+        self._next, self._closed = json.loads(parts["numbers"])
+        self._panes.resume(parts["panes"])
+        self._occupancy.resume(parts["occupancy"])
+        self._tally = Tally.restore(parts["tally"])
+        if self._content is not None:
+            self._content.resume(parts["content"])
+        if self._refresher is not None:
+            self._refresher.resume(parts["refresher"])
+        self._resumed = parts
+
+    def rejoin(self, bound: BoundQuery) -> GroupMember | None:
+        """Let a query go on that was a member when the snapshot was taken; None if it was none."""
+        part = self._resumed.get(f"member {bound.name}")
+        if part is None:
+            return None
+        member = self.join(bound)
+        member.resume(part)
+        return member
+
+
+class _Refresher:
+    """A group's replica, and who says what of it to refresh."""
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        maintainer: Maintainer[ReplicaStore],
+        rankers: RankerRegistry,
+        random: np.random.Generator | None,
+    ) -> None:
+        assert bound.service is not None
+        refresh = bound.service.refresh
+        self.proposer = proposer_of(refresh.policy, maintainer.store)
+        self._maintainer = maintainer
+        self._order = RefreshOrder(
+            maintainer.store,
+            rankers[ranker_name(refresh.policy)](),
+            slide_ms=bound.windows.slide_ms,
+            ask_absent_after=bound.service.ask_absent_after,
+            random=random or np.random.default_rng(0),
+        )
+
+    def refresh(self, members: Sequence[GroupMember], window: int, closes_ms: int, longest_wait: float) -> Refreshed:
+        """Refresh what a window that closes needs most: each query in turn says what that is to it."""
+        store, keeper = self._maintainer.store, self._maintainer
+        keeper.begin(closes_ms)
+        self.proposer.close_before(window)
+        limit = keeper.budget.items + keeper.keys_under_way
+        orders = [self._keys(member, window, limit) for member in members] if limit else []
+        if store.limit is not None:
+            for member in members:
+                store.touch(store.rows(list(member.operator.needed())))
+        return keeper.fetch(_in_turn(orders), longest_wait)
+
+    def _keys(self, member: GroupMember, window: int, limit: int) -> list[str]:
+        now, operator = self._maintainer.now(), member.operator
+        wanted = operator.wanted(window, limit, self._order.absent_before(now))
+        proposed = self.proposer.propose(window, wanted.held)
+        return self._order(wanted.unknown, proposed, wanted.absent, window=window, k=operator.k, now=now)
+
+    def snapshot(self) -> bytes:
+        """Return the replica with all that is known of it, and what the order depends on."""
+        return pack_parts(
+            {
+                "maintainer": self._maintainer.snapshot(),
+                "order": self._order.snapshot(),
+                "proposer": self.proposer.snapshot(),
+            }
+        )
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot."""
+        parts = unpack_parts(snapshot)
+        self._maintainer.resume(parts["maintainer"])
+        self._order.resume(parts["order"])
+        self.proposer.resume(parts["proposer"])
+
+
+def _in_turn(orders: Sequence[list[str]]) -> list[str]:
+    """Return keys in the order in which to ask: the first of each, then the second of each, each once.
+
+    >>> _in_turn([["a", "b", "c"], ["d", "a"]])
+    ['a', 'd', 'b', 'c']
+    """
+    if len(orders) == 1:
+        return orders[0]
+    rows = zip_longest(*orders)
+    return list(dict.fromkeys(key for row in rows for key in row if key is not None))
+
+
+def _content(bound: BoundQuery, store: ReplicaStore | None) -> AggregatedContent | None:
+    """Return what keeps the aggregates of a group whose queries have any."""
+    aggregate = bound.plan.aggregate
+    if aggregate is None:
+        return None
+    datatypes = {each.of: bound.matcher.datatype(each.of) for each in aggregate.columns if each.of is not None}
+    columns = AggregateColumns(aggregate.columns, datatypes)
+    return AggregatedContent(columns, store, latest_only=bound.stream.arrivals == "latest")

@@ -1,0 +1,56 @@
+"""Spark's checkpoint of a stream, made to say what an engine has kept of itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+
+from acquatop.errors import EnvironmentProblem
+from acquatop.runtime import Position
+
+_COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
+
+
+class Checkpoint:
+    """A folder in which Spark notes what each batch reads (``offsets``), and which batches are done (``commits``).
+
+    Spark goes on after the last batch that is done there. Its notes are not forced to the disk, and a Java that outlives
+    its Python for some seconds goes on writing them. So they are never trusted: each start has a new folder,
+    which says nothing but that the last batch of the engine's position is done. The position holds a copy of Spark's
+    note on that batch; older folders in the same place are removed.
+    """
+
+    def __init__(self, place: Path, position: Position | None = None) -> None:
+        self._place = place
+        self.last = -1 if position is None else int(position["batch"])
+        """The last batch that is done, -1 if there is none."""
+        try:
+            for old in list(place.iterdir()):
+                shutil.rmtree(old, ignore_errors=True)
+            self.path = Path(tempfile.mkdtemp(prefix="checkpoint-", dir=place))
+            if position is not None:
+                self._note("metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
+                self._note(f"offsets/{self.last}", position["offsets"])
+                self._note(f"commits/{self.last}", _COMMIT)
+        except OSError as error:
+            hint = "make the state directory writable, with some room on its disk"
+            raise EnvironmentProblem(f"Spark's checkpoint cannot be written: {error}\n  hint: {hint}") from error
+
+    def offsets(self, batch: int) -> str:
+        """Return Spark's note of what a batch reads."""
+        try:
+            return (self.path / "offsets" / str(batch)).read_text("utf-8")
+        except OSError as error:
+            raise EnvironmentProblem(f"Spark's checkpoint cannot be read: {error}") from error
+
+    def remove(self) -> None:
+        """Remove what Spark has noted: the position is all that is needed to go on."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _note(self, name: str, text: str) -> None:
+        file = self.path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, "utf-8")

@@ -1,0 +1,288 @@
+"""What the windows hold of every key, exactly, whoever ranks it and in whichever way.
+
+No pane can be pruned here: any key may still become the greatest sum. So every key's aggregate is
+kept, exactly (:mod:`acquatop.topk.aggregates.exact_sums`). Several rankings may look at one content: each has a list of
+what has been touched since it looked.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acquatop.topk.aggregates.aggregate_totals import Aggregate, Totals
+from acquatop.topk.aggregates.partials import Folder, Numbering, Partial, packed, unpacked
+from acquatop.topk.aggregates.side_by_side import Columnwise
+from acquatop.topk.contract import AnyArray, IntArray, Rows
+from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
+
+_KIND, _VERSION = "aggregate", 2
+_FOLD_AT = 1 << 15
+_NO_KEY = 1 << 63
+
+
+@dataclass
+class _Pane:
+    """A pane of no window entered so far: the last few events as they are, those before them folded."""
+
+    events: list[tuple[IntArray, IntArray, Columnwise]] = field(default_factory=list)
+    partials: list[Partial] = field(default_factory=list)
+    size: int = 0
+
+
+class KeyedContent:
+    """Aggregates of all keys of the current window, and of the panes to come.
+
+    Keys are small whole numbers from zero. Memory is O(keys), and O(keys touched) for each pane; of events, only a
+    few are kept.
+    """
+
+    def __init__(self, aggregates: Aggregate | str | Sequence[Aggregate | str]) -> None:
+        several = [aggregates] if isinstance(aggregates, str) else aggregates
+        self.aggregates = tuple(map(Aggregate, several))
+        self.totals = Totals(self.aggregates)
+        self.numbering = Numbering()
+        self.open: int | None = None
+        self.known = 0
+        """A number that all keys are below."""
+        self.rejected = 0
+        self._size = 0
+        self._folder = Folder(self.totals.folding, self.numbering)
+        self._waiting: dict[tuple[int, int], _Pane] = {}
+        self._watchers: list[list[Partial | IntArray]] = []
+
+    def watch(self) -> list[Partial | IntArray]:
+        """Return a list to which all is added that is touched from now on; it begins with all that is there."""
+        touched: list[Partial | IntArray] = [self.inside()] if self.known else []
+        self._watchers.append(touched)
+        return touched
+
+    def unwatch(self, touched: list[Partial | IntArray]) -> None:
+        """Add to a list no more."""
+        self._watchers = [each for each in self._watchers if each is not touched]
+
+    # Arrivals -----------------------------------------------------------------------------------
+
+    def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
+        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected.
+
+        O(n). What lies in no window (``first`` after ``last``) is passed over.
+        """
+        self._refuse_closed(first, last)
+        keys: IntArray = np.asarray(arrivals.keys, dtype=np.int64)
+        # One look for two: a negative number without its sign is greater than any key.
+        if len(keys) and int(keys.view(np.uint64).max()) >= _NO_KEY:
+            raise ValueError(f"keys must be whole numbers from zero, not {keys.min()}")
+        times: IntArray = np.asarray(arrivals.times, dtype=np.int64)
+        values, rejected = self._values(arrivals)
+        if len(rejected):
+            keys, times = np.delete(keys, rejected), np.delete(times, rejected)
+            values = tuple(np.delete(column, rejected) for column in values)
+            self.rejected += len(rejected)
+        if first <= last and len(keys):
+            self._take_in(self._waiting.setdefault((first, last), _Pane()), keys, times, values)
+        return rejected
+
+    def add_partial(self, first: int, last: int, partial: Partial) -> None:
+        """Take in what some events of a pane come to, folded elsewhere. O(its keys)."""
+        self._refuse_closed(first, last)
+        if first <= last and len(partial.counts):
+            self._know(int(partial.keys().max(initial=-1)) + 1)
+            self._waiting.setdefault((first, last), _Pane()).partials.append(partial)
+
+    def withdraw(
+        self, lasts: IntArray, keys: IntArray, parts: Columnwise, left: Callable[[int, IntArray], Rows] | None
+    ) -> None:
+        """Take some events out of the window last entered, each in by the last of the windows that it was in.
+
+        ``left`` says which events of some keys are left, of those in by a last window; None says that
+        for each event taken out there is an equal one in, newer, that stays for longer. O(all that is
+        in by these windows), and with ``left`` all that is held.
+        """
+        if not len(keys):
+            return
+        values = self._columns(len(keys), parts)
+        order = np.argsort(lasts, kind="stable")
+        each, starts = np.unique(lasts[order], return_index=True)
+        for last, at in zip(each.tolist(), np.split(order, starts[1:]), strict=True):
+            its = None if left is None else functools.partial(self._left, left, last)
+            taken = self._folder.taken(keys[at], tuple(column[at] for column in values), its)
+            self.totals.withdraw(last, taken, self._folder, afresh=left is not None)
+            self._touch(taken)
+        if left is not None:
+            self.totals.look_up(self.numbering.distinct(keys))
+
+    def remove(self, codes: IntArray) -> None:
+        """Forget all events of some keys so far, also those of windows to come. O(all that is held)."""
+        gone = np.zeros(self.known, dtype=np.bool_)
+        gone[codes] = True
+        for pane in self._waiting.values():
+            pane.partials = list(_without(gone, self._folded(pane)))
+        inside = list(self.totals.inside())
+        self.totals.rebuild([(last, kept) for last, partial in inside for kept in _without(gone, [partial])])
+        self._touch(codes)
+
+    # Time goes on -------------------------------------------------------------------------------
+
+    def enter(self, window: int) -> None:
+        """Let a window be the current one; what only earlier ones hold is gone after that."""
+        if self.open is not None and window < self.open:
+            raise ValueError(f"window {window} has closed: the oldest that is open is {self.open}")
+        self.close_before(window)
+        for pane in sorted((pane for pane in self._waiting if pane[0] <= window), key=lambda pane: (pane[1], pane[0])):
+            partials = self._folded(self._waiting.pop(pane))
+            if partials:
+                partial = self._folder.together(partials)
+                self.totals.enter(pane[1], partial)
+                self._touch(partial)
+
+    def close_before(self, window: int) -> None:
+        """Close all windows before this one. O(keys touched in the panes that go)."""
+        self.open = window if self.open is None else max(self.open, window)
+        for gone in self.totals.leave(self.open):
+            self._touch(gone)
+        for pane in [pane for pane in self._waiting if pane[1] < self.open]:
+            del self._waiting[pane]
+
+    # What there is ------------------------------------------------------------------------------
+
+    def inside(self) -> IntArray:
+        """Return all keys with an event in the current window. O(keys)."""
+        return np.flatnonzero(self.totals.alive(slice(0, self.known)))
+
+    def to_come(self) -> IntArray:
+        """Return the keys of the panes that no window entered so far holds, perhaps more than once. O(these)."""
+        keys = [partial.keys() for pane in self._waiting.values() for partial in pane.partials]
+        keys += [events[0] for pane in self._waiting.values() for events in pane.events]
+        return np.concatenate([np.empty(0, dtype=np.int64), *keys])
+
+    def distinct_known(self, keys: AnyArray) -> IntArray:
+        """Return those of some keys that there has been an event of, each once."""
+        codes: IntArray = np.asarray(keys, dtype=np.int64)
+        return self.numbering.distinct(codes[(codes >= 0) & (codes < self.known)])
+
+    def rows(self, keys: IntArray) -> Rows:
+        """Return keys with an event in the current window, their newest times and their aggregates."""
+        return Rows(self.totals.newest(keys), keys, keys, self.totals.aggregates(keys))
+
+    # Snapshots ----------------------------------------------------------------------------------
+
+    def snapshot(self, settings: Mapping[str, Any] | None = None) -> bytes:
+        """Return everything that is needed to go on from here, and what a ranking adds. O(all that is held)."""
+        partials = [({"inside": 1, "first": last, "last": last}, partial) for last, partial in self.totals.inside()]
+        for (first, last), pane in self._waiting.items():
+            pane.partials = self._folded(pane)
+            partials += [({"inside": 0, "first": first, "last": last}, partial) for partial in pane.partials]
+        own = {
+            "aggregates": [each.value for each in self.aggregates],
+            "rejected": self.rejected,
+            "open": self.open,
+            "known": self.known,
+        }
+        return pack(_KIND, _VERSION, State({**(settings or {}), **own}, packed(partials)))
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> tuple[KeyedContent, Mapping[str, Any]]:
+        """Return a content that goes on from a snapshot, and the settings; raises ``SnapshotError`` for other bytes."""
+        try:
+            state = unpack(_KIND, _VERSION, snapshot)
+            restored = cls(state.settings["aggregates"])
+            restored.rejected = state.settings["rejected"]
+            restored.open = state.settings["open"]
+            restored._know(state.settings["known"])
+            for beside, partial in unpacked(state.tables):
+                restored._put_back(beside, partial)
+        except SnapshotError:
+            raise
+        except (KeyError, IndexError, TypeError, ValueError, OSError) as error:
+            raise SnapshotError(f"the snapshot is damaged: {error}") from error
+        return restored, state.settings
+
+    # How it works -------------------------------------------------------------------------------
+
+    def _refuse_closed(self, first: int, last: int) -> None:
+        if first <= last and self.open is not None and last < self.open:
+            raise ValueError(f"windows {first} to {last} have closed: the oldest that is open is {self.open}")
+
+    def _touch(self, touched: Partial | IntArray) -> None:
+        for each in self._watchers:
+            each.append(touched)
+
+    def _left(
+        self, left: Callable[[int, IntArray], Rows], last: int, keys: IntArray
+    ) -> tuple[IntArray, IntArray, Columnwise]:
+        rows = left(last, keys)
+        return rows.keys, rows.times, self._columns(len(rows), rows.parts)
+
+    def _values(self, arrivals: Rows) -> tuple[Columnwise, IntArray]:
+        columns = self._columns(len(arrivals), arrivals.parts)
+        rejected: npt.NDArray[np.bool_] | None = None
+        for column in columns:
+            if math.isnan(column.max(initial=-math.inf)):
+                rejected = np.isnan(column) if rejected is None else rejected | np.isnan(column)
+        return columns, np.empty(0, dtype=np.int64) if rejected is None else np.flatnonzero(rejected)
+
+    def _columns(self, length: int, parts: Columnwise) -> Columnwise:
+        """Return each aggregate's values: none are needed to count."""
+        return tuple(
+            np.zeros(length) if aggregate is Aggregate.COUNT else np.asarray(parts[at], dtype=np.float64)
+            for at, aggregate in enumerate(self.aggregates)
+        )
+
+    def _take_in(self, pane: _Pane, keys: IntArray, times: IntArray, values: Columnwise) -> None:
+        self._know(int(keys.max()) + 1)
+        if len(keys) < _FOLD_AT:
+            # The caller may use its arrays again.
+            keys, times, values = keys.copy(), times.copy(), tuple(column.copy() for column in values)
+        pane.events.append((keys, times, values))
+        pane.size += len(keys)
+        if pane.size >= _FOLD_AT:
+            pane.partials = self._folded(pane)
+
+    def _folded(self, pane: _Pane) -> list[Partial]:
+        if pane.events:
+            pane.partials.append(self._folder.fold(*_together(pane.events), self.known))
+            pane.events, pane.size = [], 0
+        return pane.partials
+
+    def _know(self, known: int) -> None:
+        """Make place for all keys below a number, and some more."""
+        self.known = max(self.known, known)
+        if self.known > self._size:
+            self._size = max(self.known, 2 * self._size)
+            self.totals.grow(self._size)
+            self.numbering.grow(self._size)
+
+    def _put_back(self, beside: dict[str, int], partial: Partial) -> None:
+        if beside["inside"]:
+            self.totals.enter(beside["last"], partial)
+        else:
+            self._waiting.setdefault((beside["first"], beside["last"]), _Pane()).partials.append(partial)
+
+    def _check(self) -> None:
+        """Assert every invariant. O(all that is held)."""
+        assert all(self.open is not None and last >= self.open for last, _ in self.totals.inside())
+        assert all(self.open is None or last >= self.open for _, last in self._waiting)
+        self.totals._check()
+
+
+def _together(events: Sequence[tuple[IntArray, IntArray, Columnwise]]) -> tuple[IntArray, IntArray, Columnwise]:
+    if len(events) == 1:
+        return events[0]
+    keys, times, values = zip(*events, strict=True)
+    return np.concatenate(keys), np.concatenate(times), tuple(map(np.concatenate, zip(*values, strict=True)))
+
+
+def _without(gone: np.ndarray[tuple[int], np.dtype[np.bool_]], partials: Sequence[Partial]) -> Iterator[Partial]:
+    for partial in partials:
+        listed = partial.listed()
+        keys = listed.keys()
+        kept = np.flatnonzero(~gone[keys])
+        if len(kept):
+            yield listed.only(kept, keys[kept])

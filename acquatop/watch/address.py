@@ -1,0 +1,41 @@
+"""Where something listens, as options of the command line say it: ``[HOST:]PORT``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Address:
+    """A host and a port; port 0 stands for any that is free.
+
+    >>> Address.parse("9464"), Address.parse("[::1]:0")
+    (Address(host='127.0.0.1', port=9464), Address(host='::1', port=0))
+    >>> str(Address("::1", 80)), str(Address("0.0.0.0", 80))
+    ('[::1]:80', '0.0.0.0:80')
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Return the address that a text names, on this machine alone unless it says otherwise.
+
+        Raises :class:`ValueError` with what is wrong with it.
+        """
+        host, colon, port = text.rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            raise ValueError(f"{text!r} is not [HOST:]PORT: an IPv6 address is written in brackets, as in [::1]:9464")
+        if colon and not host:
+            raise ValueError(f"{text!r} is not [HOST:]PORT: there is nothing before the colon")
+        if not (port.isascii() and port.isdecimal() and int(port) <= 65535):
+            raise ValueError(f"{text!r} is not [HOST:]PORT: a port is a number from 0 to 65535")
+        return cls(host or LOOPBACK, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -1,0 +1,58 @@
+"""How fast something goes on, of late."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from replica.clocks import Clock
+
+WINDOW = 5.0
+"""Over how many seconds a rate is taken."""
+
+
+class Rate:
+    """How many per second, over the last seconds. Time O(1) amortised; memory one entry per tenth of that time.
+
+    >>> now = 0.0
+    >>> rate = Rate(clock=lambda: now, seconds=5.0)
+    >>> rate.add(100)
+    >>> now = 2.0
+    >>> rate.add(100)
+    >>> rate()
+    100.0
+    >>> now = 6.0
+    >>> rate()
+    20.0
+    >>> now = 60.0
+    >>> rate()
+    0.0
+    """
+
+    def __init__(self, *, clock: Clock, seconds: float = WINDOW) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._parts: deque[tuple[float, int]] = deque()
+        self._sum = 0
+        self._since = clock()
+
+    def add(self, count: int) -> None:
+        """Count some that came just now."""
+        now = self._clock()
+        self._sum += count
+        if self._parts and now - self._parts[-1][0] < self._seconds / 10:
+            at, before = self._parts.pop()
+            self._parts.append((at, before + count))
+        else:
+            self._parts.append((now, count))
+        self._forget(now)
+
+    def __call__(self) -> float:
+        """Return how many per second there were; in the beginning, since then."""
+        now = self._clock()
+        self._forget(now)
+        seconds = min(self._seconds, now - self._since)
+        return self._sum / seconds if seconds > 0 else 0.0
+
+    def _forget(self, now: float) -> None:
+        while self._parts and now - self._parts[0][0] >= self._seconds:
+            self._sum -= self._parts.popleft()[1]

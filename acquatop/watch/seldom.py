@@ -1,0 +1,47 @@
+"""What happens often, said seldom."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+from replica.clocks import Clock
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Seldom(Generic[Key]):
+    """Adds up what happens, by kind, and lets each kind be told once in an interval, the first time at once.
+
+    Time O(1), memory O(kinds). Not safe for several threads at once.
+
+    >>> now = 0.0
+    >>> seldom = Seldom(10.0, clock=lambda: now)
+    >>> seldom.add("late", 2), seldom.add("late", 3), seldom.add("bad", 1)
+    (2, None, 1)
+    >>> now = 10.0
+    >>> seldom.add("late", 1), seldom.add("late", 5), list(seldom.rest())
+    (4, None, [('late', 5)])
+    """
+
+    def __init__(self, seconds: float, *, clock: Clock) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._sums: dict[Key, int] = {}
+        self._told: dict[Key, float] = {}
+
+    def add(self, kind: Key, amount: int = 1) -> int | None:
+        """Return all that has come of a kind since it was told last, if it may be told now; else None."""
+        total = self._sums.get(kind, 0) + amount
+        now = self._clock()
+        if kind in self._told and now - self._told[kind] < self._seconds:
+            self._sums[kind] = total
+            return None
+        self._sums.pop(kind, None)
+        self._told[kind] = now
+        return total
+
+    def rest(self) -> Iterator[tuple[Key, int]]:
+        """Yield what has not been told yet, and forget it."""
+        while self._sums:
+            yield self._sums.popitem()
