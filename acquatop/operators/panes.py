@@ -49,10 +49,21 @@ class PaneBuffer:
         late = solutions.slice(0, 0)
         if self._closed_ms is not None:
             is_late = pc.less_equal(solutions.column(TIME), self._closed_ms)
-            late, solutions = solutions.filter(is_late), solutions.filter(pc.invert(is_late))
+            late, solutions = self._in_windows(solutions.filter(is_late)), solutions.filter(pc.invert(is_late))
         if len(solutions):
             self._new.append(solutions)
         return late
+
+    def _in_windows(self, solutions: pa.Table) -> pa.Table:
+        """Return solutions without those that no window holds."""
+        if not len(solutions):
+            return solutions
+        firsts, lasts = self._windows.spans(solutions.column(TIME).to_numpy())
+        return solutions.filter(pa.array(firsts <= lasts))
+
+    def close_until(self, close_ms: int) -> None:
+        """Note that windows have closed up to a time at which no solution waits any more; later ones are late."""
+        self._closed_ms = close_ms
 
     def earliest_ms(self) -> int | None:
         """Return the time of the oldest solution that is waiting."""

@@ -151,6 +151,7 @@ class WindowGraph:
         """Pass over windows that hold nothing, to one that shall be the next."""
         assert self.is_empty, "only empty windows may be skipped"
         self.next, self.shown = window, window - 1
+        self._panes.close_until(self.windows.bounds(window - 1)[1])
 
     # Snapshots ------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -132,7 +131,8 @@ class FunctionRegistry:
     """
 
     def __init__(self, functions: Mapping[str, ScoringFunction]) -> None:
-        self._functions = MappingProxyType({_key(name): function for name, function in functions.items()})
+        # A plain dictionary: scores are sent to where records are decoded, and a view of one could not be.
+        self._functions: Mapping[str, ScoringFunction] = {_key(name): each for name, each in functions.items()}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._functions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -150,6 +151,7 @@ class Shape:
     preload: bool
     bounded: bool
     late: float
+    distinct: bool = False
 
     @property
     def of(self) -> str | None:
@@ -162,6 +164,10 @@ class Shape:
     @property
     def latest_only(self) -> bool:
         return self.needs_latest or self.latest
+
+    @property
+    def arrivals(self) -> str:
+        return "distinct" if self.distinct else "latest" if self.latest_only else "all"
 
     @property
     def extremes(self) -> bool:
@@ -215,7 +221,7 @@ class Shape:
 
     def catalog(self) -> Catalog:
         text = CATALOG.format(
-            arrivals="latest" if self.latest_only else "all",
+            arrivals=self.arrivals,
             start="" if self.start is None else f"start_ms = {self.start}",
             solutions="",
             policy=self.policy,
@@ -257,6 +263,7 @@ shapes = st.builds(
     preload=st.booleans(),
     bounded=st.booleans(),
     late=st.sampled_from([0, 0, 0.05]),
+    distinct=st.booleans(),
 )
 
 
@@ -302,6 +309,7 @@ class Replay:
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
         self.random = random.Random(shape.seed)
+        self.numbers = itertools.count()
         self.posts = [self.post() for _ in range(shape.posts)]
         self.keys = sorted({text_of(each["user"]) for post in self.posts if (each := post.says(shape.pattern))})
         self.remote = Table({key: self.random.randint(0, shape.values) for key in self.keys[1:]})
@@ -325,7 +333,8 @@ class Replay:
                 chance.randint(-8, 4 * shape.values) / 4,
             )
         ]
-        return Post(chance.randint(0, SPAN), f"s{chance.randrange(shape.subjects):02}", *said)  # type: ignore[arg-type]
+        subject = next(self.numbers) if shape.distinct else chance.randrange(shape.subjects)
+        return Post(chance.randint(0, SPAN), f"s{subject:02}", *said)  # type: ignore[arg-type]
 
     def change_remote(self) -> None:
         for key in self.keys:
@@ -343,8 +352,9 @@ class Replay:
             due = [each for each in due if self.random.random() >= self.shape.late]
             waiting = [each for each in waiting if each not in due]
             self.random.shuffle(due)
-            lines = pa.array([post.line() for post in due], pa.binary())
-            self.query.add(STREAM, self.bound.stream.mapping.records(pa.record_batch([lines], ["value"])))
+            cut = self.random.randint(0, len(due))
+            for some in (due[:cut], due[cut:]):
+                self.query.add(STREAM, decoded(self.query, some))
             self.handed_in += due
             self.change_remote()
             yield from self.query.advance(STREAM, watermark)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from acquatop.operators.match import Found
 from acquatop.operators.reduce.contract import Facts, Part, Reducer, panes_of
+from acquatop.operators.reduce.late import LateFinder, without_far_ahead
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 from connectors.contract import RecordDecoder
@@ -19,17 +20,32 @@ _NOWHERE = np.empty((0, 2), dtype=np.int64)
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be done with each partition of a batch."""
+    """What is to be done with each partition of a batch.
+
+    Records later than ``latest_ms`` are bad. With ``late`` those that come too late for a window are looked for.
+    """
 
     mapping: RecordDecoder
     reducers: Sequence[Reducer]
+    latest_ms: int | None = None
+    late: LateFinder | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
-        """Yield what a partition comes to for each reducer, in their order; nothing if it is empty."""
-        rows = [batch for batch in batches if len(batch)]
-        if rows:
-            records = self.mapping.records(_together(rows))
-            yield from reduced(records, self.reducers)
+        """Yield what a partition comes to for each reducer, in their order; nothing if it is empty.
+
+        After these comes a part with late records, if there are any.
+        """
+        batches = [batch for batch in batches if len(batch)]
+        if not batches:
+            return
+        rows = _together(batches)
+        records = self.mapping.records(rows)
+        if self.latest_ms is not None:
+            records = without_far_ahead(records, self.latest_ms)
+        yield from reduced(records, self.reducers)
+        late = None if self.late is None else self.late.find(rows, records, self.mapping)
+        if late is not None:
+            yield Part(Facts(), _NOWHERE, late)
 
 
 def reduced(records: pa.RecordBatch, reducers: Sequence[Reducer]) -> Iterator[Part]:

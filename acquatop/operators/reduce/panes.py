@@ -24,17 +24,14 @@ def by_pane(windows: Windows, times: IntArray) -> Iterator[tuple[int, int, IntAr
         # Stable: within a pane rows stay as they came.
         order = np.lexsort((lasts, firsts))
         firsts, lasts = firsts[order], lasts[order]
-    begins = np.flatnonzero(
-        (np.diff(firsts, prepend=firsts[:1] - 1) != 0) | (np.diff(lasts, prepend=lasts[:1] - 1) != 0)
-    )
-    for start, stop in zip(begins.tolist(), [*begins[1:].tolist(), len(times)], strict=True):
-        if firsts[start] <= lasts[start]:
-            yield int(firsts[start]), int(lasts[start]), order[start:stop]
+    for first, last, at in runs_of(firsts, lasts):
+        if first <= last:
+            yield first, last, order[at]
 
 
 def runs_of(firsts: IntArray, lasts: IntArray) -> Iterator[tuple[int, int, slice]]:
-    """Yield the panes of a table that was cut into them, and where each stands."""
+    """Yield the panes of rows that are in their order, and where each stands."""
     changes = (np.diff(firsts, prepend=firsts[:1] - 1) != 0) | (np.diff(lasts, prepend=lasts[:1] - 1) != 0)
     begins = np.flatnonzero(changes).tolist()
-    for start, stop in zip(begins, [*begins[1:], len(firsts)], strict=True):
+    for start, stop in zip(begins, [*begins[1:], len(firsts)] if begins else [], strict=True):
         yield int(firsts[start]), int(lasts[start]), slice(start, stop)

@@ -1,0 +1,354 @@
+"""The Spark runtime beside what a user of Spark SQL writes today, beside RSP-JS, and beside numpy alone.
+
+Parts, of which ``--only`` chooses: **a** the sum per key times the key's weight, the ten best of every window; **b**
+the score of each event; **c** N-Triples, decoded in executors; **d** many queries on one stream; **e** the latency on a
+live stream. The floor, numpy on one core with the same files, is in a and b. Every answer is compared with the
+floor's: the exit code is 1 if one is another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+import pyarrow as pa
+from pyoxigraph import RdfFormat
+from pyoxigraph import parse as parse_rdf
+from rich.console import Console
+from rich.status import Status
+
+from benchmarks.spark_bench import child, rspjs
+from benchmarks.spark_bench.data import TRIPLE_FILES, World, prepare
+from benchmarks.spark_bench.feed import Feed
+from benchmarks.spark_bench.floor import FLOORS, Answers, differences, sums
+from benchmarks.spark_bench.lines import Line, Part
+
+TRIPLES_PER_EVENT = 3
+_LONGEST_NOTE = 240
+_PAPER = 140
+"""How wide tables are where there is no terminal."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way of doing a job: the module that does it in a process of its own, and what it is told."""
+
+    name: str
+    module: str
+    arguments: Mapping[str, str]
+    is_quick: bool = True
+    note: str = ""
+
+
+def _sql(name: str, note: str = "", *, is_quick: bool = False, **arguments: str) -> Way:
+    return Way(f"Spark SQL, {name}", "spark_sql", arguments, is_quick, note)
+
+
+PEERS = {
+    "sums": (
+        _sql("HDFS state", is_quick=True, job="sums", way="streaming", state="hdfs"),
+        _sql("RocksDB state", job="sums", way="streaming", state="rocksdb"),
+        _sql("HDFS state, keys as text", job="sums", way="streaming", state="hdfs", key="key"),
+        _sql("HDFS state, by panes", "an expert's: sums of 3 min first", job="sums", way="panes", state="hdfs"),
+        _sql("RocksDB state, by panes", "an expert's: sums of 3 min first", job="sums", way="panes", state="rocksdb"),
+        _sql("one batch job", "not a stream", is_quick=True, job="sums", way="batch"),
+    ),
+    "events": (
+        _sql("row_number in foreachBatch", "merged by hand", is_quick=True, job="events", way="streaming"),
+        _sql("HDFS state, max_by", "an expert's", job="events", way="max_by", state="hdfs"),
+        _sql("one batch job", "not a stream", is_quick=True, job="events", way="batch"),
+    ),
+}
+"""The first of each job is what the others are compared with."""
+
+
+class Bench:
+    """One run: its options, its world, and where it says how far it has come."""
+
+    def __init__(self, options: argparse.Namespace, world: World, console: Console) -> None:
+        self.options = options
+        self.world = world
+        self.console = console
+        self._floors: dict[str, tuple[float, Answers]] = {}
+
+    def floor(self, job: str) -> tuple[float, Answers]:
+        """Return how long numpy takes for a job, the best of three, and the answers."""
+        if job not in self._floors:
+            rounds = [_timed(lambda: FLOORS[job](self.world)) for _ in range(3)]
+            self._floors[job] = min(seconds for seconds, _ in rounds), rounds[0][1]
+        return self._floors[job]
+
+    def run(self, name: str, work: Callable[[child.Told], Line]) -> Line:
+        """Do one piece of work, and say how far it has come; what fails is a line as well."""
+        with self.console.status(name) as status:
+            if not self.console.is_terminal:
+                self.console.print(name)
+            try:
+                return work(_teller(name, status))
+            except child.ChildFailed as failure:
+                return Line(name, note=f"failed: {failure}"[:_LONGEST_NOTE], is_right=False)
+
+    def measured(self, way: Way, expected: Answers, rows: int) -> Line:
+        """Run one way, check its answers, and return its line."""
+        return self.run(way.name, lambda tell: self._measured(way, expected, rows, tell))
+
+    def _measured(self, way: Way, expected: Answers, rows: int, tell: child.Told) -> Line:
+        arguments = [str(self.world.folder), *(f"--{key}={value}" for key, value in way.arguments.items())]
+        rounds = [child.python(way.module, arguments, tell) for _ in range(self.options.repeat)]
+        seconds = statistics.median(each["seconds"] for each in rounds)
+        return _checked(Line(way.name, {"s": seconds, "rows/s": rows / seconds}, way.note), expected, rounds[0])
+
+
+def _teller(name: str, status: Status) -> child.Told:
+    return lambda progress: status.update(f"{name}: {progress}")
+
+
+def _timed(work: Callable[[], Answers]) -> tuple[float, Answers]:
+    started = time.perf_counter()
+    answers = work()
+    return time.perf_counter() - started, answers
+
+
+def _checked(line: Line, expected: Answers, result: Mapping[str, Any]) -> Line:
+    given = {close: [(number, score) for number, score in rows] for close, rows in result["answers"]}
+    wrong = differences(expected, given)
+    if not wrong:
+        return line
+    note = f"WRONG in {len(wrong)} of {len(expected)} windows, first {wrong[0]}"
+    return replace(line, note=f"{line.note}; {note}" if line.note else note, is_right=False)
+
+
+# a, b: beside Spark SQL ------------------------------------------------------------------------------
+
+
+def job_part(bench: Bench, letter: str, job: str, title: str, wanted: str) -> Part:
+    """Compare the floor, Spark SQL and ourselves on one job."""
+    seconds, expected = bench.floor(job)
+    rows = bench.world.rows
+    lines = [Line("numpy alone, one core", {"s": seconds, "rows/s": rows / seconds}, "the floor")]
+    files = str(bench.options.files)
+    peers = [replace(way, arguments={**way.arguments, "files": files}) for way in PEERS[job]]
+    batch = str(bench.world.rows_per_file * bench.options.files)
+    ours = [_ours(job, "spark", batch, keeps_state=True), *(_ours(job, each, batch) for each in ("spark", "local"))]
+    ways = [way for way in (*peers, *ours) if way.is_quick or not bench.options.quick]
+    lines += [bench.measured(way, expected, rows) for way in ways]
+    column = "× Spark SQL"
+    return Part(letter, title, wanted, ("s", "rows/s", column), _relative(lines, 1, "rows/s", column))
+
+
+def _ours(job: str, runtime: str, rows: str, *, keeps_state: bool = False) -> Way:
+    note = "state kept for a crash, as Spark SQL does" if keeps_state else "nothing kept for a crash"
+    arguments = {"job": job, "runtime": runtime, "rows": rows, "state": str(int(keeps_state))}
+    return Way(f"AcquaTop, {runtime}{', with state' if keeps_state else ''}", "ours", arguments, note=note)
+
+
+def _relative(lines: Sequence[Line], to: int, figure: str, column: str) -> list[Line]:
+    """Add a column that says how many times one line's figure each has."""
+    one = lines[to].figures.get(figure)
+    if not one:
+        return list(lines)
+    return [
+        replace(line, figures={**line.figures, column: line.figures[figure] / one}) if figure in line.figures else line
+        for line in lines
+    ]
+
+
+def part_a(bench: Bench) -> Part:
+    """Compare sums per key."""
+    return job_part(bench, "a", "sums", f"SUM per key × weight, {_size(bench)}", "AcquaTop on Spark ≥ 8×")
+
+
+def part_b(bench: Bench) -> Part:
+    """Compare scores of events."""
+    return job_part(bench, "b", "events", f"value × weight of each event, {_size(bench)}", "AcquaTop on Spark ≥ 10×")
+
+
+def _size(bench: Bench) -> str:
+    world = bench.world
+    batch = world.rows_per_file * bench.options.files
+    return f"{world.rows:,} rows, {world.keys:,} keys, windows of 9 min every 3, {batch:,} rows a batch"
+
+
+# c: N-Triples ----------------------------------------------------------------------------------------
+
+
+def part_c(bench: Bench) -> Part:
+    """Measure how fast N-Triples become answers, and how fast one core parses them otherwise."""
+    expected = sums(bench.world, TRIPLE_FILES)
+    rows = min(TRIPLE_FILES * bench.world.rows_per_file, bench.world.rows)
+    triples = rows * TRIPLES_PER_EVENT
+    lines = [bench.run("pyoxigraph, parsing alone, one core", lambda _: _parsed(bench))]
+    for runtime in ("spark", "local"):
+        way = Way(f"AcquaTop, {runtime}, SUM per key", "ours", {"job": "triples", "runtime": runtime})
+        line = bench.measured(way, expected, rows)
+        if "s" in line.figures:
+            line = replace(line, figures={"s": line.figures["s"], "triples/s": triples / line.figures["s"]})
+        lines.append(line)
+    title = f"N-Triples, {triples:,} lines, decoded in executors"
+    return Part("c", title, "≥ 300,000 triples/s on 2 cores", ("s", "triples/s"), lines)
+
+
+def _parsed(bench: Bench) -> Line:
+    started = time.perf_counter()
+    (file, *_) = sorted(bench.world.triples.iterdir())
+    count = sum(1 for _ in parse_rdf(path=str(file), format=RdfFormat.N_TRIPLES))
+    seconds = time.perf_counter() - started
+    return Line("pyoxigraph, parsing alone, one core", {"s": seconds, "triples/s": count / seconds}, "the first file")
+
+
+# d: many queries -------------------------------------------------------------------------------------
+
+
+def part_d(bench: Bench) -> Part:
+    """Measure how the time grows with the queries on one stream."""
+    lines: list[Line] = []
+    batch = str(bench.world.rows_per_file * bench.options.files)
+    for job, kind in (("sums", "scores"), ("events", "scores"), ("events", "filters")):
+        group = [_many(bench, job, kind, count, batch) for count in bench.options.queries]
+        lines += _relative(group, 0, "s", "× one query")
+    title = f"many queries on one stream, {_size(bench)}"
+    return Part("d", title, "1,000 queries < 20×", ("s", "× one query"), lines)
+
+
+def _many(bench: Bench, job: str, kind: str, count: int, batch: str) -> Line:
+    arguments = {"job": job, "rows": batch, "queries": str(count)}
+    name = f"{count:,} of {job}, of different {kind}"
+    if kind == "filters":
+        arguments["filtered"] = "1"
+    _, expected = bench.floor(job)
+    line = bench.measured(Way(name, "ours", arguments), expected, bench.world.rows)
+    return replace(line, figures={"s": line.figures["s"]}) if line.figures else line
+
+
+# e: latency ------------------------------------------------------------------------------------------
+
+
+def part_e(bench: Bench) -> Part:
+    """Measure the time from the event that lets a window close to its answer."""
+    lines = []
+    slides = {"RSP-JS": 20, "local": 50, "spark": 20} if bench.options.quick else _SLIDES
+    for joined in (True, False):
+        what = "SUM per key × weight" if joined else "SUM per key"
+        for engine, count in slides.items():
+            feed = Feed(count, _EVENTS, _KEYS, joined=joined)
+            name = f"{engine if engine == 'RSP-JS' else f'AcquaTop, {engine}'}, {what}"
+            measure = _beside if engine == "RSP-JS" else _ours_live(engine)
+            lines.append(bench.run(name, _latency(name, feed, measure)))
+    title = f"from the event that closes a window to its answer, {_EVENTS:,} events a slide, 3 slides a window"
+    wanted = "AcquaTop, median: local < 10 ms, spark < 150 ms"
+    return Part("e", title, wanted, ("windows", "median ms", "p99 ms", "events/s"), lines)
+
+
+_SLIDES = {"RSP-JS": 60, "local": 300, "spark": 120}
+_EVENTS, _KEYS, _WARM = 1_000, 1_000, 5
+Measure = Callable[[Feed, child.Told], dict[str, Any]]
+
+
+def _latency(name: str, feed: Feed, measure: Measure) -> Callable[[child.Told], Line]:
+    def work(tell: child.Told) -> Line:
+        result = measure(feed, tell)
+        found = sorted(result["latencies"])
+        figures = {
+            "windows": float(len(found)),
+            "median ms": statistics.median(found),
+            "p99 ms": found[min(len(found) - 1, int(0.99 * len(found)))],
+        }
+        if result["seconds"]:
+            figures["events/s"] = feed.slides * feed.events / result["seconds"]
+        return _checked(Line(name, figures, result.get("note", "")), feed.answers(), result)
+
+    return work
+
+
+def _beside(feed: Feed, tell: child.Told) -> dict[str, Any]:
+    result = rspjs.measure(feed, tell)
+    note = "weights as static data: it asks no SERVICE" if feed.joined else ""
+    note = f"{result['version']}, given triples in memory" + (f"; {note}" if note else "")
+    answers = list(rspjs.parse(result["answers"]).items())
+    return {**result, "latencies": result["latencies"][_WARM:], "answers": answers, "note": note}
+
+
+def _ours_live(runtime: str) -> Measure:
+    def measure(feed: Feed, tell: child.Told) -> dict[str, Any]:
+        arguments = [f"--runtime={runtime}", f"--slides={feed.slides}", f"--events={feed.events}", f"--warm={_WARM}"]
+        arguments += [f"--keys={feed.keys}", *([] if feed.joined else ["--plain"])]
+        return {**child.python("live", arguments, tell), "note": "reads lines of JSON"}
+
+    return measure
+
+
+# All -------------------------------------------------------------------------------------------------
+
+PARTS: dict[str, Callable[[Bench], Part]] = {"a": part_a, "b": part_b, "c": part_c, "d": part_d, "e": part_e}
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(prog="run bench spark", description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000, help="how many readings (%(default)s)")
+    parser.add_argument("--keys", type=int, help="of how many keys (a hundredth of the rows)")
+    parser.add_argument("--batch", type=int, help="how many rows a batch has (a twentieth of the rows)")
+    parser.add_argument("--files", type=int, default=2, help="in how many files a batch is (%(default)s)")
+    parser.add_argument("--queries", type=_numbers, help="how many in part d (1,10,100,1000)")
+    parser.add_argument("--repeat", type=int, default=1, help="how often; medians are shown (%(default)s)")
+    parser.add_argument("--only", type=_parts, default=list(PARTS), help="parts, such as a,b (all)")
+    parser.add_argument("--quick", action="store_true", help="fewer peers, queries and windows")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    options = parser.parse_args()
+    options.queries = options.queries or ([1, 10, 100] if options.quick else [1, 10, 100, 1_000])
+    batch = options.batch or options.rows // 20
+    world = World(options.rows, options.keys or options.rows // 100, max(1, batch // options.files))
+    console = Console(stderr=True)
+    with console.status(f"the data, once ({world.folder})"):
+        prepare(world)
+    # The floor is that of one core.
+    pa.set_cpu_count(1)
+    paper = Console() if sys.stdout.isatty() else Console(width=_PAPER)
+    parts = list(_done(Bench(options, world, console), options, paper))
+    machine = _machine()
+    if options.json:
+        print(json.dumps({"machine": machine, "parts": [asdict(part) for part in parts]}))
+    else:
+        paper.print(", ".join(f"{key} {value}" for key, value in machine.items()), style="dim")
+    return 0 if all(line.is_right for part in parts for line in part.lines) else 1
+
+
+def _done(bench: Bench, options: argparse.Namespace, paper: Console) -> Iterator[Part]:
+    for letter in options.only:
+        part = PARTS[letter](bench)
+        if not options.json:
+            paper.print(part.table())
+        yield part
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",")]
+
+
+def _parts(text: str) -> list[str]:
+    wanted = text.split(",")
+    if unknown := set(wanted) - set(PARTS):
+        raise argparse.ArgumentTypeError(f"there is no part {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
+    return wanted
+
+
+def _machine() -> dict[str, object]:
+    return {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        **{package: version(package) for package in ("pyspark", "pyarrow", "numpy", "pyoxigraph")},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""Our engine on the same files, through its public interface. Run as a process of its own by ``benchmarks/spark.py``.
+
+What is measured begins when Spark runs, as with the peers, and ends with the last answer; it includes filling the
+replica with the weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from acquatop import Engine
+from acquatop.answer import Answer
+from acquatop.runtime.spark import SparkRuntime
+from benchmarks.spark_bench.child import hand_back, told
+from benchmarks.spark_bench.data import NS, TOP
+from benchmarks.spark_bench.floor import Answers
+
+_HEAD = f"""\
+[prefixes]
+"" = "{NS}"
+
+[services.":weights"]
+remote = "table"
+path = "{{weights}}"
+
+[services.":weights".mapping]
+key = "{NS}key/{{{{key_id}}}}"
+properties = {{{{ ":weight" = {{{{ field = "weight", datatype = "xsd:double" }}}} }}}}
+
+# Nothing that has a value is refreshed.
+[services.":weights".refresh]
+policy = "AT-WST"
+items = 1
+
+[streams.":readings"]
+arrivals = "distinct"
+"""
+_COLUMNS = f"""\
+connector = "parquet"
+options = {{{{ path = "{{path}}", maxRowsPerBatch = {{rows}} }}}}
+
+[streams.":readings".mapping]
+format = "columns"
+subject = "{NS}event/{{{{event}}}}"
+time = "time_ms"
+
+[streams.":readings".mapping.properties]
+":of" = {{{{ field = "key", datatype = "iri" }}}}
+":value" = {{{{ field = "value", datatype = "xsd:double" }}}}
+"""
+_TRIPLES = """\
+connector = "lines"
+options = {{ path = "{path}" }}
+
+[streams.":readings".mapping]
+format = "ntriples"
+time = ":time"
+
+[streams.":readings".mapping.properties]
+":of" = {{ datatype = "iri" }}
+":value" = {{ datatype = "xsd:double" }}
+"""
+_SUMS = """\
+SELECT ?key ({score} AS ?score)
+FROM NAMED WINDOW :w ON :readings [RANGE 9m STEP 3m]
+WHERE {{
+  WINDOW :w {{
+    SELECT ?key (SUM(?value) AS ?amount) WHERE {{ ?event :of ?key ; :value ?value {condition}}} GROUP BY ?key
+  }}
+  SERVICE :weights {{ ?key :weight ?weight }}
+}}
+ORDER BY DESC(?score)
+LIMIT {limit}
+"""
+_EVENTS = """\
+SELECT ?event ({score} AS ?score)
+FROM NAMED WINDOW :w ON :readings [RANGE 9m STEP 3m]
+WHERE {{
+  WINDOW :w {{ ?event :of ?key ; :value ?amount {condition}}}
+  SERVICE :weights {{ ?key :weight ?weight }}
+}}
+ORDER BY DESC(?score)
+LIMIT {limit}
+"""
+
+
+def query(job: str, number: int = 0, *, filtered: bool = False) -> str:
+    """Return the query of a job; others by other numbers, of other scores and limits or, if filtered, other filters."""
+    amount = "?amount" if job == "events" else "?value"
+    return (_EVENTS if job == "events" else _SUMS).format(
+        score="?amount * ?weight" if not number or filtered else f"?amount * ?weight + {number} * ?amount",
+        limit=TOP + (0 if filtered else number % TOP),
+        condition=f"FILTER({amount} > {number}) " if filtered else "",
+    )
+
+
+@contextmanager
+def engine(folder: Path, job: str, runtime: str, rows: int, *, keeps_state: bool = False) -> Iterator[Engine]:
+    """Run an engine on the data of a folder; Spark runs when it is handed out, and queries once it is started.
+
+    If it keeps its state, it would go on where it was after any crash, as Spark's own queries would.
+    """
+    source = (_TRIPLES if job == "triples" else _COLUMNS).format(
+        path=folder / ("triples" if job == "triples" else "readings"), rows=rows
+    )
+    carried = SparkRuntime() if runtime == "spark" else None
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            catalog = Path(place) / "catalog.toml"
+            catalog.write_text(_HEAD.format(weights=folder / "weights.parquet") + source)
+            spark = carried.spark if carried else None
+            with Engine.from_catalog(
+                catalog,
+                runtime=runtime,
+                until_end=True,
+                spark=spark,
+                state=Path(place) / "state" if keeps_state else None,
+                autostart=False,
+            ) as engine:
+                yield engine
+    finally:
+        if carried:
+            carried.close()
+
+
+def parse(answers: Iterable[Answer], who: str) -> Answers:
+    """Return answers as others give them."""
+    found: Answers = {}
+    for answer in answers:
+        rows = ((int(str(row.bindings[who]).rpartition("/")[2]), row.score) for row in answer.rows)
+        found[answer.closes_ms] = [(number, score) for number, score in rows if score is not None]
+        told(f"{len(found)} windows")
+    return found
+
+
+def main() -> None:
+    """Do one job."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--job", choices=("sums", "events", "triples"), default="sums")
+    parser.add_argument("--runtime", choices=("spark", "local"), default="spark")
+    parser.add_argument("--rows", type=int, default=500_000, help="in a batch (%(default)s)")
+    parser.add_argument("--queries", type=int, default=1, help="how many (%(default)s); the first one's answers count")
+    parser.add_argument("--filtered", type=int, default=0, help="they differ in their filters, not in their scores")
+    parser.add_argument("--state", type=int, default=0, help="1: what would be needed after a crash is kept")
+    options = parser.parse_args()
+    told("the engine starts")
+    keeps = bool(options.state)
+    with engine(options.folder, options.job, options.runtime, options.rows, keeps_state=keeps) as running:
+        texts = [query(options.job, number, filtered=options.filtered) for number in range(options.queries)]
+        started = time.perf_counter()
+        queries = [running.register(text, name=f"q{number}") for number, text in enumerate(texts)]
+        running.start()
+        registered = time.perf_counter() - started
+        answers = parse(queries[0], "event" if options.job == "events" else "key")
+        others = sum(1 for _ in itertools.chain.from_iterable(queries[1:]))
+        seconds = time.perf_counter() - started
+    hand_back({"seconds": seconds, "registered": registered, "answers": list(answers.items()), "others": others})
+
+
+if __name__ == "__main__":
+    main()
