@@ -11,6 +11,7 @@ from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.records import Records
 from acquatop.query_group import QueryGroup, group_key
 from acquatop.windowed_query import WindowedQuery
+from acquatop.windows import Windows
 
 Bound = BoundQuery | BoundWindowed
 
@@ -41,6 +42,9 @@ class AtWork(Protocol):
 
     def leave(self, name: str) -> None:
         """Answer a query no more."""
+
+    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
+        """Return the windows on a stream, and of each the last that has closed."""
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return what to make of a stream's next records."""
@@ -102,6 +106,10 @@ class GroupAtWork:
         """Take out a member."""
         self._group.leave(name)
 
+    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
+        """Return the windows that all members have."""
+        return [(self._group.windows, self._group.newest_window)]
+
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return the group's reducers."""
         return self._group.reducers()
@@ -157,6 +165,10 @@ class WindowedAtWork:
 
     def leave(self, name: str) -> None:
         """Do nothing: it is closed with the query."""
+
+    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
+        """Return the query's windows on a stream."""
+        return self._query.windows(stream)
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return that all records are wanted."""

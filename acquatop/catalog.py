@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,7 +38,8 @@ class Stream:
     """An RDF stream: where its records come from and how they become RDF.
 
     ``idle_ms`` is after how long without records time goes on by itself, ``late_path`` the file where
-    what came too late is kept; None where neither happens.
+    what came too late is kept, ``ahead_ms`` how far a live record may be ahead of the clock; None where none of
+    this happens.
     """
 
     iri: str
@@ -50,6 +51,7 @@ class Stream:
     start_ms: int | None
     idle_ms: int | None = None
     late_path: str | None = None
+    ahead_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,12 +112,21 @@ def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
         for name, section in root.section("services").tables()
     ]
     graphs = [_graph(name, section, prefixes) for name, section in root.section("graphs").tables()]
+    _check_late(root, streams)
     return Catalog(
         prefixes=prefixes,
         streams={stream.iri: stream for stream in streams},
         services={service.iri: service for service in services},
         graphs={graph.iri: graph for graph in graphs},
     )
+
+
+def _check_late(root: Section, streams: Sequence[Stream]) -> None:
+    """Note files that two streams would write: after a crash each must cut off only what is its own."""
+    paths: dict[str, str] = {}
+    for stream in streams:
+        if stream.late_path is not None and paths.setdefault(stream.late_path, stream.iri) != stream.iri:
+            root.problem(f"<{stream.iri}> and <{paths[stream.late_path]}> have the same file for what is late")
 
 
 def _iri(name: str, section: Section, prefixes: Mapping[str, str]) -> str:
@@ -125,7 +136,7 @@ def _iri(name: str, section: Section, prefixes: Mapping[str, str]) -> str:
 
 
 def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
-    section.allow("connector", "options", "mapping", "arrivals", "lateness", "start_ms", "idle", "late")
+    section.allow("connector", "options", "mapping", "arrivals", "lateness", "start_ms", "idle", "late", "ahead")
     connector = section.choice("connector", tuple(CONNECTORS))
     arrivals = section.choice("arrivals", ARRIVALS, default="all")
     mapping = _mapping(section.section("mapping", required=True), prefixes, connector, arrivals)
@@ -139,6 +150,7 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         start_ms=section.whole("start_ms", default=None),
         idle_ms=section.duration_ms("idle", default=0, zero=False) or None,
         late_path=section.path("late") if "late" in section else None,
+        ahead_ms=section.duration_ms("ahead", default=0, zero=False) or None,
     )
 
 

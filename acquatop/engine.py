@@ -306,11 +306,11 @@ class Engine:
     def _save(self, answers: Sequence[Answer]) -> None:
         assert self._state is not None
         streams = {pipeline.stream.iri: pipeline.state() for pipeline in self._pipelines}
-        self._state.save(streams, {**self._ended, **self._kept()}, answers)
+        self._state.save(streams, {**self._ended, **self._kept(list(self._units.values()))}, answers)
 
-    def _kept(self) -> dict[str, KeptUnit]:
-        """Return what is kept of the units that have begun, and go well."""
-        going = [unit for unit in list(self._units.values()) if unit.has_begun and unit.error is None]
+    def _kept(self, units: Sequence[Unit]) -> dict[str, KeptUnit]:
+        """Return what is kept of those units that have begun, and go well."""
+        going = [unit for unit in units if unit.has_begun and unit.error is None]
         return {unit.key: KeptUnit(unit.work.names, unit.work.snapshot()) for unit in going}
 
     def give(self, answers: Sequence[Answer], *, repeated: bool = False) -> None:
@@ -377,8 +377,7 @@ class Engine:
             self._state.freeze(error)
             return
         with self._state.turn():
-            kept = self._kept()
-            self._ended |= {unit.key: kept[unit.key] for unit in units if unit.key in kept}
+            self._ended |= self._kept(units)
 
     # Ends -----------------------------------------------------------------------------------------
 
@@ -408,6 +407,8 @@ class Engine:
     def stop(self) -> None:
         """Stop all queries and streams, after the batches at hand; iterators over answers end. Safe to call again."""
         for pipeline in self._pipelines:
+            pipeline.is_stopped = True
+        for pipeline in self._pipelines:
             if pipeline.carrier is not None:
                 pipeline.carrier.stop()
         try:
@@ -421,7 +422,7 @@ class Engine:
             return
         try:
             with self._state.turn():
-                if self._state.is_behind and self._units:
+                if self._state.is_behind and (self._units or self._ended):
                     self._save(())
         finally:
             self._state.close()

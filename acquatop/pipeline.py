@@ -5,20 +5,32 @@ from __future__ import annotations
 import json
 import math
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
 
 from acquatop.answer import Answer
 from acquatop.at_work import AtWork, Bound
 from acquatop.catalog import Stream
 from acquatop.errors import EnvironmentProblem
+from acquatop.idle_timer import IdleTimer
+from acquatop.joined_times import ROOM, JoinedTimes
+from acquatop.late_file import LateFile
 from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.job import Job
+from acquatop.operators.reduce.late import RECORD, BoolArray, LateFinder, are_late
 from acquatop.runtime import Batch, Carrier, Position
+from acquatop.stream_time import StreamTime
+from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.watch.observer import BatchSeen, Observer
+from acquatop.windows import Windows
+from connectors.mapping import TIME
 from replica.clocks import Clock
 
 
@@ -31,6 +43,7 @@ class Unit:
         self.turn = threading.RLock()
         self.error: BaseException | None = None
         self.has_begun = False
+        self.joined = JoinedTimes()
         self._waits: dict[str, float] = {}
 
     def longest_wait(self, stream: str, seconds: float) -> float:
@@ -90,22 +103,45 @@ class _Joining:
 class Pipeline:
     """Takes a stream's batches, and lets the windows close that they bring to their end.
 
-    Queries come and go between batches: each sees all of a batch or nothing.
+    Queries come and go between batches: each sees all of a batch or nothing. Between batches, a live stream's time
+    may go on by itself (:meth:`tick`, in a thread of its own), never while one is under way.
     """
 
-    def __init__(self, stream: Stream, outlet: Outlet, observer: Observer, *, clock: Clock, live: bool) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        outlet: Outlet,
+        observer: Observer,
+        *,
+        clock: Clock,
+        live: bool,
+        wall_clock: Clock = time.time,
+    ) -> None:
         self.stream = stream
-        self.ended = False
-        self.carrier: Carrier | None = None
+        self.iri = stream.iri
+        self.ended = self._has_ended = False
+        self.is_stopped = False
+        """Whether the stream has more to say, but nobody listens: then its last windows stay open."""
+        self._carrier: Carrier | None = None
         self._outlet = outlet
         self._observer = observer
         self._live = live
         self._clock = clock
+        self._wall_clock = wall_clock
+        self._time = StreamTime(stream.lateness_ms, stream.idle_ms if live else None, clock())
+        self._told_ms: int | None = None
+        self._late = None if stream.late_path is None else LateFile(stream.late_path, stream.iri)
+        self._timer = IdleTimer(self.due_in, self._go_on_by_itself)
+        self._error: BaseException | None = None
+        # Time goes on by itself only while somebody listens, and nothing that has come is on its way.
+        self._listens = self._is_under_way = self._is_held = self._has_ticked = False
+        self._moving = threading.Lock()
+        self._is_released = False
+        self._may_have_changed = threading.Condition()
         self._units: list[Unit] = []
         self._joining: list[_Joining] = []
         self._leaving: list[tuple[Unit, str]] = []
         self._layout: list[_Sight] = []
-        self._newest_ms: int | None = None
         self._has_changed = False
         """Whether queries have come or gone since all was kept: a journal does not say so."""
         self._lock = threading.Lock()
@@ -119,11 +155,14 @@ class Pipeline:
             if self.ended:
                 return False
             self._joining.append(_Joining(unit, bound))
-            return True
+            unit.joined.attach(self)
+        self._timer.wake()
+        return True
 
     def go_on(self, unit: Unit) -> None:
         """Drive a unit whose queries have joined already."""
         unit.has_begun = True
+        unit.joined.attach(self)
         if unit not in self._units:
             self._units.append(unit)
 
@@ -132,13 +171,15 @@ class Pipeline:
         with self._lock:
             self._joining = [each for each in self._joining if not (each.unit is unit and each.bound.name == name)]
             self._leaving.append((unit, name))
+        self.wake()
 
     def _settle_who_is_here(self) -> None:
         with self._lock:
             joining, self._joining = self._joining, []
             leaving, self._leaving = self._leaving, []
         self._has_changed = self._has_changed or bool(joining or leaving)
-        after = {} if self._newest_ms is None else {self.stream.iri: self._newest_ms}
+        times = [time for time in (self._time.newest_ms, self._time.watermark_ms) if time is not None]
+        after = {self.stream.iri: max(times)} if times else {}
         for each in joining:
             with each.unit.turn:
                 if each.bound.name not in each.unit.work.names or each.unit not in self._units:
@@ -153,6 +194,11 @@ class Pipeline:
 
     def job(self) -> Job:
         """Return what the queries that are here now need of the next batch."""
+        with self._moving:
+            self._is_under_way = self._listens = True
+            self._time.tick(self._clock())
+        if self._late is not None:
+            self._late.begin()
         with self._outlet.turn():
             self._settle_who_is_here()
         reducers: list[Reducer] = []
@@ -167,7 +213,7 @@ class Pipeline:
             places |= {id(each): len(reducers) + at for at, each in enumerate(own)}
             self._layout.append(_Sight(unit, len(reducers), len(reducers) + len(own), tuple(unit.work.names)))
             reducers += own
-        return Job(self.stream.mapping, reducers)
+        return Job(self.stream.mapping, reducers, self._latest_ms(), self._late_finder())
 
     def take(self, batch: Batch) -> None:
         """Hand a batch to every query, and give out the answers that are due then."""
@@ -175,22 +221,28 @@ class Pipeline:
         with self._outlet.turn():
             if self.ended:
                 return
-            self._hand_in(self._layout, batch)
+            before_ms = self._time.watermark_ms
+            batch, old = self._without_late(batch)
+            late = self._keep_late(old, self._hand_in(self._layout, batch, _times_of(old)))
             self.position = batch.position
             evaluated = self._clock()
-            answers = self._let_windows_close(self._watermark(), due_at)
+            answers = self._let_windows_close(due_at)
             made = self._clock()
-            entry = self._entry(batch) if self._outlet.keeps and not answers and not self._has_changed else {}
+            entry = {}
+            if self._outlet.keeps and not answers and not self._has_changed:
+                entry = self._entry(batch, before_ms)
             kept = self._outlet.keep(self.stream.iri, batch.position, entry, answers)
             self._has_changed = False
             self._outlet.give(answers)
+            self._listen_on(batch)
         events, bad = _facts(batch)
         self._observer.batch(
             BatchSeen(
                 stream=self.stream.iri,
                 events=events,
                 bad=bad,
-                watermark_ms=self._watermark(),
+                late=late,
+                watermark_ms=self.watermark_ms,
                 seconds=batch.seconds + self._clock() - due_at,
                 reduce_seconds=batch.seconds,
                 evaluate_seconds=made - evaluated,
@@ -199,31 +251,35 @@ class Pipeline:
                 total=batch.total,
             )
         )
+        self._tell_others()
 
-    def _hand_in(self, sights: Iterable[_Sight], batch: Batch) -> None:
+    def _hand_in(self, sights: Iterable[_Sight], batch: Batch, old: IntArray) -> BoolArray:
+        """Hand a batch to its queries; return which of some old records come too late for a window of theirs."""
+        late = np.zeros(len(old), dtype=np.bool_)
         for sight in sights:
             with self._guarded(sight.unit):
+                for windows, last in sight.unit.work.windows(self.stream.iri) if len(old) else ():
+                    late |= last is not None and are_late(windows, last, old)
                 for partition in _of(batch, sight):
                     sight.unit.work.add(self.stream.iri, partition, sight.names)
-        times = [each[0].facts.newest_ms for each in batch.partitions if each]
-        self._newest_ms = max((time for time in [*times, self._newest_ms] if time is not None), default=None)
+        for partition in batch.partitions:
+            if partition:
+                self._time.note(partition[0].facts.newest_ms)
+        return late
 
     def _guarded(self, unit: Unit) -> _Guarded:
         return _Guarded(unit, self._outlet)
 
-    def _watermark(self) -> int | None:
-        return None if self._newest_ms is None else self._newest_ms - self.stream.lateness_ms
-
-    def _let_windows_close(self, watermark_ms: int | None, due_at: float) -> list[Answer]:
+    def _let_windows_close(self, due_at: float) -> list[Answer]:
         """Return the answers that are due, unless they have been given out one by one."""
         answers: list[Answer] = []
-        if watermark_ms is None:
-            return answers
         wait = self._longest_wait()
         for unit in list(self._units):
             with self._guarded(unit):
-                longest = unit.longest_wait(self.stream.iri, wait)
-                self._collect(unit, unit.work.advance(self.stream.iri, watermark_ms, due_at, longest), answers)
+                for stream, watermark_ms in unit.joined.steps(self):
+                    longest = unit.longest_wait(self.stream.iri, wait)
+                    stream.told(watermark_ms)
+                    self._collect(unit, unit.work.advance(stream.iri, watermark_ms, due_at, longest), answers)
         return answers
 
     def _collect(self, unit: Unit, due: Iterator[Answer], answers: list[Answer]) -> None:
@@ -245,16 +301,29 @@ class Pipeline:
         return min(unit.work.slide_ms for unit in self._units) / 2000 / len(self._units)
 
     def end(self, error: BaseException | None) -> None:
-        """Close the windows that are left, if the stream has come to its end and not to grief."""
+        """Close the windows that are left, if the stream has come to its end and not to grief. Safe to call again."""
+        with self._lock:
+            if self._has_ended:
+                return
+            self._has_ended = True
+        self._timer.stop()
         try:
             with self._outlet.turn():
                 self._settle_who_is_here()
                 with self._lock:
                     self.ended = True
-                self._keep_and_give(self._last_answers(finishes=error is None and not self._live))
+                self._keep_and_give(
+                    self._last_answers(finishes=error is None and not self._live and not self.is_stopped)
+                )
         except BaseException as failure:
             error = failure
-        self._outlet.stream_ended(self.stream.iri, list(self._units), error)
+        self.ended = True
+        self.release()
+        units = list(self._units)
+        for unit in units:
+            unit.joined.detach(self)
+        self._tell_others()
+        self._outlet.stream_ended(self.stream.iri, units, error)
 
     def _last_answers(self, *, finishes: bool) -> list[Answer]:
         answers: list[Answer] = []
@@ -274,19 +343,28 @@ class Pipeline:
 
     def state(self) -> dict[str, Any]:
         """Return how far the stream has come, as JSON."""
-        return {"newest_ms": self._newest_ms, "position": self.position}
+        late = None if self._late is None else self._late.state()
+        return {**self._time.state(), "told_ms": self._told_ms, "position": self.position, "late": late}
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; the units must go on from theirs."""
-        self._newest_ms, self.position = state["newest_ms"], state["position"]
+        self._time.resume(state, self._clock())
+        self._told_ms, self.position = state.get("told_ms"), state["position"]
+        self._resume_late(state)
 
-    def _entry(self, batch: Batch) -> dict[str, bytes]:
-        """Return what a batch has brought, for the journal."""
+    def _resume_late(self, state: Mapping[str, Any]) -> None:
+        if self._late is not None:
+            self._late.resume(state.get("late"))
+
+    def _entry(self, batch: Batch, before_ms: int | None) -> dict[str, bytes]:
+        """Return what a batch has brought, and how far time had come before it, for the journal."""
         said = {
             "stream": self.stream.iri,
             "position": batch.position,
             "units": [[sight.unit.key, sight.start, sight.stop, sight.names] for sight in self._layout],
             "partitions": len(batch.partitions),
+            "watermark_ms": before_ms,
+            "late": None if self._late is None else self._late.state(),
         }
         parts = {f"partition {at}": _packed(partition) for at, partition in enumerate(batch.partitions)}
         return {"batch": json.dumps(said).encode(), **parts}
@@ -299,10 +377,190 @@ class Pipeline:
         sights = [
             _Sight(units[key], start, stop, tuple(names)) for key, start, stop, names in said["units"] if key in units
         ]
-        self._hand_in(sights, batch)
-        self.position = said["position"]
         # Which window is the first is decided by what has come when time passes it, not by what comes later.
-        return self._let_windows_close(self._watermark(), self._clock())
+        before_ms = said.get("watermark_ms")
+        answers: list[Answer] = []
+        if before_ms is not None and (self.watermark_ms is None or before_ms > self.watermark_ms):
+            # It has gone on by itself before this batch came.
+            self._time.resume({"newest_ms": self._time.newest_ms, "watermark_ms": before_ms}, self._clock())
+            answers = self._let_windows_close(self._clock())
+        self._hand_in(sights, batch, np.empty(0, dtype=np.int64))
+        self.position = said["position"]
+        self._resume_late(said)
+        return answers + self._let_windows_close(self._clock())
+
+    # Time between batches -------------------------------------------------------------------------
+
+    @property
+    def carrier(self) -> Carrier | None:
+        """Who brings the batches."""
+        return self._carrier
+
+    @carrier.setter
+    def carrier(self, carrier: Carrier) -> None:
+        self._carrier = carrier
+        self.listen()
+        if self._live and self.stream.idle_ms is not None:
+            self._timer.start(f"acquatop-idle-{self.stream.iri}")
+
+    def listen(self) -> None:
+        """Begin to listen: from now on the stream is idle if it brings nothing."""
+        with self._moving:
+            self._listens, self._has_ticked = True, False
+            self._time.listen(self._clock())
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """How far the stream's time has come."""
+        return self._time.watermark_ms
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the stream has brought nothing for so long that its time goes on by itself."""
+        is_silent = self._listens and not self._is_under_way and not self._is_held
+        return self.ended or (is_silent and self._time.is_idle(self._clock()))
+
+    def told(self, watermark_ms: int) -> None:
+        """Note what time queries have been told for the stream: where others lead, that is further than its own."""
+        self._told_ms = watermark_ms if self._told_ms is None else max(watermark_ms, self._told_ms)
+
+    def tick(self) -> None:
+        """Let time go on as the clock does, if the stream is idle, and give out the answers that are due then."""
+        due_at = self._clock()
+        with self._outlet.turn(), self._moving:
+            if self.ended or not self.is_idle:
+                return
+            self._has_ticked = True
+            self._settle_who_is_here()
+            self._time.tick(due_at)
+            answers = self._let_windows_close(due_at)
+            made = self._clock()
+            kept = self._outlet.keep(self.stream.iri, self.position or {}, {}, answers) if answers else 0.0
+            self._has_changed = self._has_changed and not answers
+            self._outlet.give(answers)
+        self._observer.batch(
+            BatchSeen(
+                stream=self.stream.iri,
+                events=0,
+                watermark_ms=self.watermark_ms,
+                seconds=self._clock() - due_at,
+                evaluate_seconds=made - due_at,
+                commit_seconds=kept,
+            )
+        )
+        self._tell_others()
+
+    def due_in(self) -> float | None:
+        """Return in how many seconds the next window could close by itself, None as long as nobody knows."""
+        idle_at = self._time.idle_at()
+        if idle_at is None or self.ended or self._is_under_way or self._is_held or not self._listens:
+            return None
+        now = self._clock()
+        if not self.is_idle:
+            return idle_at - now
+        if not self._has_ticked or self._joining or self._leaving:
+            return 0.0
+        reached = self.watermark_ms
+        if reached is None:
+            return None
+        closes = [each.bounds(each.first(reached + 1))[1] for each in self._windows()]
+        at = [moment for close in closes if (moment := self._time.reaches_at(close)) is not None]
+        return min(at) - now if at else None
+
+    def _windows(self) -> list[Windows]:
+        return list({windows: None for unit in list(self._units) for windows, _ in unit.work.windows(self.stream.iri)})
+
+    def _go_on_by_itself(self) -> None:
+        try:
+            self.tick()
+        except BaseException as error:
+            # No batch may come that could say it.
+            self._error = error
+            self.end(error)
+
+    def _listen_on(self, batch: Batch) -> None:
+        """Note that a batch is done; bad records are no sign of life, as they have no time."""
+        with self._moving:
+            self._is_under_way = False
+        if any(partition and partition[0].facts.newest_ms is not None for partition in batch.partitions):
+            self.listen()
+        self._timer.wake()
+
+    # Streams that wait for others -----------------------------------------------------------------
+
+    def wait(self) -> None:
+        """Return once the next batch may be taken: others may have to catch up first."""
+        if self._may_go_on():
+            return
+        with self._may_have_changed:
+            self._is_held = True
+            while not self._may_go_on():
+                self._may_have_changed.wait()
+        # What could not come while it was held is not missing.
+        self.listen()
+        self._is_held = False
+        self._timer.wake()
+
+    def release(self) -> None:
+        """Wait no more: nobody wants what would come."""
+        self._is_released = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Look again whether the next batch may be taken."""
+        with self._may_have_changed:
+            self._may_have_changed.notify_all()
+
+    def _may_go_on(self) -> bool:
+        if self._error is not None:
+            raise self._error
+        return self._is_released or not any(self._must_wait(unit) for unit in list(self._units))
+
+    def _must_wait(self, unit: Unit) -> bool:
+        if len(unit.joined) < 2 or unit.error is not None or not self._outlet.wants(unit):
+            return False
+        widest = max(windows.width_ms for iri in unit.joined for windows, _ in unit.work.windows(iri))
+        return unit.joined.must_wait(self, ROOM * widest + self.stream.lateness_ms)
+
+    def _tell_others(self) -> None:
+        for unit in self._units:
+            unit.joined.wake(but=self)
+
+    # What comes too late, or too early ------------------------------------------------------------
+
+    def _latest_ms(self) -> int | None:
+        """Return the latest time that a record may have: a recording's has nothing to do with the clock."""
+        if not self._live or self.stream.ahead_ms is None:
+            return None
+        return round(1000 * self._wall_clock()) + self.stream.ahead_ms
+
+    def _late_finder(self) -> LateFinder | None:
+        """Return what finds records in windows that may have closed: which have is known when the batch is handed in.
+
+        Until then only those windows close that queries know to be over, as the stream is not idle.
+        """
+        for unit in self._units:
+            if len(unit.joined) > 1:
+                with unit.turn:
+                    pass  # whoever has seen the stream idle is done then
+        if self._told_ms is None:
+            return None
+        closed = [(windows, windows.first(self._told_ms + 1) - 1) for windows in self._windows()]
+        return LateFinder(closed, keeps=self._late is not None)
+
+    def _without_late(self, batch: Batch) -> tuple[Batch, list[pa.Table]]:
+        """Return a batch as queries want it, and what else has come with it: records that may be late."""
+        count = max((sight.stop for sight in self._layout), default=0)
+        old = [part.table for partition in batch.partitions for part in partition[count:]]
+        return replace(batch, partitions=[partition[:count] for partition in batch.partitions]), old
+
+    def _keep_late(self, old: Sequence[pa.Table], is_late: BoolArray) -> int:
+        """Keep those of some records aside that are late, and return how many there are."""
+        if self._late is not None and is_late.any():
+            table = pa.concat_tables(old).filter(pa.array(is_late))
+            pairs = zip(table.column(TIME).to_pylist(), table.column(RECORD).to_pylist(), strict=True)
+            self._late.append(pairs, self._told_ms, durable=self._outlet.keeps)
+        return int(is_late.sum())
 
 
 _NO_FAULT = (OSError, MemoryError, EnvironmentProblem)
@@ -330,6 +588,11 @@ class _Guarded:
 
 def _of(batch: Batch, sight: _Sight) -> list[Sequence[Part]]:
     return [partition[sight.start : sight.stop] for partition in batch.partitions if partition]
+
+
+def _times_of(tables: Sequence[pa.Table]) -> IntArray:
+    times = [np.asarray(table.column(TIME).to_numpy()) for table in tables]
+    return np.concatenate([np.empty(0, dtype=np.int64), *times])
 
 
 def _facts(batch: Batch) -> tuple[int, Mapping[str, int]]:

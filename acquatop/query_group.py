@@ -80,7 +80,7 @@ class QueryGroup:
         self.maintainer = maintainer
         self.members: dict[str, GroupMember] = {}
         self._bound = bound
-        self._windows = bound.windows
+        self.windows = bound.windows
         self._store = maintainer.store if maintainer else None
         self._clock = clock
         self._wall_clock = wall_clock
@@ -100,7 +100,7 @@ class QueryGroup:
 
     def join(self, bound: BoundQuery, after_ms: int | None = None) -> GroupMember:
         """Answer one more query, from the first window on that opens at a time or after it."""
-        since = None if after_ms is None else max(self._windows.last(after_ms) + 1, self._next or 0)
+        since = None if after_ms is None else max(self.windows.last(after_ms) + 1, self._next or 0)
         refresh = bound.service.refresh if bound.service else None
         n = refresh.n if refresh else 0
         operator: Aggregated | TopKN
@@ -130,7 +130,7 @@ class QueryGroup:
 
     def reducers(self) -> Sequence[Reducer]:
         """Return what to make of the stream's records, with the replica's values as they are now."""
-        matcher, windows = self._bound.matcher, self._windows
+        matcher, windows = self._bound.matcher, self.windows
         if not self._is_reduced:
             return [Solutions(matcher, windows)]
         if self._content is not None:
@@ -160,7 +160,7 @@ class QueryGroup:
             late = self._panes.add(part.table)
             self._tally.late += len(late)
             if len(late):
-                self._note_late(*self._windows.spans(np.asarray(late.column(TIME).to_numpy())))
+                self._note_late(*self.windows.spans(np.asarray(late.column(TIME).to_numpy())))
         elif self._content is not None:
             self._add_partials(part)
         else:
@@ -227,7 +227,7 @@ class QueryGroup:
         due_at = self._clock() if due_at is None else due_at
         if not self._begin(watermark_ms):
             return
-        while self._next is not None and self._windows.bounds(self._next)[1] <= watermark_ms:
+        while self._next is not None and self.windows.bounds(self._next)[1] <= watermark_ms:
             if self._skip_empty(watermark_ms):
                 continue
             yield from self._evaluate(self._next, due_at, longest_wait)
@@ -237,7 +237,7 @@ class QueryGroup:
         """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
         last = self._occupancy.last
         if last is not None:
-            yield from self.advance(self._windows.bounds(last)[1])
+            yield from self.advance(self.windows.bounds(last)[1])
 
     def _begin(self, watermark_ms: int) -> bool:
         """Find the first window to answer, once it is sure which that is."""
@@ -245,7 +245,7 @@ class QueryGroup:
         if self._next is None and None in sinces:
             earliest = self._occupancy.earliest_ms
             if earliest is not None and earliest <= watermark_ms:
-                self._next = self._windows.first(earliest)
+                self._next = self.windows.first(earliest)
         known = [since for since in sinces if since is not None]
         if known and len(known) == len(sinces):
             # Earlier windows began without any of the queries.
@@ -263,18 +263,21 @@ class QueryGroup:
         assert self._next is not None
         if not self._occupancy.is_empty:
             return False
-        until, occupied = self._windows.first(watermark_ms + 1), self._occupancy.next
+        until, occupied = self.windows.first(watermark_ms + 1), self._occupancy.next
         run = (until if occupied is None else min(until, occupied)) - self._next
         if run <= EMPTY_RUN:
             return False
         self._tally.skipped += run
+        self._closed = self._next + run - 1
+        self._occupancy.close(self._closed)
+        self._panes.close_until(self.windows.bounds(self._closed)[1])
         self._go_to(self._next + run)
         return True
 
     def _evaluate(self, window: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
         self._occupancy.close(window)
         self._closed = window
-        opens_ms, closes_ms = self._windows.bounds(window)
+        opens_ms, closes_ms = self.windows.bounds(window)
         for pane in self._panes.take_until(closes_ms):
             for intake in self._intakes():
                 intake.add_pane(pane)
@@ -331,10 +334,11 @@ class QueryGroup:
         self._panes.resume(parts["panes"])
         self._occupancy.resume(parts["occupancy"])
         self._tally = Tally.restore(parts["tally"])
-        if self._content is not None:
-            self._content.resume(parts["content"])
         if self._refresher is not None:
             self._refresher.resume(parts["refresher"])
+        if self._content is not None:
+            # After the replica: it looks up where that has its keys.
+            self._content.resume(parts["content"])
         self._resumed = parts
 
     def rejoin(self, bound: BoundQuery) -> GroupMember | None:

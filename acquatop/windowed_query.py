@@ -29,6 +29,7 @@ from acquatop.static_graphs import load_graphs
 from acquatop.tally import Tally
 from acquatop.terms import iri_to_rdflib, to_rdflib
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
+from acquatop.windows import Windows
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
@@ -127,6 +128,10 @@ class WindowedQuery:
             # Which stream ends last must not decide which windows are answered.
             until = max([*closes, self._newest_ms])
         yield from self._advance(until, None, math.inf)
+
+    def windows(self, stream: str) -> list[tuple[Windows, int | None]]:
+        """Return the windows on a stream, and of each the last that has closed."""
+        return [(graph.windows, graph.shown) for graph in self._graphs_on(stream)]
 
     def _graphs_on(self, stream: str) -> list[WindowGraph]:
         pairs = zip(self._graphs, self._bound.windows, strict=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -144,7 +145,11 @@ def column_of(properties: Mapping[str, Property], predicate: str) -> str:
 
 def schema_of(properties: Mapping[str, Property]) -> pa.Schema:
     """Return the columns of decoded batches."""
-    objects = [(column_of(properties, iri), DATATYPES[each.datatype]) for iri, each in properties.items()]
+    coded = pa.dictionary(pa.int32(), pa.string())
+    objects = [
+        (column_of(properties, iri), coded if each.datatype == IRI else DATATYPES[each.datatype])
+        for iri, each in properties.items()
+    ]
     return pa.schema([(TIME, pa.int64()), (SUBJECT, pa.string()), *objects, (BAD, pa.string())])
 
 
@@ -153,28 +158,68 @@ def items(records: pa.Table, subject: Template, time: str, properties: Mapping[s
 
     The column :data:`FAULT`, if there is one, says which records are bad before anything is looked at.
     """
-    names, times = pc.cast(records[subject.field], pa.string()), records[time]
-    fit = pc.match_substring_regex(names, _FIT_FOR_IRI if subject.prefix else WHOLE_IRI)
+    names, times = records[subject.field], records[time]
     bad = records[FAULT] if FAULT in records.column_names else pa.nulls(len(records), pa.string())
-    iris = [each.field for each in properties.values() if each.datatype == IRI]
-    for condition, reason in (
-        (pc.is_null(times), f'no time in the field "{time}"'),
-        (pc.invert(pc.fill_null(is_time(times), True)), f'the field "{time}" is not a time in milliseconds'),
-        (pc.is_null(names), f'no subject in the field "{subject.field}"'),
-        (pc.invert(pc.fill_null(fit, True)), f'the field "{subject.field}" does not fit into an IRI'),
-        *(
-            (pc.invert(pc.fill_null(_is_iri(records[each]), True)), f'the field "{each}" is not an IRI')
-            for each in iris
-        ),
+    iris = {each.field: _distinct(records[each.field]) for each in properties.values() if each.datatype == IRI}
+    for good, reason in (
+        (pc.is_valid(times), f'no time in the field "{time}"'),
+        (pc.fill_null(is_time(times), True), f'the field "{time}" is not a time in milliseconds'),
+        (pc.is_valid(names), f'no subject in the field "{subject.field}"'),
+        (_make_iris(names, subject), f'the field "{subject.field}" does not fit into an IRI'),
+        *((_all_iris(values), f'the field "{name}" is not an IRI') for name, values in iris.items()),
     ):
-        bad = pc.if_else(pc.and_(condition, pc.is_null(bad)), reason, bad)
-    good = pc.is_null(bad)
+        if not _all(good):
+            bad = pc.if_else(pc.or_(good, pc.is_valid(bad)), bad, reason)
+    names = names.cast(pa.string())
     terms = pc.binary_join_element_wise(f"<{subject.prefix}", names, f"{subject.suffix}>", "")
-    objects = [_objects(records[each.field], each.datatype) for each in properties.values()]
-    columns = [pc.if_else(good, column, None) for column in (times, terms, *objects)]
-    if not len(records):
-        return pa.RecordBatch.from_pylist([], schema=schema_of(properties))
-    return pa.table([*columns, bad], schema=schema_of(properties)).combine_chunks().to_batches()[0]
+    objects = [
+        _terms(iris[each.field]) if each.datatype == IRI else records[each.field] for each in properties.values()
+    ]
+    columns = [_single(column) for column in (times, terms, *objects)]
+    bad = _single(bad)
+    if bad.null_count < len(bad):
+        columns = [_hidden(column, bad) for column in columns]
+    return pa.RecordBatch.from_arrays([*columns, bad], schema=schema_of(properties))
+
+
+def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Return a column with each of its values but once: what is to be looked at, and written, is that."""
+    values = _single(values)
+    return values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+
+
+def _all_iris(values: pa.DictionaryArray) -> pa.BooleanArray:
+    """Say which values are IRIs; nulls are none that is wrong."""
+    good = _is_iri(values.dictionary)
+    if _all(good):
+        return pa.repeat(True, len(values))
+    return pc.fill_null(good.take(values.indices), True)
+
+
+def _terms(values: pa.DictionaryArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(values.indices, _objects(values.dictionary, IRI))
+
+
+def _make_iris(names: pa.ChunkedArray, subject: Template) -> pa.BooleanArray:
+    """Say which names make IRIs; nulls are none that is wrong, and numbers always do."""
+    if pa.types.is_integer(names.type):
+        return pa.repeat(bool(subject.prefix), len(names)) if subject.prefix else pc.is_null(names)
+    fit = pc.match_substring_regex(names, _FIT_FOR_IRI if subject.prefix else WHOLE_IRI)
+    return pc.fill_null(fit, True)
+
+
+def _all(good: pa.BooleanArray) -> bool:
+    return bool(pc.all(good, min_count=0).as_py())
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _hidden(column: pa.Array, bad: pa.StringArray) -> pa.Array:
+    """Return a column with nulls where something is bad."""
+    rows = pa.array(np.arange(len(column)), mask=pc.is_valid(bad).to_numpy(zero_copy_only=False))
+    return column.take(rows)
 
 
 def is_time(times: pa.Array) -> pa.Array:

@@ -94,7 +94,9 @@ class _Assembly:
         columns += [each.column(first, good, len(record)) for each in objects]
         reasons = pa.array(self._reasons, pa.string())
         bad = reasons.take(pa.array(self._fault[record], mask=~hidden))
-        return pa.RecordBatch.from_arrays([*columns, bad], schema=self._mapping.schema)
+        schema = self._mapping.schema
+        columns = [_as(column, field.type) for column, field in zip([*columns, bad], schema, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _note(self, records: Numbers, reason: str) -> None:
         """Note what is wrong with records, of each what was found first."""
@@ -195,3 +197,8 @@ _NAMES = {
     _XSD + "string": "a string",
     IRI: "an IRI",
 }
+
+
+def _as(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Return a column with each value but once, where that is the type asked for."""
+    return column.dictionary_encode() if pa.types.is_dictionary(type_) else column

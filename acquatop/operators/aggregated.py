@@ -118,7 +118,9 @@ class Aggregated:
         """Return what a window holds: its best keys, and some that stand for all others. O(keys) on columns."""
         keys = self.list.inside()
         merits = self.list.merits(keys)
-        in_order = np.argsort(np.where(np.isnan(merits), -math.inf, -merits), kind="stable")
+        # Those without a merit come first: nothing is known of them.
+        minus = np.where(np.isnan(merits), -math.inf, -merits)
+        in_order = np.argpartition(minus, CONSIDERED) if len(keys) > CONSIDERED else np.arange(len(keys))
         first, rest = in_order[:CONSIDERED], in_order[CONSIDERED:]
         # Every so many stand for those between them.
         some = rest[:: max(1, -(-len(rest) // STANDING_FOR_OTHERS))]
@@ -140,14 +142,18 @@ class Aggregated:
 
     def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
         """Say whether a key that has not been fetched just now could reach the bar. O(keys) on columns."""
-        stale = np.setdiff1d(self.list.inside(), self._codes.find(list(fetched)))
+        inside = self.list.inside()
+        is_stale = np.ones(self._codes.size, dtype=np.bool_)
+        is_stale[self._codes.find(list(fetched))] = False
+        stale = inside[is_stale[inside]]
         parts = self._parts_of(stale)
         can = self.scoring.can_count(parts, len(stale))
         parts, count = tuple(part[can] for part in parts), int(can.sum())
         if not count:
             return False
         # The most promising alone decides it as a rule.
-        at = np.argsort(-self.scoring.expected(parts, count))[:1]
+        expected = self.scoring.expected(parts, count)
+        at = np.array([np.argmax(np.where(np.isnan(expected), -math.inf, expected))])
         likely = self.scoring.reaches(tuple(part[at] for part in parts), 1)
         return bool(likely[0] >= bar or (self.scoring.reaches(parts, count) >= bar).any())
 

@@ -136,7 +136,9 @@ class AggregatedContent:
         if self.codes.size > len(self.rows):
             self.rows = np.concatenate([self.rows, np.full(self.codes.size - len(self.rows), _UNKNOWN)])
         if self._store is not None:
-            self.rows[codes] = self._store.rows(texts)
+            # Where a replica has room for all, a key keeps its row once it has one.
+            at = np.arange(len(codes)) if self._store.limit is not None else np.flatnonzero(self.rows[codes] < 0)
+            self.rows[codes[at]] = self._store.rows([texts[each] for each in at.tolist()])
         of_rows: IntArray = codes[np.asarray(encoded.indices.to_numpy(), dtype=np.int64)]
         return of_rows
 
@@ -193,10 +195,12 @@ class AggregatedContent:
         self._open_from = max(self._open_from, window)
         self.keyed.close_before(window)
         self._retained.close_before(window)
-        if len(self.codes) > _SLACK:
+        if len(self.codes) > 2 * self.keyed.count() + _SLACK:
             alive = self._alive()
             if len(self.codes) > 2 * len(alive) + _SLACK:
-                self.codes.release(np.setdiff1d(self.codes.used(), alive))
+                gone = np.setdiff1d(self.codes.used(), alive)
+                self.codes.release(gone)
+                self.rows[gone] = _UNKNOWN
 
     def _alive(self) -> IntArray:
         """Return the numbers of the keys that the current window holds, or a pane to come does."""

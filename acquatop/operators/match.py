@@ -298,7 +298,7 @@ def _constant(term: ast.Term) -> str:
 def terms_of(values: pa.Array, datatype: str) -> pa.Array:
     """Return a column of a property's objects as N-Triples terms."""
     if datatype == IRI:
-        return values
+        return values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
     if DATATYPES[datatype] == pa.string():
         return pc.binary_join_element_wise('"', _escaped(values), '"', "")
     return pc.binary_join_element_wise('"', pc.cast(values, pa.string()), f'"^^<{datatype}>', "")

@@ -42,7 +42,15 @@ class Batch:
 
 
 class Consumer(Protocol):
-    """Who takes a stream's batches. Called by one thread at a time."""
+    """Who takes a stream's batches. Called by one thread at a time, but for :meth:`release`."""
+
+    def wait(self) -> None:
+        """Return once the next batch may be taken: a stream must not be too far ahead of others."""
+        ...
+
+    def release(self) -> None:
+        """Let who waits return, now and from now on: the stream is to be stopped, and takes no further batch."""
+        ...
 
     def job(self) -> Job:
         """Return what is to be done with the next batch where its records are."""

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import uuid
 from pathlib import Path
+from typing import Any
 
 from acquatop.errors import EnvironmentProblem
 from acquatop.runtime import Position
@@ -17,23 +18,24 @@ _COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 class Checkpoint:
     """A folder in which Spark notes what each batch reads (``offsets``), and which batches are done (``commits``).
 
-    Spark goes on after the last batch that is done there. Its notes are not forced to the disk, and a Java that outlives
-    its Python for some seconds goes on writing them. So they are never trusted: each start has a new folder,
+    Spark goes on after the last batch that is done there. Its notes are not forced to the disk, and a Java that lives
+    longer than its Python goes on writing them for some seconds. So they are not trusted: each start has a new folder,
     which says nothing but that the last batch of the engine's position is done. The position holds a copy of Spark's
-    note on that batch; older folders in the same place are removed.
+    note on that batch; older folders in the same ``place`` are removed. Without a place it is a temporary folder.
     """
 
-    def __init__(self, place: Path, position: Position | None = None) -> None:
-        self._place = place
+    def __init__(self, place: Path | None = None, position: Position | None = None) -> None:
         self.last = -1 if position is None else int(position["batch"])
         """The last batch that is done, -1 if there is none."""
         try:
-            for old in list(place.iterdir()):
+            for old in list(place.iterdir()) if place is not None else ():
                 shutil.rmtree(old, ignore_errors=True)
-            self.path = Path(tempfile.mkdtemp(prefix="checkpoint-", dir=place))
+            self.path = Path(tempfile.mkdtemp(prefix="acquatop-checkpoint-", dir=place))
             if position is not None:
                 self._note("metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
-                self._note(f"offsets/{self.last}", position["offsets"])
+                # Spark looks at the batch before as well; where that began does not matter to what comes next.
+                for batch in {max(0, self.last - 1), self.last}:
+                    self._note(f"offsets/{batch}", position["offsets"])
                 self._note(f"commits/{self.last}", _COMMIT)
         except OSError as error:
             hint = "make the state directory writable, with some room on its disk"
@@ -54,3 +56,13 @@ class Checkpoint:
         file = self.path / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, "utf-8")
+
+
+def offset_in(note: str) -> Any:
+    """Return where a batch ends, in its connector's words, from Spark's note of what it reads.
+
+    >>> offset_in('v1\\n{"batchWatermarkMs":0}\\n{"a.txt": 7}')
+    {'a.txt': 7}
+    """
+    # A version, what Spark notes for itself, and a line for each source: there is one.
+    return json.loads(note.split("\n")[2])

@@ -8,7 +8,7 @@ from typing import Any
 
 from acquatop.catalog import Stream
 from acquatop.runtime import Batch, Consumer, Resume
-from acquatop.runtime.sources import SOURCES
+from acquatop.runtime.sources import reader_of
 
 POLL_SECONDS = 0.005
 """How long to wait before asking a source again that had nothing new."""
@@ -33,14 +33,14 @@ class LocalCarrier:
         self._until_end = until_end
         self._position = None if resume is None else resume.position
         self._stopping = threading.Event()
-        # The same class that Spark drives; only who calls its methods differs.
-        self._reader: Any = SOURCES[stream.connector](dict(stream.options)).streamReader(None)  # type: ignore[arg-type]
+        self._reader = reader_of(stream.connector, dict(stream.options))
         self._thread = threading.Thread(target=self._run, name=f"acquatop-{stream.iri}", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """End the stream after the batch at hand."""
         self._stopping.set()
+        self._consumer.release()
         self._thread.join()
 
     def _run(self) -> None:
@@ -64,6 +64,9 @@ class LocalCarrier:
                     return
                 self._stopping.wait(POLL_SECONDS)
                 continue
+            self._consumer.wait()
+            if self._stopping.is_set():
+                return
             self._consumer.take(self._batch(offset, latest, number))
             offset, number = latest, number + 1
 

@@ -5,9 +5,16 @@ A source's name in Spark is its own (``SOURCES[connector].name()``): some names 
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql.datasource import DataSource
 
 from connectors.lines import LinesDataSource
 from connectors.parquet import ParquetDataSource
 
 SOURCES: dict[str, type[DataSource]] = {"lines": LinesDataSource, "parquet": ParquetDataSource}
+
+
+def reader_of(connector: str, options: dict[str, str]) -> Any:
+    """Return what reads a connector's stream: the class that Spark drives, whoever calls its methods."""
+    return SOURCES[connector](options).streamReader(None)  # type: ignore[arg-type]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acquatop.catalog import Stream
@@ -20,21 +18,21 @@ from acquatop.errors import EnvironmentProblem
 from acquatop.operators.reduce.contract import Part
 from acquatop.operators.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Resume
-from acquatop.runtime.checkpoint import Checkpoint
+from acquatop.runtime.checkpoint import Checkpoint, offset_in
 from acquatop.runtime.java import explain_missing, find_java, java_home
-from acquatop.runtime.sources import SOURCES
+from acquatop.runtime.sources import SOURCES, reader_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import InputPartition
     from pyspark.sql.streaming.query import StreamingQuery
 
 TRIGGER = "50 milliseconds"
 """How often a stream is asked for something new."""
 
 
-SCHEMA = "unit int, payload binary"
-"""What the executors send: for each partition a row for each reducer, with what it comes to as an Arrow stream."""
+_WORKERS = 2
+"""How many Python workers are started ahead of the first batch."""
 
 
 class SparkRuntime:
@@ -44,6 +42,7 @@ class SparkRuntime:
         running = spark or _running_session()
         self._owns = running is None
         self.spark = running or _own_session()
+        _warm_up(self.spark)
 
     def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> SparkCarrier:
         """Start to carry a stream."""
@@ -58,39 +57,36 @@ class SparkRuntime:
 class SparkCarrier:
     """One stream and the streaming query that reads it.
 
-    Its checkpoint lasts as long as the carrier, unless it is to go on after a position: then the checkpoint is made to
-    say what the position does, whatever became of it, and a batch that was taken in already is passed over.
+    Its checkpoint lasts as long as the carrier: to go on after a position, another is made that says what that does.
     """
 
     def __init__(
         self, spark: SparkSession, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None
     ) -> None:
+        self._spark = spark
+        self._stream = stream
+        self._reader = reader_of(stream.connector, dict(stream.options))
         self._consumer = consumer
         self._stopping = False
         self._error: BaseException | None = None
         self._turn = threading.Lock()
         self._keeps = resume is not None
-        self._last = -1
-        self._checkpoint = Checkpoint(_temporary() if resume is None else resume.folder)
+        self._checkpoint = Checkpoint() if resume is None else Checkpoint(resume.folder, resume.position)
+        self._last = self._checkpoint.last
+        position = None if resume is None else resume.position
+        self._offset = self._reader.initialOffset() if position is None else offset_in(position["offsets"])
         try:
-            if resume is not None:
-                self._last = self._checkpoint.go_back_to(resume.position)
-            self._query: StreamingQuery = self._start(spark, stream, until_end)
+            self._query: StreamingQuery = self._start(stream, until_end)
         except BaseException:
-            self._forget_checkpoint()
+            self._checkpoint.remove()
             raise
         self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
         self._watcher.start()
-        try:
-            _warm_up(spark, stream)
-        except BaseException:
-            self.stop()
-            raise
 
-    def _start(self, spark: SparkSession, stream: Stream, until_end: bool) -> StreamingQuery:
+    def _start(self, stream: Stream, until_end: bool) -> StreamingQuery:
         source = SOURCES[stream.connector]
-        spark.dataSource.register(source)
-        rows = spark.readStream.format(source.name()).options(**stream.options).load()
+        self._spark.dataSource.register(source)
+        rows = self._spark.readStream.format(source.name()).options(**stream.options).load()
         writer = rows.writeStream.foreachBatch(self._process)
         writer = writer.option("checkpointLocation", str(self._checkpoint.path))
         writer = writer.trigger(availableNow=True) if until_end else writer.trigger(processingTime=TRIGGER)
@@ -99,30 +95,54 @@ class SparkCarrier:
     def stop(self) -> None:
         """End the stream after the batch at hand."""
         self._stopping = True
-        with self._turn, suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
+        self._consumer.release()
+        with self._turn:
+            pass  # the batch at hand is over; none begins any more
+        # Not in our turn: Spark waits for a batch that has just come, and that would wait for its turn.
+        with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
             self._query.stop()
         self._watcher.join()
 
     def _process(self, rows: DataFrame, number: int) -> None:
+        # The rows are not asked for: they would go through the JVM twice. What the batch reads is known from its note.
+        # Nothing else waits for this thread meanwhile: every stream's batches have a thread of their own.
+        self._wait()
         with self._turn:
             if self._stopping or number <= self._last:
                 return
             try:
-                self._take(rows, number)
+                self._take(number)
             except BaseException as error:
                 # Spark would wrap it beyond recognition on its way through the JVM.
                 self._error = error
                 raise
 
-    def _take(self, rows: DataFrame, number: int) -> None:
+    def _wait(self) -> None:
+        try:
+            self._consumer.wait()
+        except BaseException as error:
+            self._error = error
+            raise
+
+    def _take(self, number: int) -> None:
         if self._last >= 0 and number != self._last + 1:
             raise EnvironmentProblem(f"Spark's checkpoint goes on with batch {number}, after {self._last} was the last")
         started = time.perf_counter()
-        table = rows.mapInArrow(InExecutors(self._consumer.job()), SCHEMA).toArrow()
-        partitions = _partitions(table)
-        position = {"batch": number, **({"offsets": self._checkpoint.offsets(number)} if self._keeps else {})}
-        self._consumer.take(Batch(position, partitions, time.perf_counter() - started))
-        self._last = number
+        note = self._checkpoint.offsets(number)
+        latest = offset_in(note)
+        partitions = self._reader.partitions(self._offset, latest)
+        parts = self._reduced(partitions, self._consumer.job())
+        position = {"batch": number, **({"offsets": note} if self._keeps else {})}
+        self._consumer.take(Batch(position, parts, time.perf_counter() - started))
+        self._last, self._offset = number, latest
+
+    def _reduced(self, partitions: Sequence[InputPartition], job: Job) -> list[list[Part]]:
+        """Have the job done in the executors, each partition by one task."""
+        if not partitions:
+            return []
+        tasks = self._spark.sparkContext.parallelize(partitions, len(partitions))
+        done = tasks.mapPartitions(InExecutors(self._stream, job)).collect()
+        return [[Part.from_bytes(data) for data in of_partition] for of_partition in done]
 
     def _watch(self) -> None:
         error: BaseException | None = None
@@ -131,48 +151,37 @@ class SparkCarrier:
         except BaseException as failure:
             error = self._error or _translated(failure)
         finally:
-            self._forget_checkpoint()
-            self._consumer.end(None if self._stopping else error)
-
-    def _forget_checkpoint(self) -> None:
-        if not self._keeps:
-            shutil.rmtree(self._checkpoint.path, ignore_errors=True)
+            self._checkpoint.remove()
+            # The JVM may have died while a batch is being taken in, which must be over first.
+            with self._turn:
+                self._consumer.end(None if self._stopping else error)
 
 
 class InExecutors:
-    """A stream's job as Spark wants it: an iterator of row batches in, one of record batches out."""
+    """A stream's job as Spark wants it: partitions of the connector's in, for each a list of parts as bytes out."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, stream: Stream, job: Job) -> None:
+        self._connector = stream.connector
+        self._options = dict(stream.options)
         self._job = job
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Do the job on one partition."""
-        import pyarrow as pa
-
-        for unit, part in enumerate(self._job(batches)):
-            columns = [pa.array([unit], pa.int32()), pa.array([part.to_bytes()], pa.binary())]
-            yield pa.RecordBatch.from_arrays(columns, ["unit", "payload"])
+    def __call__(self, partitions: Iterable[InputPartition]) -> Iterator[list[bytes]]:
+        """Do the job on some partitions."""
+        reader = reader_of(self._connector, self._options)
+        for partition in partitions:
+            yield [part.to_bytes() for part in self._job(reader.read(partition))]
 
 
-def _partitions(table: pa.Table) -> list[list[Part]]:
-    """Return the parts of each partition: they come one partition after the other, each from unit zero on."""
-    partitions: list[list[Part]] = []
-    for batch in table.to_batches():
-        for unit, payload in zip(batch.column("unit").to_pylist(), batch.column("payload"), strict=True):
-            if unit == 0:
-                partitions.append([])
-            partitions[-1].append(Part.from_bytes(payload.as_buffer()))
-    return partitions
-
-
-def _warm_up(spark: SparkSession, stream: Stream) -> None:
+def _warm_up(spark: SparkSession) -> None:
     """Let the executors load what they need, so that the first window does not wait for them to start."""
-    nothing = spark.range(0, 1, 1, 1).selectExpr("CAST(NULL AS binary) AS value").where("value IS NOT NULL")
-    nothing.mapInArrow(InExecutors(Job(stream.mapping, ())), SCHEMA).toArrow()
+    spark.sparkContext.parallelize(range(_WORKERS), _WORKERS).mapPartitions(_load_operators).collect()
 
 
-def _temporary() -> Path:
-    return Path(tempfile.mkdtemp(prefix="acquatop-checkpoint-"))
+def _load_operators(nothing: Iterable[int]) -> Iterator[int]:
+    import acquatop.operators.reduce.pane_best
+    import acquatop.operators.reduce.pane_partials  # noqa: F401
+
+    return iter(())
 
 
 def _translated(failure: BaseException) -> EnvironmentProblem:
