@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 from rdflib.term import Identifier
 
 from acquatop.answer import Answer, Counts, Row, Status
@@ -13,6 +14,7 @@ from acquatop.evaluation.estimate import CERTAIN, Estimate
 from acquatop.operators.aggregated import Aggregated
 from acquatop.operators.certify import certify
 from acquatop.operators.expectation import Expectation
+from acquatop.operators.glimpse import Glimpse
 from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.topkn import TopKN
 from acquatop.terms import datatype_of, score_literal, to_rdflib
@@ -46,15 +48,17 @@ class GroupMember:
         bound: BoundQuery,
         operator: Aggregated | TopKN,
         maintainer: Maintainer[ReplicaStore] | None,
+        glimpse: Glimpse | None,
         since: int | None,
     ) -> None:
         self.bound = bound
         self.operator = operator
         self.since = since
         self._maintainer = maintainer
-        self._store = maintainer.store if maintainer else None
-        self._expectation = _expectation(operator, maintainer, bound.plan.offset)
+        self._store = glimpse
+        self._expectation = _expectation(operator, maintainer, glimpse, bound.plan.offset)
         self._output = RelationToStream(bound.plan.output)
+        self._score_types: dict[frozenset[tuple[str, str]], str | None] = {}
 
     @property
     def topkn(self) -> TopKN:
@@ -77,8 +81,7 @@ class GroupMember:
             window=window,
             opens_ms=closed.opens_ms,
             closes_ms=closed.closes_ms,
-            # What comes before the offset is kept and certified like the rest, but not shown.
-            rows=tuple(self._row(top, at, refreshed) for at in range(plan.offset, len(top))),
+            rows=tuple(self._rows(top, refreshed)),
             status=certificate.status,
             reason=certificate.reason,
             bound=None if certificate.bound is None else self._score_of(certificate.bound),
@@ -100,30 +103,45 @@ class GroupMember:
             return None
         return self._expectation.of(top, self.operator.content(window), self._maintainer.now())
 
-    def _row(self, top: Top, at: int, refreshed: Refreshed) -> Row:
-        key = top.rows.keys[at]
-        terms = dict(self.operator.terms(top.rows, at))
-        if self._store is not None:
-            remote = ((name, self._store.term(name, key)) for name in self._store.variables)
-            terms.update((name, term) for name, term in remote if term is not None and name not in terms)
-        score = self._score_of(float(top.merits[at]))
-        bindings = {name: self._term(name, terms, score) for name in self.bound.plan.projection}
-        return Row(
-            rank=at - self.bound.plan.offset + 1,
-            bindings={name: term for name, term in bindings.items() if term is not None},
-            score=score,
-            refreshed=key in refreshed.fetched if self._store is not None else None,
-            age_seconds=self._age(key),
-        )
+    def _rows(self, top: Top, refreshed: Refreshed) -> Iterator[Row]:
+        """Yield the results. What comes before the offset is kept and certified like the rest, but not shown."""
+        offset = self.bound.plan.offset
+        keys = top.rows.keys[offset:].tolist()
+        shown = zip(range(offset, len(top)), keys, self._remote_terms(keys), self._ages(keys), strict=True)
+        for at, key, remote, age in shown:
+            terms = {**remote, **self.operator.terms(top.rows, at)}
+            score = self._score_of(float(top.merits[at]))
+            bindings = {name: self._term(name, terms, score) for name in self.bound.plan.projection}
+            yield Row(
+                rank=at - offset + 1,
+                bindings={name: term for name, term in bindings.items() if term is not None},
+                score=score,
+                refreshed=key in refreshed.fetched if self._store is not None else None,
+                age_seconds=age,
+            )
+
+    def _remote_terms(self, keys: list[str]) -> list[dict[str, str]]:
+        """Return what the replica has for each key, by variable."""
+        if self._store is None:
+            return [{} for _ in keys]
+        rows = self._store.rows(keys)
+        columns = [self._store.terms(name, rows) for name in self._store.variables]
+        return [
+            {name: term for name, term in zip(self._store.variables, terms, strict=True) if term is not None}
+            for terms in (zip(*columns, strict=True) if columns else [()] * len(keys))
+        ]
+
+    def _ages(self, keys: list[str]) -> list[float | None]:
+        if self._maintainer is None or self._store is None:
+            return [None] * len(keys)
+        ages: list[float | None] = np.maximum(
+            0.0, self._maintainer.now() - self._store.fetched_at(self._store.rows(keys))
+        ).tolist()
+        return ages
 
     def _score_of(self, merit: float) -> float:
         # Adding zero turns -0.0, which negation can leave, into 0.0.
         return (merit if self.bound.plan.score.descending else -merit) + 0.0
-
-    def _age(self, key: str) -> float | None:
-        if self._maintainer is None or self._store is None:
-            return None
-        return max(0.0, self._maintainer.now() - float(self._store.fetched_at(self._store.rows([key]))[0]))
 
     def _term(self, name: str, terms: Mapping[str, str], score: float) -> Identifier | None:
         if name == self.bound.plan.score.variable:
@@ -132,9 +150,13 @@ class GroupMember:
 
     def _score_type(self, terms: Mapping[str, str]) -> str | None:
         """Return the datatype that SPARQL gives a score, from those of the terms behind it."""
-        score = self.bound.plan.score
-        types = {name: datatype for name, term in terms.items() if (datatype := datatype_of(term)) is not None}
-        return result_type(score.expression, types, score.functions)
+        types = frozenset(
+            (name, datatype) for name, term in terms.items() if (datatype := datatype_of(term)) is not None
+        )
+        if types not in self._score_types:
+            score = self.bound.plan.score
+            self._score_types[types] = result_type(score.expression, dict(types), score.functions)
+        return self._score_types[types]
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -156,9 +178,12 @@ class GroupMember:
 
 
 def _expectation(
-    operator: Aggregated | TopKN, maintainer: Maintainer[ReplicaStore] | None, offset: int
+    operator: Aggregated | TopKN,
+    maintainer: Maintainer[ReplicaStore] | None,
+    glimpse: Glimpse | None,
+    offset: int,
 ) -> Expectation | None:
-    if maintainer is None:
+    if maintainer is None or glimpse is None:
         return None
     model = ChangeModel(maintainer.store.history)
-    return Expectation(operator.scoring, maintainer.store, model, k=operator.k, offset=offset)
+    return Expectation(operator.scoring, glimpse, model, k=operator.k, offset=offset)

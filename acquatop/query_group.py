@@ -17,6 +17,7 @@ from acquatop.operators.aggregate_columns import AggregateColumns
 from acquatop.operators.aggregated import Aggregated
 from acquatop.operators.aggregated_content import AggregatedContent
 from acquatop.operators.contract import Intake
+from acquatop.operators.glimpse import Glimpse
 from acquatop.operators.occupancy import Occupancy
 from acquatop.operators.panes import PaneBuffer
 from acquatop.operators.proposers import proposer_of, ranker_name
@@ -82,6 +83,7 @@ class QueryGroup:
         self._bound = bound
         self.windows = bound.windows
         self._store = maintainer.store if maintainer else None
+        self._glimpse = Glimpse(maintainer.store) if maintainer else None
         self._clock = clock
         self._wall_clock = wall_clock
         self._refresher = _Refresher(bound, maintainer, rankers, random) if maintainer else None
@@ -111,7 +113,7 @@ class QueryGroup:
             operator = TopKN(bound.plan, self._store, bound.windows, n=n, refill=bound.refills, distinct=distinct)
         if since is not None:
             operator.close_before(since)
-        member = GroupMember(bound, operator, self.maintainer, since)
+        member = GroupMember(bound, operator, self.maintainer, self._glimpse, since)
         self.members[bound.name] = member
         return member
 
@@ -291,6 +293,8 @@ class QueryGroup:
             member.operator.apply_changes(refreshed.changed)
         if refreshed.changed:
             self._view = None
+        if self._glimpse is not None:
+            self._glimpse.renew()
         closed = Closed(window, opens_ms, closes_ms, refreshed, self._take_counts(refreshed), due_at)
         for member in members:
             if member.has_begun(window) and member.bound.name in self.members:

@@ -9,7 +9,7 @@ import numpy as np
 
 from acquatop.operators.aggregated_content import AggregatedContent
 from acquatop.operators.contract import Wanted
-from acquatop.operators.expectation import CONSIDERED, STANDING_FOR_OTHERS, Content
+from acquatop.operators.expectation import STANDING_FOR_OTHERS, Content, considered
 from acquatop.operators.proposers.contract import Proposed
 from acquatop.operators.scoring import ReplicaScoring
 from acquatop.topk.aggregates.side_by_side import Columnwise
@@ -120,8 +120,9 @@ class Aggregated:
         merits = self.list.merits(keys)
         # Those without a merit come first: nothing is known of them.
         minus = np.where(np.isnan(merits), -math.inf, -merits)
-        in_order = np.argpartition(minus, CONSIDERED) if len(keys) > CONSIDERED else np.arange(len(keys))
-        first, rest = in_order[:CONSIDERED], in_order[CONSIDERED:]
+        room = considered(self.k)
+        in_order = np.argpartition(minus, room) if len(keys) > room else np.arange(len(keys))
+        first, rest = in_order[:room], in_order[room:]
         # Every so many stand for those between them.
         some = rest[:: max(1, -(-len(rest) // STANDING_FOR_OTHERS))]
         return Content(self._rows_of(keys[first]), self._rows_of(keys[some]), float(len(rest)))

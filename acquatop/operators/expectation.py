@@ -23,7 +23,9 @@ _FEWEST, _MOST, _CELLS = 64, 256, 1 << 15
 """How many worlds are drawn: as many as make so many cells, within these bounds."""
 
 CONSIDERED = 2_000
-"""How many solutions are considered one by one."""
+"""How many solutions are considered one by one at most, and are of large answers."""
+
+_CONSIDERED_AT_LEAST, _CONSIDERED_PER_RESULT = 256, 25
 
 STANDING_FOR_OTHERS = 256
 """How many others stand for all that are not."""
@@ -78,6 +80,15 @@ class Content:
     def is_whole(self) -> bool:
         """Whether all that the window holds is here."""
         return self.count <= len(self.others)
+
+
+def considered(k: int) -> int:
+    """Return how many solutions are considered one by one for an answer of k: the others stand far behind.
+
+    >>> considered(1), considered(20), considered(1000)
+    (256, 500, 2000)
+    """
+    return min(CONSIDERED, max(_CONSIDERED_AT_LEAST, _CONSIDERED_PER_RESULT * k))
 
 
 class ContentOfStream:
@@ -138,7 +149,8 @@ class Expectation:
     In a world each key keeps its value, or has another one, with the chance that it has by now; all
     solutions that join with it go along. Keys that nothing is known of have the value of any key that
     is, or none, as often as these have none. The truth of a world are its best k; what the answer is worth
-    against it is averaged. O(worlds · solutions): the best 2 000 are looked at one by one, 256 stand for the others.
+    against it is averaged. O(worlds · solutions): the best are looked at one by one, 25
+    for each result but at least 256 and at most 2 000; 256 stand for the others.
 
     The worlds of a window depend on the seed and the window alone.
     """
@@ -182,7 +194,7 @@ class Expectation:
         others, count = content.others, content.count
         if content.is_whole:
             held, others, count = _together(held, others), NO_ROWS, 0.0
-        room = max(0, CONSIDERED - len(answer))
+        room = max(0, considered(self._k) - len(answer))
         if len(held) > room:
             order = np.argsort(-worlds.kept(held), kind="stable")
             left = held.take(order[room:])

@@ -88,7 +88,9 @@ class SparkCarrier:
         self._spark.dataSource.register(source)
         rows = self._spark.readStream.format(source.name()).options(**stream.options).load()
         writer = rows.writeStream.foreachBatch(self._process)
-        writer = writer.option("checkpointLocation", str(self._checkpoint.path))
+        # It is the driver's disk, whatever file system a cluster would take a mere path for. Not as_uri(), as Spark would
+        # take %20 for what it says.
+        writer = writer.option("checkpointLocation", f"file://{self._checkpoint.path.absolute()}")
         writer = writer.trigger(availableNow=True) if until_end else writer.trigger(processingTime=TRIGGER)
         return writer.start()
 

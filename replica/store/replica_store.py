@@ -65,6 +65,10 @@ class ReplicaStore(KeyedStore):
         """Return the N-Triples term of one value, None where there is none."""
         return self._terms[variable].term(int(self.rows([key])[0]))
 
+    def terms(self, variable: str, rows: IntArray) -> list[str | None]:
+        """Return the N-Triples terms of some rows' values, None where there is none."""
+        return list(map(self._terms[variable].term, rows.tolist()))
+
     def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float, *, pushed: bool = False) -> Stored:
         """Store what the remote answered; a key asked for and not answered becomes absent.
 

@@ -354,7 +354,7 @@ class Replay:
             self.random.shuffle(due)
             cut = self.random.randint(0, len(due))
             for some in (due[:cut], due[cut:]):
-                self.query.add(STREAM, decoded(self.query, some))
+                self.query.add(STREAM, decoded(self.bound, some))
             self.handed_in += due
             self.change_remote()
             yield from self.query.advance(STREAM, watermark)
@@ -544,7 +544,7 @@ def test_keys_that_have_left_all_windows_leave_nothing_behind() -> None:
     query = ContinuousQuery(shape.bind(), None)
     for round_ in range(200):
         posts = [Post(1 + 5 * round_, f"s{round_}-{at}", f"u{round_}-{at}", None, None) for at in range(10)]
-        query.add(STREAM, decoded(query, posts))
+        query.add(STREAM, decoded(query._bound, posts))
         list(query.advance(STREAM, 1 + 5 * round_))
     operator = query.operator
     assert isinstance(operator, Aggregated)
@@ -555,10 +555,10 @@ def test_keys_that_have_left_all_windows_leave_nothing_behind() -> None:
 def test_ties_at_the_border_go_by_the_key_s_text_whichever_came_first() -> None:
     shape = plain(pattern="?post :mentions ?user", k=2)
     query = ContinuousQuery(shape.bind(), None)
-    query.add(STREAM, decoded(query, [Post(1, "s1", "d", None, None), Post(1, "s2", "b", None, None)]))
+    query.add(STREAM, decoded(query._bound, [Post(1, "s1", "d", None, None), Post(1, "s2", "b", None, None)]))
     list(query.advance(STREAM, 3))
     posts = [Post(5, f"s{at}", user, None, None) for at, user in enumerate("dcab", start=3)]
-    query.add(STREAM, decoded(query, posts))
+    query.add(STREAM, decoded(query._bound, posts))
     (*_, answer) = query.advance(STREAM, 12)
     assert [str(row.bindings["user"]) for row in answer.rows] == ["a", "b"]
 
@@ -567,7 +567,7 @@ def test_a_newer_arrival_of_a_subject_moves_it_to_another_key_or_to_none() -> No
     shape = plain(pattern="?post :mentions ?user ; :x ?x", width=9, slide=3, k=5, columns=3, score="?s - 2 * ?n")
     query = ContinuousQuery(shape.bind(), None)
     posts = [Post(1, "p", "ann", 5, None), Post(2, "q", "ann", 7, None), Post(4, "p", "bob", 6, None)]
-    query.add(STREAM, decoded(query, [*posts, Post(8, "q", None, 1, None), Post(18, "z", None, None, None)]))
+    query.add(STREAM, decoded(query._bound, [*posts, Post(8, "q", None, 1, None), Post(18, "z", None, None, None)]))
     shown = [
         {str(row.bindings["user"]): int(row.bindings["s"]) for row in answer.rows}
         for answer in query.advance(STREAM, 18)
@@ -583,7 +583,7 @@ def test_a_sum_beyond_64_bits_is_an_error_to_both(score: str) -> None:
     posts = [Post(at, user, None, 2**62, None) for at, user in enumerate("aabc", start=1)]
     posts.append(Post(5, "a", None, 2**62 + 2**20, None))
     for each in (query, other):
-        each.add(STREAM, decoded(query, posts))
+        each.add(STREAM, decoded(query._bound, posts))
     for one, its in zip(query.advance(STREAM, 9), other.advance(STREAM, 9), strict=True):
         shown = [{row.bindings["user"]: sorted(row.bindings) for row in each.rows} for each in (one, its)]
         assert shown[0] == shown[1]
@@ -595,7 +595,7 @@ def test_what_the_condition_on_an_aggregate_leaves_out_is_not_asked_for() -> Non
     remote = Table({'"a"': 9, '"b"': 3})
     query = ContinuousQuery(shape.bind(), Maintainer(ReplicaStore("user", ["followers"]), remote, Budget(1, 1, 5.0)))
     posts = [Post(1, f"s{at}", user, None, None) for at, user in enumerate("abbcdefg")]
-    query.add(STREAM, decoded(query, posts))
+    query.add(STREAM, decoded(query._bound, posts))
     (answer,) = query.advance(STREAM, 3)
     assert [str(row.bindings["user"]) for row in answer.rows] == ["b"]
     assert answer.status is Status.EXACT
@@ -607,7 +607,7 @@ def test_absent_keys_whose_time_has_not_come_hide_none_whose_has() -> None:
     store = ReplicaStore("user", ["followers"])
     query = ContinuousQuery(shape.bind(), Maintainer(store, Table({}), Budget(0, 0, 5.0)))
     posts = [Post(1, f"s{at}", user, None, None) for at, user in enumerate("aaabbcd")]
-    query.add(STREAM, decoded(query, posts))
+    query.add(STREAM, decoded(query._bound, posts))
     (answer,) = query.advance(STREAM, 3)
     for user, asked_at in (("a", 100.0), ("b", 100.0), ("c", 1.0), ("d", 2.0)):
         store.put([f'"{user}"'], [], asked_at)
@@ -657,7 +657,7 @@ def plain(**changes: Any) -> Shape:
     return Shape(**values)
 
 
-def decoded(query: ContinuousQuery, posts: list[Post]) -> pa.RecordBatch:
+def decoded(bound: BoundQuery, posts: list[Post]) -> pa.RecordBatch:
     return query._bound.stream.mapping.records(
         pa.record_batch([pa.array([post.line() for post in posts], pa.binary())], ["value"])
     )

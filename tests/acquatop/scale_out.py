@@ -1,0 +1,296 @@
+"""One battery for whatever carries it: ``scale_out.py FOLDER MASTER`` runs it on a Spark session of its own.
+
+It makes its session as a user of a cluster would, and prints the answers, and which processes the work was done in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from acquatop import Engine
+from acquatop.runtime import spark as spark_runtime
+from acquatop.runtime.java import find_java, java_home
+from acquatop.runtime.spark import InExecutors
+
+ROOT = Path(__file__).parents[2]
+NS = "http://example.org/"
+KEYS, FILES = 40, 3
+EVENTS = 1_500
+"""In lines of JSON, and as many in N-Triples."""
+ROWS = 280_000
+"""In Parquet: as many as it takes for two batches to be cut in two."""
+
+_STREAM = """
+[streams.":{name}"]
+connector = "{connector}"
+arrivals = "{arrivals}"
+lateness = "300ms"
+options = {{ path = "{path}", {limit}, maxPartitions = 2 }}
+[streams.":{name}".mapping]
+{mapping}
+properties = {{ {properties} }}
+"""
+_JSON = (
+    '":of" = { field = "key", datatype = "iri" }, ":topic" = { field = "topic" }, '
+    '":value" = { field = "value", datatype = "xsd:integer" }'
+)
+_COLUMNS = '":of" = { field = "key", datatype = "iri" }, ":value" = { field = "value", datatype = "xsd:double" }'
+_TRIPLES = '":of" = { datatype = "iri" }, ":value" = { datatype = "xsd:integer" }'
+_SERVICE = """
+[services.":{name}"]
+remote = "table"
+path = "{folder}/weights.csv"
+load = {load}
+mapping = {{ key = "{ns}key/{{id}}", properties = {{ ":weight" = {{ field = "weight", datatype = "xsd:integer" }} }} }}
+refresh = {{ policy = "AT-TSM", n = 2, items = 6, requests = 2, deadline = "60s" }}
+"""
+
+_QUERY = """PREFIX : <http://example.org/>
+SELECT {shown} ({score} AS ?score) FROM NAMED WINDOW :w ON :{stream} [RANGE 9s STEP 3s]
+WHERE {{ WINDOW :w {{ {window} }} SERVICE :{service} {{ ?key :weight ?weight }} }}
+ORDER BY DESC(?score) LIMIT 4"""
+_SUM = "SELECT ?key (COUNT(*) AS ?n) (SUM(?value) AS ?sum) {{ {pattern} }} GROUP BY ?key"
+_OF = "?event :of ?key ; :value ?value"
+
+
+def _top(stream: str, *, by_key: bool = False, service: str = "known") -> str:
+    window = "?key :value ?value" if by_key else _OF
+    shown = "?key ?value" if by_key else "?event ?key ?value"
+    return _QUERY.format(stream=stream, shown=shown, score="?value * ?weight", window=window, service=service)
+
+
+def _sums(stream: str, *, by_key: bool = False, service: str = "known") -> str:
+    window = _SUM.format(pattern="?key :value ?value" if by_key else _OF)
+    return _QUERY.format(stream=stream, shown="?key ?n ?sum", score="?sum * ?weight", window=window, service=service)
+
+
+QUERIES = {
+    "top, distinct": _top("distinct"),
+    "top, distinct, asked for": _top("distinct", service="asked"),
+    "top, latest": _top("latest", by_key=True, service="asked"),
+    "top, all": _top("all", by_key=True),
+    "sums, latest": _sums("latest", by_key=True),
+    "sums, all": _sums("all", by_key=True, service="asked"),
+    "sums, columns": _sums("columns"),
+    "top, columns": _top("columns"),
+    "sums, triples": _sums("triples"),
+    "top, triples": _top("triples", service="asked"),
+    "whole windows": """PREFIX : <http://example.org/>
+SELECT ?key ?weight (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON :distinct [RANGE 9s STEP 3s]
+WHERE { WINDOW :w { ?event :of ?key ; :topic "t3" } SERVICE :known { ?key :weight ?weight } }
+GROUP BY ?key ?weight""",
+}
+
+
+# The world ----------------------------------------------------------------------------------------
+
+
+def write_world(folder: Path) -> Path:
+    """Write streams of every kind, in several files each, and a catalog; return the catalog's path."""
+    chance = random.Random(7)
+    weights = "".join(f"{key},{chance.randrange(1, 30)}\n" for key in range(KEYS))
+    (folder / "weights.csv").write_text("id,weight\n" + weights)
+    events = [_event(number, chance) for number in range(EVENTS)]
+    for name in ("lines", "triples", "columns"):
+        (folder / name).mkdir()
+    for number in range(FILES):
+        own = events[number::FILES]
+        (folder / "lines" / f"{number}.jsonl").write_text("".join(json.dumps(event) + "\n" for event in own))
+        (folder / "triples" / f"{number}.nt").write_text("".join(map(_statements, own)))
+        _write_columns(folder / "columns" / f"{number}.parquet", number)
+    catalog = folder / "catalog.toml"
+    catalog.write_text(_catalog(folder))
+    return catalog
+
+
+def _event(number: int, chance: random.Random) -> dict[str, Any]:
+    late = chance.choice([0, 0, 0, 150, 290, 2_000 if number % 50 == 49 else 0])
+    key = chance.randrange(KEYS)
+    return {
+        "time": max(1, 1_000 + 20 * number - late),
+        "id": number,
+        "user": key,
+        "key": f"{NS}key/{key}",
+        "topic": f"t{chance.randrange(6)}",
+        "value": chance.randrange(90),
+    }
+
+
+def _statements(event: dict[str, Any]) -> str:
+    subject, integer = f"<{NS}event/{event['id']}>", "<http://www.w3.org/2001/XMLSchema#integer>"
+    return (
+        f"{subject} <{NS}of> <{event['key']}> .\n"
+        f'{subject} <{NS}value> "{event["value"]}"^^{integer} .\n'
+        f'{subject} <{NS}time> "{event["time"]}"^^{integer} .\n'
+    )
+
+
+def _write_columns(file: Path, number: int) -> None:
+    chance = random.Random(number)
+    first, last = number * ROWS // FILES, (number + 1) * ROWS // FILES
+    rows = range(first, last)
+    table = {
+        "event": list(rows),
+        "time": [1_000 + row // 10 for row in rows],
+        "key": [f"{NS}key/{chance.randrange(KEYS)}" for _ in rows],
+        # Their sums depend on the order in which they are made, unless that is seen to.
+        "value": [chance.random() * 10 ** chance.randrange(-3, 4) for _ in rows],
+    }
+    pq.write_table(pa.table(table), file)
+
+
+def _catalog(folder: Path) -> str:
+    lines = {"connector": "lines", "limit": "maxBytesPerBatch = 60000", "properties": _JSON, "path": folder / "lines"}
+    streams = [
+        {"name": arrivals, "arrivals": arrivals, "mapping": f'subject = "{NS}{subject}"\ntime = "time"', **lines}
+        for arrivals, subject in {"distinct": "event/{id}", "latest": "key/{user}", "all": "key/{user}"}.items()
+    ]
+    streams += [
+        {
+            "name": "triples",
+            "arrivals": "distinct",
+            "mapping": 'format = "ntriples"\ntime = ":time"',
+            "connector": "lines",
+            "limit": "maxBytesPerBatch = 100000",
+            "properties": _TRIPLES,
+            "path": folder / "triples",
+        },
+        {
+            "name": "columns",
+            "arrivals": "distinct",
+            "mapping": f'subject = "{NS}event/{{event}}"\ntime = "time"',
+            "connector": "parquet",
+            "limit": f"maxRowsPerBatch = {ROWS // 2}",
+            "properties": _COLUMNS,
+            "path": folder / "columns",
+        },
+    ]
+    services = {"known": "true", "asked": "false"}
+    return "".join(
+        [
+            f'[prefixes]\n"" = "{NS}"\n',
+            *(_STREAM.format(**stream) for stream in streams),
+            *(_SERVICE.format(name=name, load=load, folder=folder, ns=NS) for name, load in services.items()),
+        ]
+    )
+
+
+def battery(catalog: Path, *, runtime: str = "spark", spark: SparkSession | None = None) -> dict[str, list[str]]:
+    """Return every query's answers, as the bytes that depend on the data alone."""
+    with Engine.from_catalog(catalog, runtime=runtime, until_end=True, spark=spark, autostart=False) as engine:
+        queries = {name: engine.register(text, name=name) for name, text in QUERIES.items()}
+        engine.start()
+        return {name: [json.dumps(answer.canonical()) for answer in query] for name, query in queries.items()}
+
+
+# The program --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def session(master: str, folder: Path) -> Iterator[SparkSession]:
+    """Yield a session on a master, with an executor's surroundings, and nothing that an engine would add to its own."""
+    java = find_java()
+    assert java is not None
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_WORKER_DIR"] = str(folder / "work")
+    home = java_home(java)
+    # For as long as executors may be started: each has a Java of its own.
+    os.environ["JAVA_HOME"] = home.name
+    settings = {
+        "spark.executorEnv.PYTHONPATH": str(ROOT),
+        # Work begins when all are there.
+        "spark.scheduler.minRegisteredResourcesRatio": "1",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+        # As on a cluster with a file system of its own: what is in the driver's must be asked for by name.
+        "spark.hadoop.fs.defaultFS": "hdfs://127.0.0.1:9",
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+    }
+    builder = SparkSession.builder.master(master).appName("scale-out")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        home.cleanup()
+
+
+class Noted(InExecutors):
+    """Notes in a folder which executors do the work; and kills one, once, after it has done some."""
+
+    notes: Path
+    victims = 0
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._notes, self._victims = type(self).notes, type(self).victims
+
+    def __call__(self, partitions: Any) -> Iterator[list[bytes]]:
+        """Do the job."""
+        executor = grandparent()
+        (self._notes / str(executor)).touch()
+        for done in super().__call__(partitions):
+            for victim in range(self._victims):
+                if self._is_mine(victim):
+                    os.kill(executor, signal.SIGKILL)
+            yield done
+
+    def _is_mine(self, victim: int) -> bool:
+        try:
+            (self._notes / f"victim {victim}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+
+def grandparent() -> int:
+    """Return who started who started this process: a worker's executor."""
+    found = subprocess.run(["ps", "-o", "ppid=", "-p", str(os.getppid())], capture_output=True, text=True, check=True)
+    return int(found.stdout)
+
+
+def once(spark: SparkSession, folder: Path, name: str, *, victims: int) -> dict[str, Any]:
+    """Run the battery; return its answers, the processes that worked on it, and how many of them were killed."""
+    Noted.notes, Noted.victims = folder / name, victims
+    Noted.notes.mkdir()
+    answers = battery(folder / "catalog.toml", spark=spark)
+    notes = [note.name for note in Noted.notes.iterdir()]
+    return {
+        "answers": answers,
+        "executors": sorted(int(note) for note in notes if note.isdigit()),
+        "killed": sum(note.startswith("victim") for note in notes),
+    }
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the battery undisturbed and, if there are others, with an executor lost in the middle of it."""
+    folder, master = Path(arguments[0]), arguments[1]
+    with session(master, folder) as spark:
+        spark_runtime.InExecutors = Noted  # type: ignore[misc]
+        gateway = spark.sparkContext._gateway
+        assert gateway is not None
+        runs = {"whole": once(spark, folder, "whole", victims=0)}
+        if not master.startswith("local["):
+            runs["lost"] = once(spark, folder, "lost", victims=1)
+        print(json.dumps({"driver": [os.getpid(), gateway.proc.pid], "runs": runs}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
