@@ -658,7 +658,7 @@ def plain(**changes: Any) -> Shape:
 
 
 def decoded(bound: BoundQuery, posts: list[Post]) -> pa.RecordBatch:
-    return query._bound.stream.mapping.records(
+    return bound.stream.mapping.records(
         pa.record_batch([pa.array([post.line() for post in posts], pa.binary())], ["value"])
     )
 
