@@ -135,6 +135,10 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise ConnectorError(f"{file} has shrunk from {begin} to {size} bytes; lines may only be appended")
         return size - begin
 
+    def progress(self, offset: Offset) -> tuple[int, int]:
+        """Return how many bytes have been read at an offset, and how many there are."""
+        return sum(offset.values()), sum(self._size(name, file) for name, file in self._files())
+
     def _files(self) -> list[tuple[str, Path]]:
         if self._path.is_dir():
             return sorted(

@@ -146,6 +146,10 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
         return dict(sorted(end.items()))
 
+    def progress(self, offset: Offset) -> tuple[int, int]:
+        """Return how many rows have been read at an offset, and how many there are."""
+        return sum(offset.values()), sum(map(self._length, self._names() if self._target is None else self._target))
+
     def _names(self) -> list[str]:
         if not self._path.is_dir():
             return [self._path.name] if self._path.exists() else []

@@ -8,7 +8,7 @@ from typing import Any
 
 from acquatop.catalog import Stream
 from acquatop.runtime import Batch, Consumer, Resume
-from acquatop.runtime.sources import reader_of
+from acquatop.runtime.sources import how_far, reader_of
 
 POLL_SECONDS = 0.005
 """How long to wait before asking a source again that had nothing new."""
@@ -75,4 +75,5 @@ class LocalCarrier:
         job = self._consumer.job()
         partitions = [list(job(self._reader.read(part))) for part in self._reader.partitions(offset, latest)]
         position = {"batch": number, "offset": latest}
-        return Batch(position, partitions, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        return Batch(position, partitions, seconds, *how_far(self._reader, latest, self._until_end))

@@ -18,3 +18,8 @@ SOURCES: dict[str, type[DataSource]] = {"lines": LinesDataSource, "parquet": Par
 def reader_of(connector: str, options: dict[str, str]) -> Any:
     """Return what reads a connector's stream: the class that Spark drives, whoever calls its methods."""
     return SOURCES[connector](options).streamReader(None)  # type: ignore[arg-type]
+
+
+def how_far(reader: Any, offset: Any, until_end: bool) -> tuple[int | None, int | None]:
+    """Return how much of a recording has been read, and how much there is; nothing of what goes on and on."""
+    return reader.progress(offset) if until_end else (None, None)

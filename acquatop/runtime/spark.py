@@ -20,7 +20,7 @@ from acquatop.operators.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in
 from acquatop.runtime.java import explain_missing, find_java, java_home
-from acquatop.runtime.sources import SOURCES, reader_of
+from acquatop.runtime.sources import SOURCES, how_far, reader_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,6 +67,7 @@ class SparkCarrier:
         self._stream = stream
         self._reader = reader_of(stream.connector, dict(stream.options))
         self._consumer = consumer
+        self._until_end = until_end
         self._stopping = False
         self._error: BaseException | None = None
         self._turn = threading.Lock()
@@ -135,7 +136,8 @@ class SparkCarrier:
         partitions = self._reader.partitions(self._offset, latest)
         parts = self._reduced(partitions, self._consumer.job())
         position = {"batch": number, **({"offsets": note} if self._keeps else {})}
-        self._consumer.take(Batch(position, parts, time.perf_counter() - started))
+        seconds = time.perf_counter() - started
+        self._consumer.take(Batch(position, parts, seconds, *how_far(self._reader, latest, self._until_end)))
         self._last, self._offset = number, latest
 
     def _reduced(self, partitions: Sequence[InputPartition], job: Job) -> list[list[Part]]:

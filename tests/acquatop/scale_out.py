@@ -38,17 +38,38 @@ _STREAM = """
 connector = "{connector}"
 arrivals = "{arrivals}"
 lateness = "300ms"
-options = {{ path = "{path}", {limit}, maxPartitions = 2 }}
+options = {{ path = "{folder}/{name}", {limit}, maxPartitions = 2 }}
 [streams.":{name}".mapping]
 {mapping}
 properties = {{ {properties} }}
 """
-_JSON = (
-    '":of" = { field = "key", datatype = "iri" }, ":topic" = { field = "topic" }, '
-    '":value" = { field = "value", datatype = "xsd:integer" }'
-)
-_COLUMNS = '":of" = { field = "key", datatype = "iri" }, ":value" = { field = "value", datatype = "xsd:double" }'
-_TRIPLES = '":of" = { datatype = "iri" }, ":value" = { datatype = "xsd:integer" }'
+_OF = '":of" = { field = "key", datatype = "iri" }'
+_STREAMS = {
+    # Of each subject several records, all of which count.
+    "lines": {
+        "connector": "lines",
+        "arrivals": "all",
+        "limit": "maxBytesPerBatch = 60000",
+        "mapping": f'subject = "{NS}place/{{place}}"\ntime = "time"',
+        "properties": f'{_OF}, ":topic" = {{ field = "topic" }}, ":value" = {{ field = "value", datatype = "xsd:integer" }}',
+    },
+    # Of each subject several records, the newest of which counts.
+    "triples": {
+        "connector": "lines",
+        "arrivals": "latest",
+        "limit": "maxBytesPerBatch = 100000",
+        "mapping": 'format = "ntriples"\ntime = ":time"',
+        "properties": '":of" = { datatype = "iri" }, ":value" = { datatype = "xsd:integer" }',
+    },
+    # Of each subject one record.
+    "columns": {
+        "connector": "parquet",
+        "arrivals": "distinct",
+        "limit": f"maxRowsPerBatch = {ROWS // 2}",
+        "mapping": f'subject = "{NS}event/{{event}}"\ntime = "time"',
+        "properties": f'{_OF}, ":value" = {{ field = "value", datatype = "xsd:double" }}',
+    },
+}
 _SERVICE = """
 [services.":{name}"]
 remote = "table"
@@ -57,39 +78,30 @@ load = {load}
 mapping = {{ key = "{ns}key/{{id}}", properties = {{ ":weight" = {{ field = "weight", datatype = "xsd:integer" }} }} }}
 refresh = {{ policy = "AT-TSM", n = 2, items = 6, requests = 2, deadline = "60s" }}
 """
+_SERVICES = {"known": "true", "asked": "false"}
 
 _QUERY = """PREFIX : <http://example.org/>
 SELECT {shown} ({score} AS ?score) FROM NAMED WINDOW :w ON :{stream} [RANGE 9s STEP 3s]
 WHERE {{ WINDOW :w {{ {window} }} SERVICE :{service} {{ ?key :weight ?weight }} }}
 ORDER BY DESC(?score) LIMIT 4"""
-_SUM = "SELECT ?key (COUNT(*) AS ?n) (SUM(?value) AS ?sum) {{ {pattern} }} GROUP BY ?key"
-_OF = "?event :of ?key ; :value ?value"
+_PATTERN = "?event :of ?key ; :value ?value"
 
 
-def _top(stream: str, *, by_key: bool = False, service: str = "known") -> str:
-    window = "?key :value ?value" if by_key else _OF
-    shown = "?key ?value" if by_key else "?event ?key ?value"
-    return _QUERY.format(stream=stream, shown=shown, score="?value * ?weight", window=window, service=service)
+def _top(stream: str, service: str) -> str:
+    shown = "?event ?key ?value"
+    return _QUERY.format(stream=stream, shown=shown, score="?value * ?weight", window=_PATTERN, service=service)
 
 
-def _sums(stream: str, *, by_key: bool = False, service: str = "known") -> str:
-    window = _SUM.format(pattern="?key :value ?value" if by_key else _OF)
+def _sums(stream: str, service: str) -> str:
+    window = f"SELECT ?key (COUNT(*) AS ?n) (SUM(?value) AS ?sum) {{ {_PATTERN} }} GROUP BY ?key"
     return _QUERY.format(stream=stream, shown="?key ?n ?sum", score="?sum * ?weight", window=window, service=service)
 
 
 QUERIES = {
-    "top, distinct": _top("distinct"),
-    "top, distinct, asked for": _top("distinct", service="asked"),
-    "top, latest": _top("latest", by_key=True, service="asked"),
-    "top, all": _top("all", by_key=True),
-    "sums, latest": _sums("latest", by_key=True),
-    "sums, all": _sums("all", by_key=True, service="asked"),
-    "sums, columns": _sums("columns"),
-    "top, columns": _top("columns"),
-    "sums, triples": _sums("triples"),
-    "top, triples": _top("triples", service="asked"),
+    **{f"top of {stream}, {service}": _top(stream, service) for stream in _STREAMS for service in _SERVICES},
+    **{f"sums of {stream}, {service}": _sums(stream, service) for stream in _STREAMS for service in _SERVICES},
     "whole windows": """PREFIX : <http://example.org/>
-SELECT ?key ?weight (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON :distinct [RANGE 9s STEP 3s]
+SELECT ?key ?weight (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON :lines [RANGE 9s STEP 3s]
 WHERE { WINDOW :w { ?event :of ?key ; :topic "t3" } SERVICE :known { ?key :weight ?weight } }
 GROUP BY ?key ?weight""",
 }
@@ -122,7 +134,7 @@ def _event(number: int, chance: random.Random) -> dict[str, Any]:
     return {
         "time": max(1, 1_000 + 20 * number - late),
         "id": number,
-        "user": key,
+        "place": chance.randrange(300),
         "key": f"{NS}key/{key}",
         "topic": f"t{chance.randrange(6)}",
         "value": chance.randrange(90),
@@ -130,7 +142,7 @@ def _event(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 def _statements(event: dict[str, Any]) -> str:
-    subject, integer = f"<{NS}event/{event['id']}>", "<http://www.w3.org/2001/XMLSchema#integer>"
+    subject, integer = f"<{NS}place/{event['place']}>", "<http://www.w3.org/2001/XMLSchema#integer>"
     return (
         f"{subject} <{NS}of> <{event['key']}> .\n"
         f'{subject} <{NS}value> "{event["value"]}"^^{integer} .\n'
@@ -153,39 +165,9 @@ def _write_columns(file: Path, number: int) -> None:
 
 
 def _catalog(folder: Path) -> str:
-    lines = {"connector": "lines", "limit": "maxBytesPerBatch = 60000", "properties": _JSON, "path": folder / "lines"}
-    streams = [
-        {"name": arrivals, "arrivals": arrivals, "mapping": f'subject = "{NS}{subject}"\ntime = "time"', **lines}
-        for arrivals, subject in {"distinct": "event/{id}", "latest": "key/{user}", "all": "key/{user}"}.items()
-    ]
-    streams += [
-        {
-            "name": "triples",
-            "arrivals": "distinct",
-            "mapping": 'format = "ntriples"\ntime = ":time"',
-            "connector": "lines",
-            "limit": "maxBytesPerBatch = 100000",
-            "properties": _TRIPLES,
-            "path": folder / "triples",
-        },
-        {
-            "name": "columns",
-            "arrivals": "distinct",
-            "mapping": f'subject = "{NS}event/{{event}}"\ntime = "time"',
-            "connector": "parquet",
-            "limit": f"maxRowsPerBatch = {ROWS // 2}",
-            "properties": _COLUMNS,
-            "path": folder / "columns",
-        },
-    ]
-    services = {"known": "true", "asked": "false"}
-    return "".join(
-        [
-            f'[prefixes]\n"" = "{NS}"\n',
-            *(_STREAM.format(**stream) for stream in streams),
-            *(_SERVICE.format(name=name, load=load, folder=folder, ns=NS) for name, load in services.items()),
-        ]
-    )
+    streams = (_STREAM.format(name=name, folder=folder, **stream) for name, stream in _STREAMS.items())
+    services = (_SERVICE.format(name=name, load=load, folder=folder, ns=NS) for name, load in _SERVICES.items())
+    return "".join([f'[prefixes]\n"" = "{NS}"\n', *streams, *services])
 
 
 def battery(catalog: Path, *, runtime: str = "spark", spark: SparkSession | None = None) -> dict[str, list[str]]:

@@ -1,0 +1,79 @@
+"""A folder of Arrow files that executors and the driver share: each is written once, as a whole, and never changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc
+
+_UNFINISHED = "unfinished-"
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+@dataclass(frozen=True)
+class ChunkFolder:
+    """Files of *chunks*, each a record batch that can be read by itself, by the file's name and its position there.
+
+    A file's name follows from what is in it, so that a task that is done again writes the same file. With
+    ``durable`` it survives a loss of power as well.
+    """
+
+    path: str
+    durable: bool = False
+
+    def write(self, chunks: Sequence[pa.RecordBatch], origin: bytes) -> str:
+        """Write chunks into one file, and return its name; those of another ``origin`` are in another file."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, chunks[0].schema, options=_LZ4) as writer:
+            for chunk in chunks:
+                writer.write_batch(chunk)
+        content = sink.getvalue()
+        name = hashlib.blake2b(content, key=hashlib.blake2b(origin, digest_size=16).digest(), digest_size=16).hexdigest()
+        self._put(name, content)
+        return name
+
+    def _put(self, name: str, content: pa.Buffer) -> None:
+        handle, unfinished = tempfile.mkstemp(prefix=_UNFINISHED, dir=self.path)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                if self.durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            Path(unfinished).replace(Path(self.path) / name)
+        except BaseException:
+            with suppress(OSError):
+                Path(unfinished).unlink()
+            raise
+        if self.durable:
+            self._sync_names()
+
+    def _sync_names(self) -> None:
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def read(self, name: str, positions: Iterable[int]) -> list[pa.RecordBatch]:
+        """Return some of a file's chunks; raises OSError or ArrowException if they cannot be had."""
+        with pa.memory_map(str(Path(self.path) / name)) as source:
+            reader = pa.ipc.open_file(source)
+            return [reader.get_batch(at) for at in positions]
+
+    def names(self) -> list[str]:
+        """Return the names of all files, also of those that have not been finished."""
+        return sorted(entry.name for entry in Path(self.path).iterdir() if entry.is_file())
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files that are not needed any more; what has gone already has gone."""
+        for name in names:
+            with suppress(OSError):
+                (Path(self.path) / name).unlink()
