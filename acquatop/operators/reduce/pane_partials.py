@@ -41,7 +41,7 @@ class PanePartials:
         if not usable.all():
             codes, times, values = codes[usable], times[usable], tuple(column[usable] for column in values)
         partials = list(self._folded(codes, times, values, len(keys.dictionary)))
-        return _table(partials, keys.dictionary)
+        return table_of(partials, keys.dictionary)
 
     def _values(self, found: Found) -> Columnwise:
         """Return each aggregate's values: none are needed to count."""
@@ -80,7 +80,8 @@ def _taken(codes: IntArray, times: IntArray, values: Columnwise, at: IntArray) -
     return codes[at], times[at], tuple(column[at] for column in values)
 
 
-def _table(partials: list[tuple[int, int, Partial]], names: pa.Array) -> pa.Table:
+def table_of(partials: list[tuple[int, int, Partial]], names: pa.Array) -> pa.Table:
+    """Return partials with their panes as a table, the keys as texts that their numbers stand for."""
     sizes = [len(partial.counts) for _, _, partial in partials]
     keys = _joined([partial.keys() for _, _, partial in partials])
     numbers = sorted({number for _, _, partial in partials for number in partial.columns})
