@@ -64,6 +64,9 @@ class AtWork(Protocol):
     def snapshot(self) -> bytes:
         """Return everything that is needed to go on from here."""
 
+    def saved(self) -> None:
+        """Note that the last snapshot is safe: what only older ones need may go."""
+
     def resume(self, snapshot: bytes) -> None:
         """Go on from a snapshot, before any query joins."""
 
@@ -134,6 +137,10 @@ class GroupAtWork:
         """Return the group's state."""
         return self._group.snapshot()
 
+    def saved(self) -> None:
+        """Let the group know."""
+        self._group.saved()
+
     def resume(self, snapshot: bytes) -> None:
         """Go on from a snapshot."""
         self._group.resume(snapshot)
@@ -194,6 +201,9 @@ class WindowedAtWork:
     def snapshot(self) -> bytes:
         """Return the query's state."""
         return self._query.snapshot()
+
+    def saved(self) -> None:
+        """Do nothing: all that is kept is in the snapshot."""
 
     def resume(self, snapshot: bytes) -> None:
         """Go on from a snapshot."""

@@ -40,6 +40,11 @@ class BoundQuery:
         return self.service.refresh.refill if self.service else self.stream.arrivals == "latest"
 
     @property
+    def keys_in_executors(self) -> bool:
+        """Whether the aggregates of the query's keys are kept where the executors read them."""
+        return self.plan.aggregate is not None and self.stream.keys == "executors"
+
+    @property
     def streams(self) -> tuple[Stream, ...]:
         """The stream that the query reads."""
         return (self.stream,)
@@ -145,6 +150,7 @@ def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str
     matcher.check(found)
     if plan.service and service:
         _check_records(service, plan.service.group, plan.join_variables[0], found)
+        _check_refresh(plan, window.stream, service, found)
     mistakes = [each for each in found if each.code != "unsupported"]
     if mistakes:
         raise QueryError(mistakes, text, file)
@@ -180,6 +186,18 @@ def _check_records(service: Service, group: ast.Group, key: str | None, found: l
     star = star_of(group, key, service.source.mapping.properties.keys())
     if isinstance(star, Diagnostic):
         found.append(star)
+
+
+def _check_refresh(plan: TopKPlan, stream: Stream, service: Service, found: list[Diagnostic]) -> None:
+    """Note that what a service's policy is to see of a stream is not here but in the executors."""
+    policy = service.refresh.policy
+    if plan.aggregate is None or stream.keys == "driver" or plan.service is None:
+        return
+    for is_asked, what in ((service.refresh.refill, "refill = true"), (policy.startswith("WSJ-"), f'"{policy}"')):
+        if is_asked:
+            message = f'the stream has keys = "executors", where the service\'s {what} cannot be had'
+            hint = 'set an AT- policy without refill for the service, or keys = "driver" for the stream'
+            found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
 
 
 def _service(iri: Iri, catalog: Catalog, found: list[Diagnostic]) -> Service | None:

@@ -29,6 +29,8 @@ from replica.terms import is_term
 __all__ = ["KINDS", "POLICIES", "SOLUTIONS", "Catalog", "CatalogError", "Refresh", "Service", "Stream"]
 
 ARRIVALS = ("all", "latest", "distinct")
+KEPT_IN = ("driver", "executors")
+BUCKETS = 16
 POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in DEFAULT_RANKERS)
 _WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
 
@@ -39,7 +41,8 @@ class Stream:
 
     ``idle_ms`` is after how long without records time goes on by itself, ``late_path`` the file where
     what came too late is kept, ``ahead_ms`` how far a live record may be ahead of the clock; None where none of
-    this happens.
+    this happens. ``keys`` says where the aggregates of queries' keys are kept, and ``buckets`` into how many parts they
+    are cut in the executors.
     """
 
     iri: str
@@ -52,6 +55,8 @@ class Stream:
     idle_ms: int | None = None
     late_path: str | None = None
     ahead_ms: int | None = None
+    keys: str = "driver"
+    buckets: int = BUCKETS
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,19 @@ def _iri(name: str, section: Section, prefixes: Mapping[str, str]) -> str:
 
 
 def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
-    section.allow("connector", "options", "mapping", "arrivals", "lateness", "start_ms", "idle", "late", "ahead")
+    section.allow(
+        "connector",
+        "options",
+        "mapping",
+        "arrivals",
+        "lateness",
+        "start_ms",
+        "idle",
+        "late",
+        "ahead",
+        "keys",
+        "buckets",
+    )
     connector = section.choice("connector", tuple(CONNECTORS))
     arrivals = section.choice("arrivals", ARRIVALS, default="all")
     mapping = _mapping(section.section("mapping", required=True), prefixes, connector, arrivals)
@@ -151,7 +168,20 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         idle_ms=section.duration_ms("idle", default=0, zero=False) or None,
         late_path=section.path("late") if "late" in section else None,
         ahead_ms=section.duration_ms("ahead", default=0, zero=False) or None,
+        keys=_kept_in(section, arrivals),
+        buckets=section.whole("buckets", default=BUCKETS, least=1),
     )
+
+
+def _kept_in(section: Section, arrivals: str) -> str:
+    """Return where keys are kept; executors cannot take back what something newer replaces."""
+    keys = section.choice("keys", KEPT_IN, default="driver")
+    if keys == "executors" and arrivals != "distinct":
+        hint = 'set arrivals = "distinct" if every record has a subject of its own, or leave keys out'
+        section.problem(
+            f'keys = "executors" needs a stream whose arrivals are distinct, not "{arrivals}"', "keys", hint
+        )
+    return keys
 
 
 def _implied(mapping: RecordDecoder) -> Mapping[str, str]:

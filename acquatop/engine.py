@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self
 
 from acquatop.answer import Answer
@@ -17,15 +19,20 @@ from acquatop.binding import BoundQuery, BoundWindowed, bind_query
 from acquatop.catalog import Catalog, Stream
 from acquatop.engine_state import EngineState, KeptUnit
 from acquatop.errors import UserError
+from acquatop.operators.bucket_task import Bucket, BucketFound, BucketTask
+from acquatop.operators.scattered_content import ScatteredContent
 from acquatop.pipeline import Pipeline, Unit
 from acquatop.query_group import QueryGroup
 from acquatop.registered_query import BACKLOG, News, RegisteredQuery, merged
 from acquatop.replicas import Progress, Replicas
 from acquatop.runtime import Position, Resume, Runtime, check_runtime, open_runtime
+from acquatop.scattering import scattered_content
 from acquatop.watch.observer import AnswerSeen, Observer, QueryState, Silent
 from acquatop.windowed_query import WindowedQuery
 from replica.clocks import Clock
+from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+from replica.store import ReplicaStore
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 if TYPE_CHECKING:
@@ -94,6 +101,7 @@ class Engine:
         self._all: list[RegisteredQuery] = []
         self._news = News()
         self._lock = threading.RLock()
+        self._scratch: TemporaryDirectory[str] | None = None
 
     @classmethod
     def from_catalog(
@@ -184,8 +192,11 @@ class Engine:
             self._observer.query(query.name, QueryState.REGISTERED)
             if not self._started:
                 self._waiting.append((query, bound))
-                return query
         try:
+            if not self._started:
+                if self._state is None:
+                    self._unit(bound)  # fills its replicas; with a state they may be filled already
+                return query
             if self._state is not None:
                 self._state.declare(self._manifest())
             for pipeline in self._put_to_work(query, bound):
@@ -229,7 +240,7 @@ class Engine:
         with self._lock:
             if key not in self._units:
                 kept = None if self._state is None else self._state.part(key)
-                work = self._at_work(bound, load=kept is None)
+                work = self._at_work(bound, key, load=kept is None)
                 if kept is not None:
                     work.resume(kept)
                 self._units[key] = Unit(key, work)
@@ -263,15 +274,30 @@ class Engine:
             resume = Resume(self._state.folder(pipeline.stream.iri), pipeline.position)
         pipeline.carrier = self._runtime.carry(pipeline.stream, pipeline, until_end=self._until_end, resume=resume)
 
-    def _at_work(self, bound: Bound, *, load: bool) -> AtWork:
+    def _at_work(self, bound: Bound, key: str, *, load: bool) -> AtWork:
         """Return what answers a query, with its replicas filled."""
         match bound:
             case BoundQuery():
                 replica = self._replicas.open(bound, load=load)
-                return GroupAtWork(QueryGroup(bound, replica, clock=self._clock, rankers=self._rankers))
+                scattered = self._scattered(bound, replica, key) if bound.keys_in_executors else None
+                group = QueryGroup(bound, replica, clock=self._clock, rankers=self._rankers, scattered=scattered)
+                return GroupAtWork(group)
             case BoundWindowed():
                 replicas = self._replicas.open_all(bound, load=load)
                 return WindowedAtWork(WindowedQuery(bound, replicas, clock=self._clock, rankers=self._rankers))
+
+    def _scattered(self, bound: BoundQuery, replica: Maintainer[ReplicaStore] | None, key: str) -> ScatteredContent:
+        """Return what keeps the aggregates of a query's keys in the executors."""
+        if self._state is not None:
+            folder = self._state.keys_folder(key)
+        else:
+            self._scratch = self._scratch or TemporaryDirectory(prefix="acquatop-", ignore_cleanup_errors=True)
+            folder = Path(self._scratch.name) / hashlib.sha256(key.encode()).hexdigest()[:16]
+        return scattered_content(bound, replica, folder, self._map, durable=self._state is not None)
+
+    def _map(self, task: BucketTask, buckets: Sequence[Bucket]) -> Sequence[BucketFound]:
+        self._runtime = self._runtime or self._open_runtime()
+        return self._runtime.map(task, buckets)
 
     def _take_up(self, state: EngineState) -> None:
         """Go on where an engine before this one ended."""
@@ -306,7 +332,10 @@ class Engine:
     def _save(self, answers: Sequence[Answer]) -> None:
         assert self._state is not None
         streams = {pipeline.stream.iri: pipeline.state() for pipeline in self._pipelines}
-        self._state.save(streams, {**self._ended, **self._kept(list(self._units.values()))}, answers)
+        kept = self._kept(list(self._units.values()))
+        self._state.save(streams, {**self._ended, **kept}, answers)
+        for key in kept:
+            self._units[key].work.saved()
 
     def _kept(self, units: Sequence[Unit]) -> dict[str, KeptUnit]:
         """Return what is kept of those units that have begun, and go well."""
@@ -441,6 +470,9 @@ class Engine:
         if self._runtime is not None:
             self._runtime.close()
             self._runtime = None
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
 
     def __enter__(self) -> Self:
         return self

@@ -117,6 +117,11 @@ class EngineState:
         assert self._directory is not None
         return self._directory.folder("stream_" + hashlib.sha256(stream.encode()).hexdigest()[:16])
 
+    def keys_folder(self, key: str) -> Path:
+        """Return a folder for what executors keep of a unit's keys."""
+        assert self._directory is not None
+        return self._directory.folder("keys_" + hashlib.sha256(key.encode()).hexdigest()[:16])
+
     # What is written ------------------------------------------------------------------------------
 
     def append(self, stream: str, entry: Mapping[str, bytes]) -> bool:

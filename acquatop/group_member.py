@@ -16,6 +16,7 @@ from acquatop.operators.certify import certify
 from acquatop.operators.expectation import Expectation
 from acquatop.operators.glimpse import Glimpse
 from acquatop.operators.relation_to_stream import RelationToStream
+from acquatop.operators.scattered import Scattered
 from acquatop.operators.topkn import TopKN
 from acquatop.terms import datatype_of, score_literal, to_rdflib
 from acquatop.topk.contract import Top
@@ -46,7 +47,7 @@ class GroupMember:
     def __init__(
         self,
         bound: BoundQuery,
-        operator: Aggregated | TopKN,
+        operator: Aggregated | Scattered | TopKN,
         maintainer: Maintainer[ReplicaStore] | None,
         glimpse: Glimpse | None,
         since: int | None,
@@ -178,7 +179,7 @@ class GroupMember:
 
 
 def _expectation(
-    operator: Aggregated | TopKN,
+    operator: Aggregated | Scattered | TopKN,
     maintainer: Maintainer[ReplicaStore] | None,
     glimpse: Glimpse | None,
     offset: int,

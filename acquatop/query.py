@@ -13,6 +13,7 @@ from acquatop.answer import Answer
 from acquatop.binding import BoundQuery
 from acquatop.operators.aggregated import Aggregated
 from acquatop.operators.reduce.job import reduced
+from acquatop.operators.scattered import Scattered
 from acquatop.operators.topkn import TopKN
 from acquatop.query_group import EMPTY_RUN, QueryGroup
 from replica.clocks import Clock
@@ -70,6 +71,6 @@ class ContinuousQuery:
         self.group.close()
 
     @property
-    def operator(self) -> Aggregated | TopKN:
+    def operator(self) -> Aggregated | Scattered | TopKN:
         """What keeps the query's candidates."""
         return self.group.members[self.name].operator

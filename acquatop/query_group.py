@@ -17,16 +17,20 @@ from acquatop.operators.aggregate_columns import AggregateColumns
 from acquatop.operators.aggregated import Aggregated
 from acquatop.operators.aggregated_content import AggregatedContent
 from acquatop.operators.contract import Intake
+from acquatop.operators.expectation import ContentOfStream
 from acquatop.operators.glimpse import Glimpse
 from acquatop.operators.occupancy import Occupancy
-from acquatop.operators.panes import PaneBuffer
+from acquatop.operators.panes import Pane, PaneBuffer
 from acquatop.operators.proposers import proposer_of, ranker_name
+from acquatop.operators.reduce.bucket_partials import FILE
 from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.pane_best import PaneBest, best_of
 from acquatop.operators.reduce.pane_partials import COUNT, FIRST, LAST, PanePartials
 from acquatop.operators.reduce.replica_view import ReplicaView
 from acquatop.operators.reduce.solutions import Solutions
 from acquatop.operators.refresh_order import RefreshOrder
+from acquatop.operators.scattered import Scattered
+from acquatop.operators.scattered_content import ScatteredContent
 from acquatop.operators.topkn import TopKN
 from acquatop.tally import Tally
 from acquatop.topk.contract import IntArray
@@ -55,6 +59,7 @@ def group_key(bound: BoundQuery) -> str:
             asked,
             plan.join_variables,
             bound.refills,
+            *((bound.stream.keys, bound.stream.buckets) if bound.keys_in_executors else ()),
         )
     )
 
@@ -76,6 +81,7 @@ class QueryGroup:
         wall_clock: Clock = time.time,
         rankers: RankerRegistry = DEFAULT_RANKERS,
         random: np.random.Generator | None = None,
+        scattered: ScatteredContent | None = None,
     ) -> None:
         self.slide_ms = bound.windows.slide_ms
         self.maintainer = maintainer
@@ -89,7 +95,8 @@ class QueryGroup:
         self._refresher = _Refresher(bound, maintainer, rankers, random) if maintainer else None
         self._panes = PaneBuffer(bound.windows)
         self._occupancy = Occupancy(bound.windows)
-        self._content = _content(bound, self._store)
+        self._content = scattered or _content(bound, self._store)
+        self._sample = _sample(bound) if self._store is not None and self._content is None else None
         self._next: int | None = 0 if bound.windows.t0_ms is not None else None
         self._closed: int | None = None
         self._tally = Tally()
@@ -97,6 +104,7 @@ class QueryGroup:
         self._resumed: dict[str, bytes] = {}
         looks_at_panes = self._refresher is not None and self._refresher.proposer.looks_at_panes
         self._is_reduced = bound.stream.arrivals == "distinct" and not bound.refills and not looks_at_panes
+        assert self._is_reduced or scattered is None, "what is not reduced where it is cannot be kept there"
 
     # Queries come and go --------------------------------------------------------------------------
 
@@ -105,12 +113,22 @@ class QueryGroup:
         since = None if after_ms is None else max(self.windows.last(after_ms) + 1, self._next or 0)
         refresh = bound.service.refresh if bound.service else None
         n = refresh.n if refresh else 0
-        operator: Aggregated | TopKN
-        if self._content is not None:
+        operator: Aggregated | Scattered | TopKN
+        if isinstance(self._content, ScatteredContent):
+            operator = Scattered(bound.plan, self._store, bound.windows, self._content, n=n)
+        elif self._content is not None:
             operator = Aggregated(bound.plan, self._store, bound.windows, self._content, n=n)
         else:
             distinct = bound.stream.arrivals == "distinct"
-            operator = TopKN(bound.plan, self._store, bound.windows, n=n, refill=bound.refills, distinct=distinct)
+            operator = TopKN(
+                bound.plan,
+                self._store,
+                bound.windows,
+                n=n,
+                refill=bound.refills,
+                distinct=distinct,
+                content=self._sample,
+            )
         if since is not None:
             operator.close_before(since)
         member = GroupMember(bound, operator, self.maintainer, self._glimpse, since)
@@ -120,13 +138,15 @@ class QueryGroup:
     def leave(self, name: str) -> None:
         """Answer a query no more."""
         member = self.members.pop(name, None)
-        if member is not None and isinstance(member.operator, Aggregated):
+        if member is not None and isinstance(member.operator, Aggregated | Scattered):
             member.operator.leave()
 
     def close(self) -> None:
         """Let go of what tells of the remote's changes: the queries are over."""
         if self.maintainer is not None:
             self.maintainer.close()
+        if isinstance(self._content, ScatteredContent):
+            self._content.close()
 
     # Parts in -------------------------------------------------------------------------------------
 
@@ -135,6 +155,8 @@ class QueryGroup:
         matcher, windows = self._bound.matcher, self.windows
         if not self._is_reduced:
             return [Solutions(matcher, windows)]
+        if isinstance(self._content, ScatteredContent):
+            return [self._content.reducer(matcher, windows)]
         if self._content is not None:
             return [PanePartials(matcher, windows, self._content.columns)]
         return [
@@ -145,9 +167,10 @@ class QueryGroup:
                 member.topkn.list.k + member.topkn.list.n,
                 terms=member.bound.plan.stream_variables,
                 view=self._present_view(),
-                sampled=member.topkn.sampled,
+                # What the windows hold besides is the same for all.
+                sampled=self._sample.room if self._sample is not None and at == 0 else 0,
             )
-            for member in self.members.values()
+            for at, member in enumerate(self.members.values())
         ]
 
     def add(self, parts: Sequence[Part], names: Sequence[str] | None = None) -> None:
@@ -176,22 +199,25 @@ class QueryGroup:
         if late.any():
             self._tally.late += int(np.asarray(table.column(COUNT).to_numpy())[late].sum())
             self._note_late(firsts[late], np.asarray(table.column(LAST).to_numpy())[late])
+            if isinstance(self._content, ScatteredContent):
+                self._content.leave_out(table.filter(late).column(FILE).to_pylist())
             table = table.filter(~late)
         if len(table):
             self._content.add_partials(table)
 
     def _add_best(self, parts: Sequence[Part], names: Sequence[str]) -> None:
-        late = 0
-        for name, part in zip(names, parts, strict=True):
-            if (member := self.members.get(name)) is None:
-                continue
-            late = 0
-            plan = member.bound.plan
+        plan, late = self._bound.plan, 0
+        for at, (name, part) in enumerate(zip(names, parts, strict=True)):
+            member = self.members.get(name)
             for pane in best_of(part.table, plan.score.stream_variables, plan.stream_variables):
-                if self._closed is not None and pane.first <= self._closed:
+                is_late = self._closed is not None and pane.first <= self._closed
+                if at == 0 and is_late:
                     late += pane.summary.count
+                elif at == 0 and self._sample is not None:
+                    self._sample.add_sample(pane.first, pane.last, pane.sample, pane.summary.count)
+                if member is not None and is_late:
                     member.topkn.note_late(pane.first, pane.last)
-                else:
+                elif member is not None:
                     member.topkn.add_best(pane)
         self._tally.late += late
 
@@ -204,6 +230,14 @@ class QueryGroup:
         if self._content is not None:
             return [self._content]
         return [member.topkn for member in self.members.values()]
+
+    def _add_pane(self, pane: Pane) -> None:
+        for intake in self._intakes():
+            intake.add_pane(pane)
+        if self._sample is not None:
+            self._sample.add_pane(pane)
+        if self._refresher is not None:
+            self._refresher.proposer.add_pane(pane)
 
     def _present_view(self) -> ReplicaView | None:
         if self._store is None or self._refresher is None:
@@ -260,6 +294,8 @@ class QueryGroup:
             member.operator.close_before(window)
         if self._content is not None:
             self._content.close_before(window)
+        if self._sample is not None:
+            self._sample.close_before(window)
 
     def _skip_empty(self, watermark_ms: int) -> bool:
         assert self._next is not None
@@ -281,10 +317,7 @@ class QueryGroup:
         self._closed = window
         opens_ms, closes_ms = self.windows.bounds(window)
         for pane in self._panes.take_until(closes_ms):
-            for intake in self._intakes():
-                intake.add_pane(pane)
-            if self._refresher is not None:
-                self._refresher.proposer.add_pane(pane)
+            self._add_pane(pane)
         members = list(self.members.values())
         for member in members:
             member.operator.settle(window)
@@ -326,6 +359,8 @@ class QueryGroup:
         }
         if self._content is not None:
             parts["content"] = self._content.snapshot()
+        if self._sample is not None:
+            parts["sample"] = self._sample.snapshot()
         if self._refresher is not None:
             parts["refresher"] = self._refresher.snapshot()
         parts |= {f"member {name}": member.snapshot() for name, member in self.members.items()}
@@ -343,7 +378,14 @@ class QueryGroup:
         if self._content is not None:
             # After the replica: it looks up where that has its keys.
             self._content.resume(parts["content"])
+        if self._sample is not None:
+            self._sample.resume(parts["sample"])
         self._resumed = parts
+
+    def saved(self) -> None:
+        """Note that the last snapshot is safe."""
+        if isinstance(self._content, ScatteredContent):
+            self._content.saved()
 
     def rejoin(self, bound: BoundQuery) -> GroupMember | None:
         """Let a query go on that was a member when the snapshot was taken; None if it was none."""
@@ -425,11 +467,22 @@ def _in_turn(orders: Sequence[list[str]]) -> list[str]:
     return list(dict.fromkeys(key for row in rows for key in row if key is not None))
 
 
+def _sample(bound: BoundQuery) -> ContentOfStream:
+    """Return what keeps a part of what the windows hold, of queries without aggregates."""
+    panes = 2 * -(-bound.windows.width_ms // bound.windows.slide_ms)
+    return ContentOfStream(bound.plan.score.stream_variables, panes=panes)
+
+
 def _content(bound: BoundQuery, store: ReplicaStore | None) -> AggregatedContent | None:
     """Return what keeps the aggregates of a group whose queries have any."""
-    aggregate = bound.plan.aggregate
-    if aggregate is None:
+    if bound.plan.aggregate is None:
         return None
+    return AggregatedContent(aggregate_columns(bound), store, latest_only=bound.stream.arrivals == "latest")
+
+
+def aggregate_columns(bound: BoundQuery) -> AggregateColumns:
+    """Return the aggregates of a query that has any."""
+    aggregate = bound.plan.aggregate
+    assert aggregate is not None
     datatypes = {each.of: bound.matcher.datatype(each.of) for each in aggregate.columns if each.of is not None}
-    columns = AggregateColumns(aggregate.columns, datatypes)
-    return AggregatedContent(columns, store, latest_only=bound.stream.arrivals == "latest")
+    return AggregateColumns(aggregate.columns, datatypes)

@@ -6,6 +6,10 @@ therefore selects columns and rows; no triples are built.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import Any, TypeVar
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +24,8 @@ from rspql.diagnostics import Diagnostic, nearest
 from rspql.plan import Aggregate, TopKPlan
 from rspql.scoring import variables_in, vectorise_condition
 from rspql.scoring.vectorise import ConditionFunction
+
+T = TypeVar("T")
 
 IDENTITY, KEY, GONE = "identity", "key", "gone"
 """Names of the solution columns besides the time, the terms ``?x`` and the numbers ``#x``."""
@@ -224,17 +230,28 @@ class Matcher:
 
 
 class Found:
-    """Records that match a pattern, and where only the latest arrival counts those that do not, which are ``gone``."""
+    """Records that match a pattern, and where only the latest arrival counts those that do not, which are ``gone``.
+
+    Columns are made when they are asked for first, and kept: several queries may ask.
+    """
 
     def __init__(self, matcher: Matcher, records: pa.RecordBatch, gone: BoolArray) -> None:
         self.gone = gone
         self._matcher = matcher
         self._records = records
+        self._made: dict[Hashable, Any] = {}
+
+    def made(self, name: Hashable, make: Callable[[], T]) -> T:
+        """Return what goes by a name, which is made the first time."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: T = self._made[name]
+        return made
 
     def __len__(self) -> int:
         return len(self._records)
 
-    @property
+    @cached_property
     def times(self) -> IntArray:
         """Return when each happened."""
         return np.asarray(self._records.column(TIME).to_numpy(), dtype=np.int64)
@@ -244,6 +261,7 @@ class Found:
         """Return each one's subject."""
         return self._records.column(SUBJECT)
 
+    @cached_property
     def keys(self) -> pa.DictionaryArray:
         """Return what each is joined or grouped by, as terms: each is made but once."""
         key = self._matcher._key
@@ -268,6 +286,9 @@ class Found:
 
     def numbers(self, variable: str) -> FloatArray:
         """Return what a variable is bound to, as numbers; NaN where that is none."""
+        return self.made(("numbers", variable), lambda: self._numbers(variable))
+
+    def _numbers(self, variable: str) -> FloatArray:
         if self._matcher.is_subject(variable):
             return np.full(len(self), np.nan)
         numbers = _numbers(self._matcher._values(variable, self._records))

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from acquatop.errors import EnvironmentProblem
@@ -18,9 +17,7 @@ from acquatop.operators.match import Matcher
 from acquatop.operators.panes import Pane as Solutions
 from acquatop.operators.reduce.bucket_partials import BucketPartials, chunks_in
 from acquatop.operators.reduce.chunk_folder import ChunkFolder
-from acquatop.operators.scoring import ReplicaScoring
-from acquatop.topk.contract import Rows
-from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
+from acquatop.topk.snapshot import pack_parts, pack_table, reading, unpack_parts, unpack_table
 from acquatop.windows import Windows
 from replica.store import ReplicaStore
 
@@ -31,7 +28,9 @@ _FEW = 8
 """How many chunks a pane may have in a bucket before they are made one at a close, for those after it."""
 _MANY = 64
 """How many it may have between two closes."""
-_KIND, _VERSION = "scattered content", 1
+_SCHEMA = pa.schema(
+    {"first": pa.int64(), "last": pa.int64(), "bucket": pa.int64(), "file": pa.string(), "at": pa.int64()}
+)
 
 
 class ScatteredContent:
@@ -64,8 +63,10 @@ class ScatteredContent:
         self._run = run
         self._panes: dict[Pane, list[list[Chunk]]] = {}
         self._uses: Counter[str] = Counter()
-        self._unused: list[set[str]] = [set(), set(), set()]
-        """Files that nothing needs, but states may name: since the last of these, the one before, and long ago."""
+        self._unused: set[str] = set()
+        """Files that are not needed since the last snapshot, which names them."""
+        self._long_unused: set[str] = set()
+        """Those that only the snapshot before that names."""
         self._is_resumed = False
         self._open_from = -(2**63)
         self._rankings: dict[int, Ranking] = {}
@@ -92,8 +93,7 @@ class ScatteredContent:
         """Return what to make of a stream's records; none of them is on its way when this is asked for."""
         if self._is_resumed:
             self._is_resumed = False
-            known = {*self._uses, *(file for files in self._unused for file in files)}
-            self._folder.remove(set(self._folder.names()) - known)
+            self._folder.remove(set(self._folder.names()) - {*self._uses, *self._unused, *self._long_unused})
         return BucketPartials(matcher, windows, self.columns, self.buckets, self._folder)
 
     def add_pane(self, pane: Solutions) -> None:
@@ -106,8 +106,7 @@ class ScatteredContent:
             if chunks.last < self._open_from:
                 self.leave_out([chunks.file])
                 continue
-            pane = (chunks.first, chunks.last)
-            held = self._panes.setdefault(pane, [[] for _ in range(self.buckets)])
+            held = self._pane(chunks.first, chunks.last)
             for at, bucket in enumerate(chunks.buckets):
                 self._hold(held[bucket], (chunks.file, chunks.start + at))
         crowded = self._crowded(_MANY)
@@ -186,11 +185,14 @@ class ScatteredContent:
 
     # Files ----------------------------------------------------------------------------------------
 
+    def _pane(self, first: int, last: int) -> list[list[Chunk]]:
+        return self._panes.setdefault((first, last), [[] for _ in range(self.buckets)])
+
     def _hold(self, chunks: list[Chunk], chunk: Chunk) -> None:
         chunks.append(chunk)
         self._uses[chunk[0]] += 1
-        for unused in self._unused:
-            unused.discard(chunk[0])
+        self._unused.discard(chunk[0])
+        self._long_unused.discard(chunk[0])
 
     def _replace(self, chunks: list[Chunk], chunk: Chunk) -> None:
         before = list(chunks)
@@ -208,15 +210,14 @@ class ScatteredContent:
 
     def _let_go(self, files: set[str]) -> None:
         if self._folder.durable:
-            self._unused[0] |= files
+            self._unused |= files
         else:
             self._folder.remove(files)
 
     def saved(self) -> None:
         """Note that the last snapshot is safe: of those before it only one can still be gone on from."""
-        newest, before, long_ago = self._unused
-        self._folder.remove(long_ago | before)
-        self._unused = [set(), newest, set()]
+        self._folder.remove(self._long_unused)
+        self._unused, self._long_unused = set(), self._unused
 
     def close(self) -> None:
         """Remove all files, unless they are kept for who goes on."""
@@ -241,21 +242,21 @@ class ScatteredContent:
             for bucket, own in enumerate(chunks)
             for chunk in own
         ]
-        columns = dict(zip(("first", "last", "bucket", "file", "at"), zip(*rows, strict=True), strict=False))
-        table = {name: _column(name, values) for name, values in columns.items()}
-        settings = {"buckets": self.buckets, "open from": self._open_from, "uncertain until": self.uncertain_until}
-        unused = json.dumps([sorted(files) for files in self._unused]).encode()
-        return pack_parts({"chunks": pack(_KIND, _VERSION, State(settings, {"chunks": table})), "unused": unused})
+        columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(_SCHEMA)]
+        numbers = [self._open_from, self.uncertain_until]
+        said = {"numbers": numbers, "unused": [sorted(files) for files in (self._unused, self._long_unused)]}
+        return pack_parts(
+            {"said": json.dumps(said).encode(), "chunks": pack_table(pa.Table.from_arrays(columns, schema=_SCHEMA))}
+        )
 
     def resume(self, snapshot: bytes) -> None:
         """Go on from a snapshot; before any query ranks this."""
         with reading():
             parts = unpack_parts(snapshot)
-            state = unpack(_KIND, _VERSION, parts["chunks"])
-            self._open_from, self.uncertain_until = state.settings["open from"], state.settings["uncertain until"]
-            self._unused = [set(files) for files in json.loads(parts["unused"])]
-            table = state.tables["chunks"]
-            for first, last, bucket, file, at in zip(*(column.tolist() for column in table.values()), strict=True):
-                held = self._panes.setdefault((first, last), [[] for _ in range(self.buckets)])
-                self._hold(held[bucket], (file, at))
+            said = json.loads(parts["said"])
+            self._open_from, self.uncertain_until = said["numbers"]
+            self._unused, self._long_unused = map(set, said["unused"])
+            columns = [column.to_pylist() for column in unpack_table(parts["chunks"]).columns]
+            for first, last, bucket, file, at in zip(*columns, strict=True):
+                self._hold(self._pane(first, last)[bucket], (file, at))
         self._is_resumed = True

@@ -35,7 +35,7 @@ class TopKN:
     """The candidates of one query, joined with a replica; without a store the stream alone decides.
 
     With ``refill`` the windows' content is kept, and no answer is uncertain for what was dropped. Where arrivals are
-    ``distinct``, none replaces another.
+    ``distinct``, none replaces another. ``content`` is what else the windows hold, which others may look at, too.
 
     Solutions whose key the replica does not know have no score yet: they wait, outside the list,
     until the remote has been asked for them. A solution that the remote has nothing for, or whose
@@ -52,6 +52,7 @@ class TopKN:
         n: int,
         refill: bool = False,
         distinct: bool = False,
+        content: ContentOfStream | None = None,
     ) -> None:
         self.scoring = ReplicaScoring(plan.score, store)
         self.k = plan.k + plan.offset
@@ -63,14 +64,8 @@ class TopKN:
         self._numbers = plan.score.stream_variables
         self._terms = plan.stream_variables
         self._windows = windows
-        panes = 2 * -(-windows.width_ms // windows.slide_ms)
-        self._content = None if store is None else ContentOfStream(self._numbers, panes=panes)
+        self._content = content
         self._open_from = -(2**63)
-
-    @property
-    def sampled(self) -> int:
-        """How many of a pane's solutions are kept whatever they are worth."""
-        return 0 if self._content is None else self._content.room
 
     # Arrivals -----------------------------------------------------------------------------------
 
@@ -78,8 +73,6 @@ class TopKN:
         """Take in one pane's solutions; only those that could matter become candidates."""
         if pane.last < self._open_from:
             return
-        if self._content is not None:
-            self._content.add_pane(pane)
         gone = pane.solutions.column(GONE)
         self._remove(pane.solutions.filter(gone).column(IDENTITY).to_pylist())
         solutions = pane.solutions.filter(pc.invert(gone))
@@ -99,8 +92,6 @@ class TopKN:
         """Take in what is left of some of a pane's solutions, where arrivals are distinct."""
         if pane.last < self._open_from:
             return
-        if self._content is not None:
-            self._content.add_sample(pane.first, pane.last, pane.sample, pane.summary.count)
         summary = pane.summary
         if summary.let_go:
             assert isinstance(self.list, PaneDominance), "what is refilled is handed all there is"
@@ -174,8 +165,6 @@ class TopKN:
             "list": self.list.snapshot(),
             "waiting": self.waiting.snapshot(),
         }
-        if self._content is not None:
-            parts["content"] = self._content.snapshot()
         return pack_parts(parts)
 
     def resume(self, snapshot: bytes) -> None:
@@ -188,8 +177,6 @@ class TopKN:
         else:
             self.list = PaneDominance.restore(parts["list"], self.scoring)
         self.waiting = Waiting.restore(parts["waiting"])
-        if self._content is not None:
-            self._content.resume(parts["content"])
 
     # Changes of the remote's values ---------------------------------------------------------------
 
@@ -289,8 +276,6 @@ class TopKN:
         self._open_from = max(self._open_from, window)
         self.list.close_before(window)
         self.waiting.close_before(window)
-        if self._content is not None:
-            self._content.close_before(window)
 
 
 def _list(k: int, n: int, scoring: ReplicaScoring, store: ReplicaStore | None, distinct: bool) -> PaneDominance:

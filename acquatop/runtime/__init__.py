@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from acquatop.errors import UserError
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from acquatop.catalog import Stream
     from acquatop.operators.reduce.contract import Part
     from acquatop.operators.reduce.job import Job
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 RUNTIMES = ("spark", "local")
 
@@ -88,6 +91,13 @@ class Runtime(Protocol):
         """Start to carry a stream; with ``until_end`` only what it holds now, else whatever comes.
 
         Without ``resume`` from the stream's beginning.
+        """
+        ...
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
+        """Return what a function makes of each item, in their order: done at once, where the records are decoded.
+
+        Both must be fit to travel there.
         """
         ...
 

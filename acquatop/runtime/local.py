@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from acquatop.catalog import Stream
-from acquatop.runtime import Batch, Consumer, Resume
+from acquatop.runtime import Batch, Consumer, Item, Result, Resume
 from acquatop.runtime.sources import how_far, reader_of
 
 POLL_SECONDS = 0.005
@@ -20,6 +21,10 @@ class LocalRuntime:
     def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> LocalCarrier:
         """Start to carry a stream."""
         return LocalCarrier(stream, consumer, until_end, resume)
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
+        """Do it one by one, so that what is done for one item is gone when the next comes."""
+        return [function(item) for item in items]
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

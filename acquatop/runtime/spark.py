@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import resources
 from typing import TYPE_CHECKING
+
+from pyspark.cloudpickle import dumps
 
 from acquatop.catalog import Stream
 from acquatop.errors import EnvironmentProblem
 from acquatop.operators.reduce.contract import Part
 from acquatop.operators.reduce.job import Job
-from acquatop.runtime import Batch, Consumer, Resume
+from acquatop.runtime import Batch, Consumer, Item, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in
 from acquatop.runtime.java import explain_missing, find_java, java_home
 from acquatop.runtime.sources import SOURCES, how_far, reader_of
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.core.broadcast import Broadcast
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.streaming.query import StreamingQuery
 
+    Work = Callable[[Iterable[InputPartition]], Iterator[list[bytes]]]
+
 TRIGGER = "50 milliseconds"
 """How often a stream is asked for something new."""
 
+LARGE = 1 << 20
+"""From how many bytes on work is sent to each executor once."""
 
 _WORKERS = 2
 """How many Python workers are started ahead of the first batch."""
@@ -48,6 +57,12 @@ class SparkRuntime:
         """Start to carry a stream."""
         return SparkCarrier(self.spark, stream, consumer, until_end, resume)
 
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
+        """Do it in the executors, each item by one task."""
+        if not items:
+            return []
+        return self.spark.sparkContext.parallelize(items, len(items)).map(function).collect()
+
     def close(self) -> None:
         """Stop the session if it is this runtime's own."""
         if self._owns:
@@ -65,7 +80,9 @@ class SparkCarrier:
     ) -> None:
         self._spark = spark
         self._stream = stream
-        self._reader = reader_of(stream.connector, dict(stream.options))
+        # The cores that count are the executors', not those of the machine that this runs on.
+        cores = {"maxPartitions": str(spark.sparkContext.defaultParallelism)}
+        self._reader = reader_of(stream.connector, {**cores, **stream.options})
         self._consumer = consumer
         self._until_end = until_end
         self._stopping = False
@@ -89,8 +106,8 @@ class SparkCarrier:
         self._spark.dataSource.register(source)
         rows = self._spark.readStream.format(source.name()).options(**stream.options).load()
         writer = rows.writeStream.foreachBatch(self._process)
-        # It is the driver's disk, whatever file system a cluster would take a mere path for. Not as_uri(), as Spark would
-        # take %20 for what it says.
+        # The driver's disk, whatever file system a cluster would look for a mere path in. Not as_uri(): to Spark a %20
+        # would be part of the name.
         writer = writer.option("checkpointLocation", f"file://{self._checkpoint.path.absolute()}")
         writer = writer.trigger(availableNow=True) if until_end else writer.trigger(processingTime=TRIGGER)
         return writer.start()
@@ -144,8 +161,10 @@ class SparkCarrier:
         """Have the job done in the executors, each partition by one task."""
         if not partitions:
             return []
-        tasks = self._spark.sparkContext.parallelize(partitions, len(partitions))
-        done = tasks.mapPartitions(InExecutors(self._stream, job)).collect()
+        context = self._spark.sparkContext
+        tasks = context.parallelize(partitions, len(partitions))
+        with _sent(context, InExecutors(self._stream, job)) as work:
+            done = tasks.mapPartitions(work).collect()
         return [[Part.from_bytes(data) for data in of_partition] for of_partition in done]
 
     def _watch(self) -> None:
@@ -176,12 +195,40 @@ class InExecutors:
             yield [part.to_bytes() for part in self._job(reader.read(partition))]
 
 
+@contextmanager
+def _sent(context: SparkContext, work: InExecutors) -> Iterator[Work]:
+    """Yield work as it is sent to executors: with a replica in it, once to each of them and not with every task."""
+    pickled = dumps(work)  # type: ignore[no-untyped-call]
+    if len(pickled) < LARGE:
+        yield work
+        return
+    # PySpark would do so by itself, but leave a file behind for every batch until the session ends.
+    broadcast = context.broadcast(pickled)
+    try:
+        yield Unpacking(broadcast)
+    finally:
+        broadcast.destroy()
+
+
+class Unpacking:
+    """Work that has been sent to executors as bytes."""
+
+    def __init__(self, pickled: Broadcast[bytes]) -> None:
+        self._pickled = pickled
+
+    def __call__(self, partitions: Iterable[InputPartition]) -> Iterator[list[bytes]]:
+        """Do it."""
+        work: Work = pickle.loads(self._pickled.value)  # noqa: S301 (made by this engine, for its own executors)
+        return work(partitions)
+
+
 def _warm_up(spark: SparkSession) -> None:
     """Let the executors load what they need, so that the first window does not wait for them to start."""
     spark.sparkContext.parallelize(range(_WORKERS), _WORKERS).mapPartitions(_load_operators).collect()
 
 
 def _load_operators(nothing: Iterable[int]) -> Iterator[int]:
+    import acquatop.operators.bucket_task
     import acquatop.operators.reduce.pane_best
     import acquatop.operators.reduce.pane_partials  # noqa: F401
 

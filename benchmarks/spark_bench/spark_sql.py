@@ -29,7 +29,7 @@ from pyspark.sql.window import Window
 
 from acquatop.runtime.java import find_java, java_home
 from benchmarks.spark_bench.child import hand_back, told
-from benchmarks.spark_bench.data import TOP
+from benchmarks.spark_bench.data import TOP, World, prepare
 
 if TYPE_CHECKING:
     from pyspark.sql.column import Column
@@ -203,6 +203,10 @@ def main() -> None:
     options = parser.parse_args()
     told("Spark starts")
     spark = session(options.state)
+    small = World(20_000, 200, 5_000)
+    prepare(small)
+    warm = Job(spark, small.folder, options.key, options.files)
+    warm.sums(options.way) if options.job == "sums" else warm.events(options.way)
     job = Job(spark, options.folder, options.key, options.files)
     told("reading")
     started = time.perf_counter()

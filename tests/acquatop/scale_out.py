@@ -38,12 +38,12 @@ _STREAM = """
 connector = "{connector}"
 arrivals = "{arrivals}"
 lateness = "300ms"
-options = {{ path = "{folder}/{name}", {limit}, maxPartitions = 2 }}
+options = {{ path = "{folder}/{name}", {limit} }}
 [streams.":{name}".mapping]
 {mapping}
 properties = {{ {properties} }}
 """
-_OF = '":of" = { field = "key", datatype = "iri" }'
+_OF = '":of" = { field = "key", datatype = "iri" }, '
 _STREAMS = {
     # Of each subject several records, all of which count.
     "lines": {
@@ -51,7 +51,7 @@ _STREAMS = {
         "arrivals": "all",
         "limit": "maxBytesPerBatch = 60000",
         "mapping": f'subject = "{NS}place/{{place}}"\ntime = "time"',
-        "properties": f'{_OF}, ":topic" = {{ field = "topic" }}, ":value" = {{ field = "value", datatype = "xsd:integer" }}',
+        "properties": _OF + '":topic" = { field = "topic" }, ":value" = { field = "value", datatype = "xsd:integer" }',
     },
     # Of each subject several records, the newest of which counts.
     "triples": {
@@ -67,7 +67,7 @@ _STREAMS = {
         "arrivals": "distinct",
         "limit": f"maxRowsPerBatch = {ROWS // 2}",
         "mapping": f'subject = "{NS}event/{{event}}"\ntime = "time"',
-        "properties": f'{_OF}, ":value" = {{ field = "value", datatype = "xsd:double" }}',
+        "properties": _OF + '":value" = { field = "value", datatype = "xsd:double" }',
     },
 }
 _SERVICE = """
@@ -98,8 +98,12 @@ def _sums(stream: str, service: str) -> str:
 
 
 QUERIES = {
-    **{f"top of {stream}, {service}": _top(stream, service) for stream in _STREAMS for service in _SERVICES},
-    **{f"sums of {stream}, {service}": _sums(stream, service) for stream in _STREAMS for service in _SERVICES},
+    "top of lines": _top("lines", "known"),
+    "top of triples": _top("triples", "asked"),
+    "top of columns": _top("columns", "known"),
+    "sums of lines": _sums("lines", "asked"),
+    "sums of triples": _sums("triples", "known"),
+    "sums of columns": _sums("columns", "asked"),
     "whole windows": """PREFIX : <http://example.org/>
 SELECT ?key ?weight (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON :lines [RANGE 9s STEP 3s]
 WHERE { WINDOW :w { ?event :of ?key ; :topic "t3" } SERVICE :known { ?key :weight ?weight } }
@@ -178,6 +182,9 @@ def battery(catalog: Path, *, runtime: str = "spark", spark: SparkSession | None
         return {name: [json.dumps(answer.canonical()) for answer in query] for name, query in queries.items()}
 
 
+_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
 # The program --------------------------------------------------------------------------------------
 
 
@@ -198,7 +205,9 @@ def session(master: str, folder: Path) -> Iterator[SparkSession]:
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+        # They live for seconds.
+        "spark.driver.extraJavaOptions": _JAVA,
+        "spark.executor.extraJavaOptions": _JAVA,
         # As on a cluster with a file system of its own: what is in the driver's must be asked for by name.
         "spark.hadoop.fs.defaultFS": "hdfs://127.0.0.1:9",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
@@ -249,7 +258,7 @@ def grandparent() -> int:
 
 
 def once(spark: SparkSession, folder: Path, name: str, *, victims: int) -> dict[str, Any]:
-    """Run the battery; return its answers, the processes that worked on it, and how many of them were killed."""
+    """Run the battery; return its answers, who worked on it, how many were killed, and how many files are left."""
     Noted.notes, Noted.victims = folder / name, victims
     Noted.notes.mkdir()
     answers = battery(folder / "catalog.toml", spark=spark)
@@ -258,6 +267,7 @@ def once(spark: SparkSession, folder: Path, name: str, *, victims: int) -> dict[
         "answers": answers,
         "executors": sorted(int(note) for note in notes if note.isdigit()),
         "killed": sum(note.startswith("victim") for note in notes),
+        "left": len(list(Path(spark.sparkContext._temp_dir).iterdir())),
     }
 
 
@@ -268,6 +278,8 @@ def main(arguments: Sequence[str]) -> None:
         spark_runtime.InExecutors = Noted  # type: ignore[misc]
         gateway = spark.sparkContext._gateway
         assert gateway is not None
+        # As with a large replica, of which each executor gets one.
+        spark_runtime.LARGE = 0
         runs = {"whole": once(spark, folder, "whole", victims=0)}
         if not master.startswith("local["):
             runs["lost"] = once(spark, folder, "lost", victims=1)

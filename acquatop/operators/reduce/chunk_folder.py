@@ -35,7 +35,9 @@ class ChunkFolder:
             for chunk in chunks:
                 writer.write_batch(chunk)
         content = sink.getvalue()
-        name = hashlib.blake2b(content, key=hashlib.blake2b(origin, digest_size=16).digest(), digest_size=16).hexdigest()
+        name = hashlib.blake2b(
+            content, key=hashlib.blake2b(origin, digest_size=16).digest(), digest_size=16
+        ).hexdigest()
         self._put(name, content)
         return name
 

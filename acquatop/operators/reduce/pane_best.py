@@ -82,13 +82,13 @@ class PaneBest:
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
         """Return the rows kept, pane by pane, and the panes' summaries with the schema."""
         assert found is not None
-        keys, parts = found.keys(), tuple(found.numbers(name) for name in self._score.stream_variables)
+        keys, parts = found.keys, tuple(found.numbers(name) for name in self._score.stream_variables)
         indices = np.asarray(keys.indices.to_numpy(), dtype=np.int64)
         scoring = ReplicaScoring(self._score, self._view)
-        merits = scoring.merits_of(keys.dictionary.to_pylist(), indices, parts)
+        merits = scoring.merits_at(indices if self._view is None else self._rows(found, self._view)[indices], parts)
         kept: list[tuple[int, int, IntArray, IntArray]] = []
         summaries: list[Summary] = []
-        for first, last, at in by_pane(self.windows, found.times):
+        for first, last, at in self._panes(found):
             chosen, summary = self._chosen(found, merits, parts, at)
             sample = at[_sample(len(at), self._sampled, first)]
             rows = np.union1d(chosen, sample)
@@ -96,6 +96,13 @@ class PaneBest:
             kept.append((first, last, rows, roles))
             summaries.append(summary)
         return self._table(found, keys, parts, kept, summaries)
+
+    def _panes(self, found: Found) -> list[tuple[int, int, IntArray]]:
+        return found.made(("panes", self.windows), lambda: list(by_pane(self.windows, found.times)))
+
+    @staticmethod
+    def _rows(found: Found, view: ReplicaView) -> IntArray:
+        return found.made(("rows", id(view)), lambda: view.rows(found.keys.dictionary))
 
     def _chosen(
         self, found: Found, merits: FloatArray, parts: tuple[FloatArray, ...], at: IntArray

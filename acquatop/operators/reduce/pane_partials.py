@@ -34,7 +34,7 @@ class PanePartials:
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
         """Return a row for each pane and key."""
         assert found is not None
-        keys, times = found.keys(), found.times
+        keys, times = found.keys, found.times
         codes = np.asarray(keys.indices.to_numpy(), dtype=np.int64)
         values = self._values(found)
         usable = ~np.any([np.isnan(column) for column in values], axis=0) if values else np.ones(len(times), dtype=bool)

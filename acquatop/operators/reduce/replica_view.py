@@ -28,9 +28,10 @@ class ReplicaView:
         numbers = {name: store.numbers(name, rows) for name in variables}
         return cls(pa.array(store.keys(rows), pa.string()), numbers)
 
-    def rows(self, keys: list[str]) -> IntArray:
+    def rows(self, keys: list[str] | pa.StringArray) -> IntArray:
         """Return each key's row, -1 where the remote has none of them, or is not known to."""
-        found = pc.fill_null(pc.index_in(pa.array(keys, pa.string()), value_set=self.keys), -1)
+        texts = keys if isinstance(keys, pa.Array) else pa.array(keys, pa.string())
+        found = pc.fill_null(pc.index_in(texts, value_set=self.keys), -1)
         return np.asarray(found.to_numpy(), dtype=np.int64)
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
