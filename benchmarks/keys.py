@@ -1,0 +1,166 @@
+"""Keys kept by the driver beside keys kept by the executors: the driver's memory, and how long a close takes.
+
+Each run is a process of its own, so that its memory is its own: without the JVM and the executors' Python processes,
+which on a cluster are elsewhere. Both must give the same answers: the exit code is 1 if they do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from acquatop import Engine
+from acquatop.answer import Answer
+
+NS = "http://example.org/"
+PANES, PANE_MS = 5, 60_000
+ROWS = 500_000
+"""How many events are read at a time."""
+
+_CATALOG = f"""\
+[prefixes]
+"" = "{NS}"
+
+[streams.":readings"]
+connector = "parquet"
+options = {{{{ path = "readings", maxRowsPerBatch = {ROWS} }}}}
+arrivals = "distinct"
+keys = "{{kept}}"
+buckets = {{buckets}}
+
+[streams.":readings".mapping]
+format = "columns"
+subject = "{NS}event/{{{{event}}}}"
+time = "time_ms"
+
+[streams.":readings".mapping.properties]
+":of" = {{{{ field = "key", datatype = "iri" }}}}
+":value" = {{{{ field = "value", datatype = "xsd:double" }}}}
+"""
+_QUERY = """\
+SELECT ?key ?amount (?amount AS ?score)
+FROM NAMED WINDOW :w ON :readings [RANGE 3m STEP 1m]
+WHERE {
+  WINDOW :w { SELECT ?key (SUM(?value) AS ?amount) WHERE { ?event :of ?key ; :value ?value } GROUP BY ?key }
+}
+ORDER BY DESC(?score)
+LIMIT 100
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run takes: the driver's memory before it and at its most, and the seconds of it all and of a close."""
+
+    keys: int
+    kept: str
+    before_mb: float
+    most_mb: float
+    seconds: float
+    close_seconds: float
+    answers: str
+
+
+def write_readings(folder: Path, keys: int) -> None:
+    """Write as many events per pane as there are keys, each of any key; one file per pane."""
+    (folder / "readings").mkdir()
+    chance = np.random.default_rng(6)
+    names = pc.binary_join_element_wise(f"{NS}key/", pa.array(np.arange(keys)).cast(pa.string()), "")
+    for pane in range(PANES):
+        start = PANE_MS * (1 + pane)
+        table = pa.table(
+            {
+                "event": np.arange(keys) + pane * keys,
+                "time_ms": start + 1 + np.arange(keys) * (PANE_MS - 1) // keys,
+                "key": names.take(pa.array(chance.integers(0, keys, keys))),
+                "value": chance.integers(1, 160_000, keys) / 16,
+            }
+        )
+        pq.write_table(table, folder / "readings" / f"{pane}.parquet", row_group_size=ROWS // 2)
+
+
+def memory_mb(name: str) -> float:
+    """Return what the system says of this process's memory: ``VmRSS`` now, ``VmHWM`` at its most."""
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
+
+
+def run_here(folder: Path, keys: int, kept: str, options: argparse.Namespace) -> Cost:
+    """Run the query in this process."""
+    catalog = folder / f"{kept}.toml"
+    catalog.write_text(_CATALOG.format(kept=kept, buckets=options.buckets))
+    with Engine.from_catalog(catalog, runtime=options.runtime, until_end=True) as engine:
+        before, started = memory_mb("VmRSS"), time.perf_counter()
+        answers = list(engine.register(_QUERY))
+        seconds = time.perf_counter() - started
+    said = json.dumps([answer.canonical() for answer in answers]).encode()
+    closes = statistics.median(_seconds(answers))
+    return Cost(keys, kept, before, memory_mb("VmHWM"), seconds, closes, hashlib.sha256(said).hexdigest())
+
+
+def _seconds(answers: list[Answer]) -> Iterator[float]:
+    """Yield what each close but the first and those at the end takes, which differ."""
+    for answer in answers[1 : PANES - 1]:
+        yield answer.latency_seconds
+
+
+def run_apart(folder: Path, keys: int, kept: str, options: argparse.Namespace) -> Cost:
+    """Run the query in a process of its own."""
+    arguments = [f"--keys={keys}", f"--runtime={options.runtime}", f"--buckets={options.buckets}"]
+    command = [sys.executable, "-m", "benchmarks.keys", f"--here={kept}", f"--folder={folder}", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    return Cost(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def show(costs: list[Cost], console: Console) -> None:
+    """Print a table."""
+    table = Table("keys", "kept by", "driver before, MB", "driver at most, MB", "seconds", "seconds per close")
+    for cost in costs:
+        sizes = f"{cost.before_mb:.0f}", f"{cost.most_mb:.0f}", f"{cost.seconds:.1f}", f"{cost.close_seconds:.2f}"
+        table.add_row(f"{cost.keys:,}", cost.kept, *sizes)
+    console.print(table)
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--keys", type=int, nargs="+", default=[1_000_000, 3_000_000], help="how many keys there are")
+    parser.add_argument("--buckets", type=int, default=16, help="into how many parts executors cut them")
+    parser.add_argument("--runtime", default="spark", choices=("spark", "local"))
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--here", choices=("driver", "executors"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.here:
+        print(json.dumps(asdict(run_here(options.folder, options.keys[0], options.here, options))))
+        return 0
+    costs: list[Cost] = []
+    for keys in options.keys:
+        with tempfile.TemporaryDirectory() as folder:
+            write_readings(Path(folder), keys)
+            costs += [run_apart(Path(folder), keys, kept, options) for kept in ("driver", "executors")]
+    if options.json:
+        print(json.dumps([asdict(cost) for cost in costs], indent=2))
+    else:
+        show(costs, Console())
+    return 0 if len({(cost.keys, cost.answers) for cost in costs}) == len(options.keys) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
