@@ -10,6 +10,7 @@ from acquatop.cli.texts import add_language_options, catalog_of, read_text, writ
 
 if TYPE_CHECKING:
     from acquatop.catalog import Catalog
+    from rspql.compiler import Analysis
 
 
 def add_parser(verbs: Any) -> None:
@@ -32,7 +33,7 @@ def execute(options: argparse.Namespace) -> None:
     analysis = check_query(text, catalog=catalog, bare_unit=options.unit, file=options.file)
     if analysis.plan is None:
         raise QueryError(analysis.diagnostics, text, options.file)
-    document = explain(analysis, replicas_of(catalog))
+    document = explain(analysis, replicas_of(catalog), structure_of(analysis, catalog))
     write_line(json.dumps(document, ensure_ascii=False) if options.json else render(document).rstrip("\n"))
 
 
@@ -52,3 +53,15 @@ def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:
         }
         for iri, service in catalog.services.items()
     }
+
+
+def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] | None:
+    """Return what will keep a top-k query's candidates, and why; None where there is nothing to choose."""
+    if catalog is None or analysis.plan is None:
+        return None
+    from acquatop.binding import BoundQuery, bind_plan
+
+    bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
+    if not isinstance(bound, BoundQuery) or bound.plan.aggregate is not None:
+        return None
+    return {"name": bound.choice.strategy.value, "because": bound.choice.why}
