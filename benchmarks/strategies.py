@@ -39,7 +39,14 @@ def main() -> None:
         with console.status("the grid"):
             cells = list(grid.cells(options.quick))
         found["grid"] = [
-            {"queries": cell.queries, "slide": cell.slide, "k": cell.k, "took": cell.took, "chosen": cell.chosen}
+            {
+                "queries": cell.queries,
+                "slide": cell.slide,
+                "k": cell.k,
+                "took": cell.took,
+                "at_least": sorted(cell.at_least),
+                "chosen": cell.chosen,
+            }
             for cell in cells
         ]
         if not options.json:

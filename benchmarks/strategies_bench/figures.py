@@ -47,7 +47,7 @@ def draw(points: Sequence[Point]) -> Figure:
     mpl.rcParams["svg.fonttype"] = "none"
     plots = list(dict.fromkeys((point.experiment, point.axis) for point in points))
     ways = list(dict.fromkeys(point.way for point in points))
-    colours = dict(zip(ways, mpl.colormaps["tab10"].colors, strict=False))
+    colours = {way: mpl.colormaps["tab10"](at) for at, way in enumerate(ways)}
     figure = Figure(figsize=(3.1 * len(plots), 3.4), layout="constrained")
     for axes, (experiment, axis) in zip(figure.subplots(1, len(plots), squeeze=False)[0], plots, strict=True):
         here = [point for point in points if (point.experiment, point.axis) == (experiment, axis)]

@@ -69,9 +69,9 @@ class SharedSkyline:
     Before the next close no more than ``room`` wait, or what k of each pane is if that is more.
 
     With L candidates an arrival costs some comparisons and a share of O(L) for every stretch, or for every close if
-    closes are further apart; an answer O(k·w) where the widest window is w times as wide as its own. L is at most k for
-    every moment at which a window opens, about k·(1 + ln(width/k)) in random order, whatever the
-    number of queries; half as many again are held at most.
+    closes are further apart; an answer O(k·w) where the widest window is w times as wide as its own. L is at most k
+    for every moment at which a window opens, about k·(1 + ln(width/k)) in random order, whatever the number of
+    queries; half as many again are held at most.
 
     >>> from acquatop.windows import Windows
     >>> held = SharedSkyline(since=0)

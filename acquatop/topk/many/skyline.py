@@ -33,7 +33,6 @@ def youngest_best(scored: Scored, labels: IntArray, k: int) -> IntArray:
         # What ties with the bar is older than all that set it.
         at = (merits > bar).nonzero()[0] if len(leaders) == k else np.arange(len(merits))
         if len(at) > k and labels[start] == labels[stop - 1]:
-            at.sort()
             rows = scored.rows
             at = at[best(k, merits[at], rows.times[start:stop][at], rows.identities[start:stop][at])]
             at.sort()
@@ -66,7 +65,7 @@ def undominated(labels: IntArray, moments: IntArray, ks: IntArray) -> IntArray:
     """
     if not len(moments):
         return np.empty(0, np.int64)
-    alive = (labels >= moments[0]).nonzero()[0]
+    alive: IntArray = (labels >= moments[0]).nonzero()[0]
     labels = labels[alive]
     if not len(labels):
         return alive
@@ -81,8 +80,7 @@ def undominated(labels: IntArray, moments: IntArray, ks: IntArray) -> IntArray:
         k = int(wanted[step])
         limits[step] = first_after(labels, int(samples[step]) - 1, k, float(younger[step]) / len(labels))[k - 1]
     # The k best of what is no older than a label dominate all else that is no younger.
-    found: IntArray = alive[np.arange(len(labels)) <= limits[np.searchsorted(samples, labels, side="left")]]
-    return found
+    return alive[np.arange(len(labels)) <= limits[np.searchsorted(samples, labels, side="left")]]
 
 
 def first_after(times: IntArray, opens: int, k: int, share: float) -> IntArray:
