@@ -39,8 +39,9 @@ class ManyTopK(Protocol):
     def join(self, name: str, asked: Asked) -> int:
         """Answer one more query; return the first of its windows that is answered.
 
-        That is, of a stream that nothing has come of, the first that closes after its beginning; later the
-        first that opens when all that has come by then is over. Raises ``ValueError`` for a name that is taken.
+        That is, of a stream that nothing has come of, the first that closes after its beginning; later the first
+        that opens when all that has come is over, and no earlier than time has gone on to. Raises ``ValueError`` for
+        a name that is taken.
         """
 
     def leave(self, name: str) -> None:
@@ -56,7 +57,7 @@ class ManyTopK(Protocol):
         """Let time go on, and yield the answers of all windows that close by then, each with its query's name.
 
         They come by their close, then in the order in which the queries joined; every one must be taken. Windows
-        that nothing has come in are answered, too.
+        that nothing has come in are answered, too. Queries may join and leave meanwhile.
         """
 
     def _check(self) -> None:

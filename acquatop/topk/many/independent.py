@@ -73,14 +73,13 @@ class Independent:
 
     def advance(self, until: int) -> Iterator[tuple[str, Top]]:
         """Let time go on, and yield the answers of all windows that close by then."""
+        self.meta.go_on(until)
         for due in self.meta.take(until):
             if due in self.meta:
-                self.meta.go_on(due.closes)
                 structure = self._queries[due.name].structure
                 top = structure.top(due.window)
                 structure.close_before(due.window + 1)
                 yield due.name, top
-        self.meta.go_on(until)
 
     def __len__(self) -> int:
         return sum(len(query.structure) for query in self._queries.values())

@@ -86,15 +86,13 @@ class MetaQuery:
         member = self._members[name] = _Member(self._joined, name, asked, first)
         self._joined += 1
         heapq.heappush(self._due, member.due())
-        self._changed()
+        self.widest = max(self.widest, windows.width_ms)
+        self._cut_until = BEFORE_ALL
         return first
 
     def leave(self, name: str) -> None:
         """Answer a query no more."""
         del self._members[name]
-        self._changed()
-
-    def _changed(self) -> None:
         self._cut_until = BEFORE_ALL
         self.widest = max((member.asked.windows.width_ms for member in self._members.values()), default=0)
 

@@ -114,17 +114,16 @@ class PredictedViews(ABC):
 
     def advance(self, until: int) -> Iterator[tuple[str, Top]]:
         """Let time go on, and yield the answers of all windows that close by then."""
+        self.meta.go_on(until)
         while (closes := self.meta.next_close) is not None and closes <= until:
             # Before the windows that close now are over: their views have to have begun.
             self._insert_until(closes)
-            self.meta.go_on(closes)
             dues = self.meta.take(closes)
             for due in dues:
                 if due in self.meta:
                     yield due.name, self._answer(due)
             for opens in {due.opens for due in dues if due.opens in self._ks}:
                 self._fit(opens)
-        self.meta.go_on(until)
 
     def _answer(self, due: Due) -> Top:
         if due.opens not in self._ks:

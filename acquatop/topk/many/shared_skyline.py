@@ -124,9 +124,9 @@ class SharedSkyline:
 
     def advance(self, until: int) -> Iterator[tuple[str, Top]]:
         """Let time go on, and yield the answers of all windows that close by then."""
+        self.meta.go_on(until)
         while (closes := self.meta.next_close) is not None and closes <= until:
             yield from self._go_through(self.meta.take(min(until, max(closes, self._end_of_stretch(until)))))
-        self.meta.go_on(until)
 
     def _end_of_stretch(self, until: int) -> int:
         time = self._ahead.time_of(max(self._stretch, 4 * self.meta.most))
@@ -134,14 +134,11 @@ class SharedSkyline:
 
     def _go_through(self, dues: list[Due]) -> Iterator[tuple[str, Top]]:
         """Answer windows that are due, with what has come until the last of them closes; merge that."""
-        closes = dues[-1].closes
-        taken = self._ahead.take(closes)
+        taken = self._ahead.take(dues[-1].closes)
         fresh = self._fresh(taken, dues) if taken is not None else _Ranked.none()
         for due in dues:
             if due in self.meta:
-                self.meta.go_on(due.closes)
                 yield due.name, self._answer(due, fresh)
-        self.meta.go_on(closes)
         self._merge(fresh)
 
     def _fresh(self, taken: Scored, dues: list[Due]) -> _Ranked:

@@ -267,6 +267,20 @@ def test_a_query_may_leave_while_answers_come_out(way: str) -> None:
 
 
 @EACH
+def test_a_query_may_join_while_answers_come_out(way: str) -> None:
+    world = world_of(way, one=(2, 2, 1))
+    world.add(arrivals_of((1, 5.0)))
+    found = []
+    for name, top in world.held.advance(8):
+        found.append((name, top.window))
+        if found == [("one", 0)]:
+            assert world.held.join("two", Asked(Windows(2, 4, 0), 1)) == 2, "what opens at 8: time goes on to there"
+    world.held._check()
+    assert found == [("one", 0), ("one", 1), ("one", 2), ("one", 3)]
+    assert [name for name, _ in world.held.advance(10)] == ["one", "two"]
+
+
+@EACH
 def test_without_queries_nothing_is_kept(way: str) -> None:
     world = world_of(way, one=(4, 2, 2))
     world.add(arrivals_of((1, 5.0), (2, 6.0)))
