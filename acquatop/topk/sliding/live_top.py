@@ -34,6 +34,11 @@ class LiveTop:
         self._leaving = sorted(leaving, key=_position, reverse=True)
         self._room = 0
 
+    @property
+    def next_leaving(self) -> int | None:
+        """With which event the next of these leaves the window; None if none does in this block."""
+        return self._leaving[-1][1] + self.n if self._leaving else None
+
     def trim(self) -> None:
         """Forget what can no longer be among the best in this block. O(L) now and then, O(1) else."""
         if len(self.events) <= self._room:
