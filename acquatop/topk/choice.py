@@ -23,6 +23,8 @@ class Strategy(enum.StrEnum):
     """:class:`~acquatop.topk.pane_dominance.PaneDominance`, one for each query."""
     SHARED = "shared-skyline"
     """:class:`~acquatop.topk.many.shared_skyline.SharedSkyline`, for all queries and scores that never change."""
+    BLOCKS = "block-skyline"
+    """:class:`~acquatop.topk.sliding.block_skyline.BlockSkyline`, one for each query that slides at every arrival."""
     REFILLED = "refilled"
     """:class:`~acquatop.topk.refill.refilled.Refilled`, one for each query, with the windows' content."""
 
@@ -50,6 +52,11 @@ class Workload:
         """Whether the score of what has come stays as it is."""
         return not self.changes and not self.recurring
 
+    @property
+    def slides_at_every_arrival(self) -> bool:
+        """Whether all windows count arrivals, and there is one for each."""
+        return self.rate == 1.0 and all(asked.windows.slide_ms == 1 for asked in self.asked)
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -57,7 +64,9 @@ class Costs:
 
     A query by itself looks at each arrival, and for each pane does what a pane needs, for each candidate
     of it, and for each answer. The shared skyline looks at each arrival, and for each stretch does what a
-    stretch needs, for each candidate, for each answer, and for each row that it looks at to find the answer.
+    stretch needs, for each candidate, for each answer, and for each row that it looks at to find the answer. The
+    block skyline looks at each arrival, and for each block of half a window does what a block needs, and for
+    each arrival in it that can change the answer.
     """
 
     each_arrival: float
@@ -68,6 +77,9 @@ class Costs:
     shared_candidate: float
     shared_answer: float
     shared_row: float
+    blocks_arrival: float
+    blocks_block: float
+    blocks_touched: float
 
 
 MEASURED = Costs(
@@ -79,6 +91,9 @@ MEASURED = Costs(
     shared_candidate=442.0,
     shared_answer=99_700.0,
     shared_row=155.0,
+    blocks_arrival=3.0,
+    blocks_block=200_000.0,
+    blocks_touched=3_000.0,
 )
 """What steps took on two cores, with Python 3.11 and numpy 2.4."""
 
@@ -144,8 +159,10 @@ def _hinted(workload: Workload, hint: str, available: Collection[Strategy]) -> C
     if hint not in [*available]:
         raise HintError(f'there is no strategy "{hint}" here: there are {", ".join(available)}')
     strategy = Strategy(hint)
-    if strategy is Strategy.SHARED and not workload.is_steady:
+    if strategy in (Strategy.SHARED, Strategy.BLOCKS) and not workload.is_steady:
         raise HintError(f"{hint} is for scores that never change, of arrivals that replace none: take pane-dominance")
+    if strategy is Strategy.BLOCKS and not workload.slides_at_every_arrival:
+        raise HintError(f"{hint} is for windows that count arrivals and slide at every one: take pane-dominance")
     if strategy is Strategy.REFILLED and not workload.may_retain:
         raise HintError(f"{hint} keeps the windows' content, which may not be kept")
     return Choice(strategy, "a hint asks for it", {})
@@ -153,10 +170,15 @@ def _hinted(workload: Workload, hint: str, available: Collection[Strategy]) -> C
 
 def expectations(workload: Workload, costs: Costs) -> dict[Strategy, float]:
     """Return how many nanoseconds an arrival is expected to cost, by each strategy for scores that never change."""
-    return {
-        Strategy.EACH: _dot(each_steps(workload), costs),
-        Strategy.SHARED: _dot(shared_steps(workload), costs),
-    }
+    return {strategy: _dot(steps, costs) for strategy, steps in steps_of(workload).items()}
+
+
+def steps_of(workload: Workload) -> dict[Strategy, dict[str, float]]:
+    """Return how often each step is done for an arrival, by each strategy that can do the job."""
+    steps = {Strategy.EACH: each_steps(workload), Strategy.SHARED: shared_steps(workload)}
+    if workload.slides_at_every_arrival:
+        steps[Strategy.BLOCKS] = blocks_steps(workload)
+    return steps
 
 
 def each_steps(workload: Workload) -> dict[str, float]:
@@ -185,6 +207,16 @@ def shared_steps(workload: Workload) -> dict[str, float]:
         "shared_candidate": (fresh + _candidates(most, widest, 1 / answers)) / stretch,
         "shared_answer": answers,
         "shared_row": sum(k * widest / width / slide for width, slide, k in sizes),
+    }
+
+
+def blocks_steps(workload: Workload) -> dict[str, float]:
+    """Return how often each step is done for an arrival, by a block skyline for each query."""
+    sizes = [_sizes(asked, workload.rate) for asked in workload.asked]
+    return {
+        "blocks_arrival": float(len(sizes)),
+        "blocks_block": sum(2 / (width + 1) for width, _, _ in sizes),
+        "blocks_touched": sum(2 * k / (width + 1) for width, _, k in sizes),
     }
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from rich.table import Table
 
-from acquatop.topk.choice import Costs, Strategy, Workload, choose, each_steps, shared_steps
+from acquatop.topk.choice import Costs, Strategy, Workload, choose, steps_of
 from acquatop.topk.contract import FloatArray
 from acquatop.topk.many.contract import Asked
 from acquatop.topk.many.independent import Independent
 from acquatop.topk.many.shared_skyline import SharedSkyline
+from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.windows import Windows
 from benchmarks.strategies_bench.many import run
 from benchmarks.strategies_bench.streams import trades
 
 WIDTH, BATCH = 100_000, 10_000
 MADE = {Strategy.EACH: Independent, Strategy.SHARED: SharedSkyline}
-STEPS = {Strategy.EACH: each_steps, Strategy.SHARED: shared_steps}
+STRATEGIES = (*MADE, Strategy.BLOCKS)
 NEARLY = 1.5
 _PROBE, _PATIENCE = 1_000, 6.0
 """How many arrivals are tried first, and how many seconds all of them may take."""
@@ -52,7 +54,7 @@ def workload(queries: int, slide: int, k: int, seed: int = 5) -> Workload:
     chance = np.random.default_rng(seed)
 
     def about(most: int) -> int:
-        return most if queries == 1 else int(chance.integers(max(1, most // 2), most + 1))
+        return most if queries == 1 or most == 1 else int(chance.integers(max(1, most // 2), most + 1))
 
     asked = tuple(Asked(Windows(about(WIDTH), about(slide)), about(k)) for _ in range(queries))
     return Workload(asked, batch=BATCH)
@@ -61,11 +63,11 @@ def workload(queries: int, slide: int, k: int, seed: int = 5) -> Workload:
 def cells(quick: bool) -> Iterator[Cell]:
     """Yield the cells of the grid that at least one strategy gets through."""
     for queries in (1, 10) if quick else (1, 3, 10, 30, 100):
-        for slide in (10_000, 1_000) if quick else (100_000, 10_000, 1_000, 100):
+        for slide in (10_000, 1_000) if quick else (100_000, 10_000, 1_000, 100, 1):
             for k in (100,) if quick else (10, 100, 1_000):
                 cell = _cell(queries, slide, k)
                 # Where no strategy gets anywhere there is nothing to choose.
-                if len(cell.at_least) < len(MADE):
+                if len(cell.at_least) < len(cell.took):
                     yield cell
 
 
@@ -82,15 +84,30 @@ def _cell(queries: int, slide: int, k: int) -> Cell:
         else:
             found = run(made(0), list(of.asked), scores, warm=WIDTH, batch=BATCH)
         took[strategy] = found.nanoseconds
+    if of.slides_at_every_arrival:
+        took[Strategy.BLOCKS] = _in_blocks(of, scores)
     return Cell(queries, slide, k, of, took, frozenset(at_least))
+
+
+def _in_blocks(of: Workload, scores: FloatArray) -> float:
+    """Return the nanoseconds per arrival that block skylines take, one for each query."""
+    held = [BlockSkyline(asked.k, asked.windows.width_ms) for asked in of.asked]
+    for each in held:
+        each.add(scores[:WIDTH])
+    started = time.perf_counter()
+    for start in range(WIDTH, len(scores), BATCH):
+        for each in held:
+            each.add(scores[start : start + BATCH])
+            each.top()
+    return 1e9 * (time.perf_counter() - started) / (len(scores) - WIDTH)
 
 
 def fitted(grid: Sequence[Cell]) -> Costs:
     """Return the costs of steps under which the cells take what they took: relative errors, squared, are the least."""
     costs: dict[str, float] = {}
-    for strategy, steps_of in STEPS.items():
-        known = [cell for cell in grid if strategy not in cell.at_least]
-        steps = [steps_of(cell.workload) for cell in known]
+    for strategy in STRATEGIES:
+        known = [cell for cell in grid if strategy in cell.took and strategy not in cell.at_least]
+        steps = [steps_of(cell.workload)[strategy] for cell in known]
         took = np.array([cell.took[strategy] for cell in known])
         matrix = np.array([[*step.values()] for step in steps]) / took[:, None]
         found = _not_negative(matrix, np.ones(len(took))).tolist()
@@ -112,12 +129,18 @@ def _not_negative(matrix: FloatArray, wanted: FloatArray) -> FloatArray:
 def table(grid: Sequence[Cell]) -> Table:
     """Return the grid as a table; the last row says in how many cells the choice is nearly the best."""
     made = Table(title="what each strategy takes, ns per arrival", title_justify="left")
-    for heading in ("queries", "slide", "k", *MADE, "chosen", "× best"):
+    for heading in ("queries", "slide", "k", *STRATEGIES, "chosen", "× best"):
         made.add_column(heading, justify="left" if heading == "chosen" else "right")
     for cell in grid:
-        times = [f"{'≥ ' if each in cell.at_least else ''}{cell.took[each]:,.0f}" for each in MADE]
+        times = [_shown(cell, each) for each in STRATEGIES]
         sizes = (f"{cell.queries}", f"{cell.slide:,}", f"{cell.k:,}")
         made.add_row(*sizes, *times, cell.chosen, f"{cell.times_the_best:.2f}")
     near = sum(cell.times_the_best <= NEARLY for cell in grid)
     made.caption = f"within {NEARLY} of the best in {near} of {len(grid)} cells, {near / len(grid):.0%}"
     return made
+
+
+def _shown(cell: Cell, strategy: Strategy) -> str:
+    if strategy not in cell.took:
+        return ""
+    return f"{'≥ ' if strategy in cell.at_least else ''}{cell.took[strategy]:,.0f}"

@@ -28,6 +28,11 @@ def test_windows_that_slide_more_often_than_time_goes_on_share_one_merge() -> No
     assert choose(of(1, slide=10)).strategy is Strategy.SHARED
 
 
+def test_windows_that_slide_at_every_arrival_go_in_blocks() -> None:
+    assert choose(of(1, slide=1)).strategy is Strategy.BLOCKS
+    assert Strategy.BLOCKS not in choose(of(1, slide=2)).expected
+
+
 def test_what_is_not_available_is_not_chosen() -> None:
     choice = choose(of(1000), available=(Strategy.EACH, Strategy.REFILLED))
     assert (choice.strategy, choice.why) == (
@@ -65,9 +70,15 @@ def test_a_hint_overrides() -> None:
 @pytest.mark.parametrize(
     ("workload", "hint", "message"),
     [
-        (of(1), "fastest", 'there is no strategy "fastest" here: there are pane-dominance, shared-skyline, refilled'),
+        (
+            of(1),
+            "fastest",
+            'there is no strategy "fastest" here: there are pane-dominance, shared-skyline, block-skyline, refilled',
+        ),
         (of(1, changes=True), "shared-skyline", "for scores that never change"),
         (of(1, recurring=True), "shared-skyline", "arrivals that replace none"),
+        (of(1, slide=1, changes=True), "block-skyline", "for scores that never change"),
+        (of(1, slide=2), "block-skyline", "slide at every one"),
         (of(1, may_retain=False), "refilled", "may not be kept"),
     ],
 )
