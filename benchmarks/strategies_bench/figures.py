@@ -48,8 +48,13 @@ def draw(points: Sequence[Point]) -> Figure:
     plots = list(dict.fromkeys((point.experiment, point.axis) for point in points))
     ways = list(dict.fromkeys(point.way for point in points))
     colours = {way: mpl.colormaps["tab10"](at) for at, way in enumerate(ways)}
-    figure = Figure(figsize=(3.1 * len(plots), 3.4), layout="constrained")
-    for axes, (experiment, axis) in zip(figure.subplots(1, len(plots), squeeze=False)[0], plots, strict=True):
+    columns = min(3, len(plots))
+    rows = -(-len(plots) // columns)
+    figure = Figure(figsize=(3.4 * columns, 3.0 * rows + 0.5), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for spare in panels[len(plots) :]:
+        spare.remove()
+    for axes, (experiment, axis) in zip(panels, plots, strict=False):
         here = [point for point in points if (point.experiment, point.axis) == (experiment, axis)]
         for way in ways:
             line = [point for point in here if point.way == way]
