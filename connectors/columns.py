@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +14,18 @@ from connectors.mapping import DATATYPES, FAULT, NAMES, Property, Template, colu
 
 MISFIT = "_misfit"
 """The column in which a source says which value of a row is not of the type asked for."""
+COLUMN_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
+"""The types that columns can be asked for in, by their names in Spark."""
+TYPE_NAMES = {type_: name for name, type_ in COLUMN_TYPES.items()}
+
+
+def columns_option(types: Mapping[str, pa.DataType]) -> str:
+    """Return the option ``columns`` of a source of rows for columns of some types.
+
+    >>> columns_option({"user": pa.string(), "at": pa.int64()})
+    '{"user": "string", "at": "bigint"}'
+    """
+    return json.dumps({name: TYPE_NAMES[type_] for name, type_ in types.items()})
 
 
 @dataclass(frozen=True)

@@ -42,24 +42,13 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from connectors import ConnectorError
-from connectors.columns import MISFIT, fitted_columns
+from connectors.columns import COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
 
 Offset = dict[str, int]
 
 LEAST_PARTITION = 1 << 16
 """How many rows a partition has at least that is not all of its batch."""
 ROWS_PER_BATCH = 2_000_000
-_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
-_NAMES = {type_: name for name, type_ in _TYPES.items()}
-
-
-def columns_option(types: Mapping[str, pa.DataType]) -> str:
-    """Return the option ``columns`` for columns of some types.
-
-    >>> columns_option({"user": pa.string(), "at": pa.int64()})
-    '{"user": "string", "at": "bigint"}'
-    """
-    return json.dumps({name: _NAMES[type_] for name, type_ in types.items()})
 
 
 class ParquetDataSource(DataSource):
@@ -72,7 +61,7 @@ class ParquetDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of a row."""
-        names = [(name.replace("`", "``"), _NAMES[type_]) for name, type_ in self._types().items()]
+        names = [(name.replace("`", "``"), TYPE_NAMES[type_]) for name, type_ in self._types().items()]
         return ", ".join(f"`{name}` {type_}" for name, type_ in [*names, (MISFIT, "string")])
 
     def streamReader(self, schema: Any) -> ParquetReader:  # noqa: N802 (the name is PySpark's)
@@ -86,9 +75,9 @@ class ParquetDataSource(DataSource):
     def _types(self) -> Mapping[str, pa.DataType]:
         try:
             columns = json.loads(self.options.get("columns", ""))
-            return {str(name): _TYPES[type_] for name, type_ in columns.items()}
+            return {str(name): COLUMN_TYPES[type_] for name, type_ in columns.items()}
         except (ValueError, KeyError, AttributeError, TypeError):
-            hint = f'a JSON object from names to {", ".join(_TYPES)}, such as {{"user": "string"}}'
+            hint = f'a JSON object from names to {", ".join(COLUMN_TYPES)}, such as {{"user": "string"}}'
             raise ConnectorError(f'the connector "parquet" needs the option columns: {hint}') from None
 
 

@@ -96,6 +96,8 @@ def test_the_design_says_what_this_test_enforces() -> None:
         ("rspql", ["pyspark", "pandas", "pyarrow", "rdflib", "SPARQLWrapper"]),
         ("acquatop", ["pyspark", "pandas", "pyarrow", "rdflib", "numpy", "pyoxigraph"]),
         ("acquatop.cli", ["pyspark", "pandas", "pyarrow", "pyoxigraph"]),
+        ("acquatop.catalog", ["pyspark", "pandas"]),
+        ("connectors.registry", ["pyspark", "pandas", "pyarrow", "numpy", "pyoxigraph"]),
         ("replica.maintainer", ["pyspark", "pandas", "rspql", "pyoxigraph"]),
         ("acquatop.runtime.java", ["pyspark", "numpy", "pyarrow"]),
     ],

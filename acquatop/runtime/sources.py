@@ -1,23 +1,15 @@
-"""Connectors by the names that catalogs use.
-
-A source's name in Spark is its own (``SOURCES[connector].name()``): some names are taken there.
-"""
+"""Readers of connectors by the names that catalogs use."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql.datasource import DataSource
-
-from connectors.lines import LinesDataSource
-from connectors.parquet import ParquetDataSource
-
-SOURCES: dict[str, type[DataSource]] = {"lines": LinesDataSource, "parquet": ParquetDataSource}
+from connectors.registry import CONNECTORS
 
 
 def reader_of(connector: str, options: dict[str, str]) -> Any:
     """Return what reads a connector's stream: the class that Spark drives, whoever calls its methods."""
-    return SOURCES[connector](options).streamReader(None)  # type: ignore[arg-type]
+    return CONNECTORS[connector].data_source()(options).streamReader(None)  # type: ignore[arg-type]
 
 
 def how_far(reader: Any, offset: Any, until_end: bool) -> tuple[int | None, int | None]:

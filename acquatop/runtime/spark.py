@@ -23,7 +23,8 @@ from acquatop.operators.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Item, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in
 from acquatop.runtime.java import explain_missing, find_java, java_home
-from acquatop.runtime.sources import SOURCES, how_far, reader_of
+from acquatop.runtime.sources import how_far, reader_of
+from connectors.registry import CONNECTORS
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -102,7 +103,7 @@ class SparkCarrier:
         self._watcher.start()
 
     def _start(self, stream: Stream, until_end: bool) -> StreamingQuery:
-        source = SOURCES[stream.connector]
+        source = CONNECTORS[stream.connector].data_source()
         self._spark.dataSource.register(source)
         rows = self._spark.readStream.format(source.name()).options(**stream.options).load()
         writer = rows.writeStream.foreachBatch(self._process)
