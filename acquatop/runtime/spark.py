@@ -20,10 +20,10 @@ from acquatop.catalog import Stream
 from acquatop.errors import EnvironmentProblem
 from acquatop.operators.reduce.contract import Part
 from acquatop.operators.reduce.job import Job
-from acquatop.runtime import Batch, Consumer, Item, Result, Resume
+from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in
 from acquatop.runtime.java import explain_missing, find_java, java_home
-from acquatop.runtime.sources import how_far, reader_of
+from acquatop.runtime.sources import how_far, is_pressing, let_go, reader_of, source_options
 from connectors.registry import CONNECTORS
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ class SparkCarrier:
     def _start(self, stream: Stream, until_end: bool) -> StreamingQuery:
         source = CONNECTORS[stream.connector].data_source()
         self._spark.dataSource.register(source)
-        rows = self._spark.readStream.format(source.name()).options(**stream.options).load()
+        options = source_options(stream.connector, stream.options)
+        rows = self._spark.readStream.format(source.name()).options(**options).load()
         writer = rows.writeStream.foreachBatch(self._process)
         # The driver's disk, whatever file system a cluster would look for a mere path in. Not as_uri(): to Spark a %20
         # would be part of the name.
@@ -129,6 +130,10 @@ class SparkCarrier:
         with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
             self._query.stop()
         self._watcher.join()
+
+    def forget(self, position: Position) -> None:
+        """Let the source forget what came up to a position."""
+        let_go(self._reader, offset_in(position["offsets"]))
 
     def _process(self, rows: DataFrame, number: int) -> None:
         # The rows are not asked for: they would go through the JVM twice. What the batch reads is known from its note.
@@ -161,8 +166,11 @@ class SparkCarrier:
         parts = self._reduced(partitions, self._consumer.job())
         position = {"batch": number, **({"offsets": note} if self._keeps else {})}
         seconds = time.perf_counter() - started
-        self._consumer.take(Batch(position, parts, seconds, *how_far(self._reader, latest, self._until_end)))
+        done = how_far(self._reader, latest, self._until_end)
+        self._consumer.take(Batch(position, parts, seconds, *done, is_pressing(self._reader, latest)))
         self._last, self._offset = number, latest
+        if not self._keeps:
+            let_go(self._reader, latest)
 
     def _reduced(self, partitions: Sequence[InputPartition], job: Job) -> list[list[Part]]:
         """Have the job done in the executors, each partition by one task."""
