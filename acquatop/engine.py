@@ -337,6 +337,8 @@ class Engine:
         self._state.save(streams, {**self._ended, **kept}, answers)
         for key in kept:
             self._units[key].work.saved()
+        for pipeline in self._pipelines:
+            pipeline.saved()
 
     def _kept(self, units: Sequence[Unit]) -> dict[str, KeptUnit]:
         """Return what is kept of those units that have begun, and go well."""

@@ -149,6 +149,7 @@ class Pipeline:
         """Whether queries have come or gone since all was kept: a journal does not say so."""
         self._lock = threading.Lock()
         self.position: Position | None = None
+        self._saved: Position | None = None
 
     # Queries come and go --------------------------------------------------------------------------
 
@@ -235,7 +236,7 @@ class Pipeline:
             answers = self._let_windows_close(due_at)
             made = self._clock()
             entry = {}
-            if self._outlet.keeps and not answers and not self._has_changed:
+            if self._outlet.keeps and not answers and not self._has_changed and not batch.is_pressing:
                 entry = self._entry(batch, before_ms)
             kept = self._outlet.keep(self.stream.iri, batch.position, entry, answers)
             self._has_changed = False
@@ -351,8 +352,18 @@ class Pipeline:
         """Return how far the stream has come, as JSON."""
         return {**self._time.state(), "told_ms": self._told_ms, "position": self.position, **self._aside()}
 
+    def saved(self) -> None:
+        """Take note that all has been written: of what came before the last time, the source may let go.
+
+        Not of what came since: should what is written now be damaged, one goes on from what was written before.
+        """
+        if self._saved is not None and self._carrier is not None:
+            self._carrier.forget(self._saved)
+        self._saved = self.position
+
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; the units must go on from theirs."""
+        self._saved = state["position"]
         self._time.resume(state, self._clock())
         self._told_ms, self.position = state.get("told_ms"), state["position"]
         self._resume_aside(state)

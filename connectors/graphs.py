@@ -24,6 +24,8 @@ from connectors.statements import NOTHING, Statements
 
 CONTENT_TYPE = "content_type"
 """The column in which a source says what a row's document is written in."""
+SIZE = "size"
+"""The column in which a source says how long a row's document was, of which it may have kept less."""
 BLANK = "urn:acquatop:blank:"
 """How the IRIs begin that stand for blank nodes, of which each document has its own."""
 
@@ -195,7 +197,9 @@ def _rows(batch: pa.RecordBatch) -> Iterator[_Row]:
         return [nothing if each is None else each for each in batch.column(name).to_pylist()]
 
     names = (("value", b""), (FILE, ""), (POSITION, None), (CONTENT_TYPE, ""), (MISFIT, None))
-    yield from map(_Row, *(column(name, nothing) for name, nothing in names))
+    rows = map(_Row, *(column(name, nothing) for name, nothing in names))
+    for row, size in zip(rows, column(SIZE, 0), strict=True):
+        yield row if size <= len(row.value) or row.fault else row._replace(fault="only its beginning was kept")
 
 
 class _Names:

@@ -39,6 +39,8 @@ LEAST_PARTITION = 4 << 20
 MAX_BYTES_PER_BATCH = 64 << 20
 MAX_LOG_BYTES = 1 << 30
 LEAST_LOG_BYTES = 1 << 20
+PRESSING = 3
+"""Which part of the log may be full of what has been read."""
 _WAIT_SECONDS = 0.2
 """How long a source waits for something at most before it looks whether it has to end."""
 _FULL_SECONDS = 0.02
@@ -245,6 +247,10 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def release(self, end: Offset) -> None:
         """Let go of what comes before an offset: nobody will ask for it again. Any process may say so."""
         self._folder().release(Position.from_json(end))
+
+    def is_pressing(self, offset: Offset) -> bool:
+        """Say whether so much is kept that has been read before an offset that it should be let go soon."""
+        return self._reader().kept(Position.from_json(offset)) > self._options.max_bytes // PRESSING
 
     def progress(self, offset: Offset) -> tuple[int, int | None]:
         """Return how many records have been read at an offset, and how many there are, if that is known."""

@@ -28,8 +28,11 @@ Options:
 - ``topics``: topic filters with commas between them, or a JSON list of them; with ``+`` and ``#``, and
   ``$share/GROUP/FILTER`` for subscriptions that several clients share.
 - ``qos``: 0, 1 or 2, 1 unless given.
-- ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
-  :func:`connectors.live.log_options`.
+- ``log``: a folder of its own on a local disk, which the executors see under the same path.
+- ``maxLogBytes``: how much may wait there, 1 GiB unless given. Beyond that nothing is received.
+- ``maxBytesPerBatch``: how much to read in one batch, 64 MiB unless given.
+- ``maxPartitions``: into how many parts, of 4 MiB at least, to cut a batch, one per core unless given.
+- ``commits``: ``batch`` if what a batch has read is let go when Spark commits it, ``owner`` if only on request.
 - ``version``: ``5`` or ``3.1.1``, 5 unless given.
 - ``clientId``: this client's name, made up once per log unless given.
 - ``session``: ``persistent``, or ``clean`` to be sent nothing that came meanwhile.
@@ -41,10 +44,15 @@ Options:
 - ``quietMs``: with ``Trigger.AvailableNow``, after how long without a message the stream ends, 1000 unless given.
 - ``maxMessageBytes``: of a longer message (8 MiB unless given) only the beginning is kept; ``size`` says how long it
   was.
-- ``userVariable``, ``passwordVariable``: the environment variables with the user and the password,
-  ``ACQUATOP_MQTT_USER`` and ``ACQUATOP_MQTT_PASSWORD`` unless given.
-- ``caFile``, ``certificateFile``, ``keyFile``: whom to trust with TLS, and how to show who this is.
-- ``willTopic``, ``willMessage``, ``willQos``, ``willRetain``: what the broker says when this client is lost.
+- ``userVariable``: the environment variable with the user, ``ACQUATOP_MQTT_USER`` unless given.
+- ``passwordVariable``: the environment variable with the password, ``ACQUATOP_MQTT_PASSWORD`` unless given.
+- ``caFile``: the certificates to trust with TLS, the system's unless given.
+- ``certificateFile``: this client's certificate, if the broker asks for one.
+- ``keyFile``: its key, where it is not in the same file.
+- ``willTopic``: where the broker says that this client is lost, nowhere unless given.
+- ``willMessage``: what it says, nothing unless given.
+- ``willQos``: with which quality of service, 0 unless given.
+- ``willRetain``: ``true`` if it is kept there.
 """
 
 from __future__ import annotations

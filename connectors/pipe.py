@@ -20,7 +20,7 @@ Options:
   anew; the standard input has an end, and then the stream brings nothing more.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
-- ``maxLineBytes``: of a longer line (8 MiB unless given) only the beginning is kept.
+- ``maxLineBytes``: of a longer line (8 MiB unless given) only the beginning is kept, which is bad.
 """
 
 from __future__ import annotations

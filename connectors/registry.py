@@ -136,20 +136,62 @@ SPARK = Connector(
 )
 
 _LOG = {
-    "log": Option("a folder of its own, on a local disk, for what comes", Kind.PATH, required=True, names_source=True),
-    "maxLogBytes": Option(
-        "how much may wait there; a log that is full receives nothing", Kind.NUMBER, "1 GiB", least=1 << 20
+    "log": Option(
+        "a folder of its own on a local disk for what has been received", Kind.PATH, required=True, names_source=True
     ),
+    "maxLogBytes": Option("how much may wait there; then nothing is received", Kind.NUMBER, "1 GiB", least=1 << 20),
     "maxBytesPerBatch": Option("how much to read at a time", Kind.NUMBER, "64 MiB"),
     "maxPartitions": _PARTITIONS,
     "commits": Option(
-        "who lets go of what has been read: Spark when it commits a `batch`, or its `owner`",
+        "when what has been read is let go: with each batch that Spark commits, or when the stream's owner says so",
         default="batch",
         choices=("batch", "owner"),
         implied=True,
     ),
 }
-"""The options of what comes but once, see :func:`connectors.live.log_options`."""
+"""The options of all connectors whose sources say everything once."""
+
+MQTT = Connector(
+    name="mqtt",
+    summary="messages of an MQTT broker",
+    source="connectors.mqtt:MqttDataSource",
+    formats=("json", "rdf"),
+    guarantee="with QoS 1 and 2 every message once; with QoS 0 at most once",
+    options={
+        "url": Option("the broker: mqtt://HOST[:PORT], or mqtts:// for TLS", required=True, names_source=True),
+        "topics": Option(
+            "topic filters; in PySpark with commas between them", Kind.TEXTS, required=True, names_source=True
+        ),
+        "qos": Option("the quality of service", Kind.NUMBER, "1", least=0),
+        **_LOG,
+        "version": Option("of the protocol", default="5", choices=("5", "3.1.1")),
+        "clientId": Option("this client's name", default="one per log"),
+        "session": Option(
+            "whether what comes meanwhile is kept",
+            default="persistent",
+            choices=("persistent", "clean"),
+        ),
+        "sessionExpiry": Option("for how many seconds it is kept (MQTT 5)", Kind.NUMBER, "a day", least=0),
+        "receiveMaximum": Option("how many messages may be under way (MQTT 5)", Kind.NUMBER, "2000"),
+        "keepAlive": Option("after how many seconds of silence a connection is probed", Kind.NUMBER, "30"),
+        "patience": Option("within how many seconds the first connection must come about", Kind.NUMBER, "30", least=0),
+        "quietMs": Option(
+            "with Trigger.AvailableNow, after how long without a message the stream ends", Kind.NUMBER, "1000", least=0
+        ),
+        "maxMessageBytes": Option("of longer messages only the beginning is kept", Kind.NUMBER, "8 MiB"),
+        "userVariable": Option("the environment variable with the user", default="ACQUATOP_MQTT_USER"),
+        "passwordVariable": Option("the environment variable with the password", default="ACQUATOP_MQTT_PASSWORD"),
+        "caFile": Option("the certificates to trust with TLS", Kind.PATH, "the system's"),
+        "certificateFile": Option("this client's certificate", Kind.PATH, "none"),
+        "keyFile": Option("its key, where it is not in the same file", Kind.PATH, "none"),
+        "willTopic": Option("where the broker says that this client is lost", default="nowhere"),
+        "willMessage": Option("what it says", default="nothing"),
+        "willQos": Option("with which quality of service", Kind.NUMBER, "0", least=0),
+        "willRetain": Option("whether it is kept there", Kind.FLAG, "false"),
+    },
+    says=(PLACES, ARRIVALS),
+)
+
 _UNANSWERED = "every row once that has reached the log; what is on its way there is lost with this end"
 _PATIENCE = Option(
     "within how many seconds the first connection must come about; later ones are tried for ever", Kind.NUMBER, "30"
@@ -207,6 +249,6 @@ PIPE = Connector(
 )
 
 CONNECTORS: Mapping[str, Connector] = {
-    connector.name: connector for connector in (LINES, PARQUET, FILES, TCP, WEBSOCKET, PIPE, SPARK)
+    connector.name: connector for connector in (LINES, PARQUET, FILES, MQTT, TCP, WEBSOCKET, PIPE, SPARK)
 }
 """Every connector, by the name that catalogs use."""

@@ -22,7 +22,7 @@ Options:
 - ``address``: ``HOST:PORT``.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
-- ``maxLineBytes``: of a longer line (8 MiB unless given) only the beginning is kept.
+- ``maxLineBytes``: of a longer line (8 MiB unless given) only the beginning is kept, which is bad.
 - ``patience``: within how many seconds the first connection must come about, 30 unless given; later ones are tried
   for ever.
 """

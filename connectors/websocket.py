@@ -26,7 +26,7 @@ Options:
 - ``subscribe``: a text to send whenever a connection is made, as many servers want one.
 - ``split``: ``lines`` if a message holds a record per line, ``none`` if it is one record, as it is unless given.
 - ``tokenVariable``: the environment variable with a token to be sent as ``Authorization: Bearer``.
-- ``maxMessageBytes``: of a longer message (8 MiB unless given) only the beginning is kept.
+- ``maxMessageBytes``: of a longer message (8 MiB unless given) only the beginning is kept, which is bad.
 - ``keepAlive``: after how many seconds of silence the connection is probed, and after as many more given up; 30
   unless given.
 - ``patience``: within how many seconds the first connection must come about, 30 unless given; later ones are tried
@@ -45,7 +45,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 
 from connectors import ConnectorError
-from connectors.line_buffer import COLUMNS, LONGEST_LINE, SCHEMA, received
+from connectors.line_buffer import COLUMNS, LONGEST_LINE, SCHEMA, received, shortened
 from connectors.live import LiveReader, LiveSource, log_options
 from connectors.log.writer import Remembered
 from connectors.reconnecting import Reconnecting
@@ -181,7 +181,7 @@ class WebSocketSource(LiveSource):
 
     def _rows(self, data: bytes) -> list[bytes]:
         rows = data.splitlines() if self._options.has_lines else [data]
-        return [row[: self._options.longest] for row in rows]
+        return [shortened(row, self._options.longest) for row in rows]
 
     def _lost(self, error: Exception) -> None:
         """Let go of the connection; raises what no further attempt would mend."""

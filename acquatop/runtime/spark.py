@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pyspark.cloudpickle import dumps
 
@@ -23,7 +23,14 @@ from acquatop.operators.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in
 from acquatop.runtime.java import explain_missing, find_java, java_home
-from acquatop.runtime.sources import for_other_processes, how_far, reader_of
+from acquatop.runtime.sources import (
+    for_other_processes,
+    how_far,
+    is_pressing,
+    let_go,
+    reader_of,
+    source_options,
+)
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
 from connectors.registry import CONNECTORS, SPARK
 
@@ -51,14 +58,6 @@ STARTS = 3
 
 _WORKERS = 2
 """How many Python workers are started ahead of the first batch."""
-
-
-class Reduced(NamedTuple):
-    """What a batch comes to, and how far its source has been read with it, where that is known."""
-
-    parts: list[list[Part]]
-    done: int | None = None
-    total: int | None = None
 
 
 class SparkRuntime:
@@ -126,7 +125,8 @@ class SparkCarrier:
     def _rows(self) -> DataFrame:
         source = CONNECTORS[self._stream.connector].data_source()
         self._spark.dataSource.register(source)
-        options = for_other_processes(self._stream.connector, self._stream.options)
+        options = source_options(self._stream.connector, self._stream.options)
+        options = for_other_processes(self._stream.connector, options)
         return self._spark.readStream.format(source.name()).options(**options).load()
 
     def _start(self, until_end: bool) -> StreamingQuery:
@@ -147,6 +147,10 @@ class SparkCarrier:
         with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
             self._query.stop()
         self._watcher.join()
+
+    def forget(self, position: Position) -> None:
+        """Let the source forget what came up to a position."""
+        let_go(self._reader, offset_in(position["offsets"]))
 
     def _process(self, rows: DataFrame, number: int) -> None:
         # Nothing else waits for this thread meanwhile: every stream's batches have a thread of their own.
@@ -173,20 +177,28 @@ class SparkCarrier:
             raise EnvironmentProblem(f"Spark's checkpoint goes on with batch {number}, after {self._last} was the last")
         started = time.perf_counter()
         note = self._checkpoint.offsets(number)
-        parts, done, total = self._reduced(rows, note, self._consumer.job())
+        parts = self._reduced(rows, note, self._consumer.job())
         position = {"batch": number, **({"offsets": note} if self._keeps else {})}
         seconds = time.perf_counter() - started
-        self._consumer.take(Batch(position, parts, seconds, done, total))
+        self._consumer.take(Batch(position, parts, seconds, *self._how_far(note)))
         self._last = number
+        self._has_read(note)
 
-    def _reduced(self, rows: DataFrame, note: str, job: Job) -> Reduced:
-        """Have the job done on a batch in the executors, each partition by one task; say how far it reads."""
+    def _reduced(self, rows: DataFrame, note: str, job: Job) -> list[list[Part]]:
+        """Have the job done on a batch in the executors, each partition by one task."""
         # The rows are not asked for: they would go through the JVM twice. What the batch reads is known from its note.
+        return self._in_executors(self._reader.partitions(self._offset, offset_in(note)), job)
+
+    def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
+        """Return how much has been read with a batch, and how much there is, and whether the source needs room."""
         latest = offset_in(note)
-        partitions = self._reader.partitions(self._offset, latest)
-        parts = self._in_executors(partitions, job)
-        self._offset = latest
-        return Reduced(parts, *how_far(self._reader, latest, self._until_end))
+        return *how_far(self._reader, latest, self._until_end), is_pressing(self._reader, latest)
+
+    def _has_read(self, note: str) -> None:
+        """Note that a batch has been taken in."""
+        self._offset = offset_in(note)
+        if not self._keeps:
+            let_go(self._reader, self._offset)
 
     def _in_executors(self, partitions: Sequence[InputPartition], job: Job) -> list[list[Part]]:
         if not partitions:
@@ -239,10 +251,19 @@ class ForeignCarrier(SparkCarrier):
     def _rows(self) -> DataFrame:
         return rows_of(self._spark, self._stream)
 
-    def _reduced(self, rows: DataFrame, note: str, job: Job) -> Reduced:
+    def _reduced(self, rows: DataFrame, note: str, job: Job) -> list[list[Part]]:
         with _sent(self._spark.sparkContext, OnRows(job)) as work:
             # One action, so that the source is read but once.
-            return Reduced(parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect()))
+            return parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
+
+    def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
+        return None, None, False
+
+    def _has_read(self, note: str) -> None:
+        """Do nothing: Spark has noted it."""
+
+    def forget(self, position: Position) -> None:
+        """Do nothing: what is kept of the past is the source's own affair."""
 
 
 class InExecutors:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -77,6 +78,13 @@ class LogFolder:
         """Return the file of the segment that begins with a record."""
         return self.path / f"segment-{first:020}"
 
+    def size(self, first: int) -> int:
+        """Return how many bytes a segment has, 0 if it has been removed."""
+        try:
+            return self.segment(first).stat().st_size
+        except FileNotFoundError:
+            return 0
+
     # What is needed ---------------------------------------------------------------------------
 
     def released(self) -> Position | None:
@@ -85,15 +93,32 @@ class LogFolder:
             said = json.loads((self.path / _RELEASED).read_text("utf-8"))
         except FileNotFoundError:
             return None
+        except ValueError:
+            # What a loss of power has left of it.
+            return None
         position = Position.from_json(said)
         return position if position.log == self.log else None
 
     def release(self, position: Position) -> None:
-        """Note that nothing before a position is needed any more; what was noted is never taken back."""
+        """Note that nothing before a position is needed any more; what was noted is never taken back.
+
+        It is not waited for the disk: see :meth:`settle`.
+        """
         before = self.released()
         if before is not None and before.record >= position.record:
             return
-        replace_file(self.path / _RELEASED, [json.dumps(position.to_json()).encode()])
+        unfinished = self.path / f".{_RELEASED}-{os.getpid()}-{threading.get_ident()}"
+        unfinished.write_text(json.dumps(position.to_json()), "utf-8")
+        unfinished.replace(self.path / _RELEASED)
+
+    def settle(self) -> None:
+        """Return once what was released is on the disk: before anything is removed that is not needed any more."""
+        file = os.open(self.path / _RELEASED, os.O_RDONLY)
+        try:
+            sync_file(file)
+        finally:
+            os.close(file)
+        sync_folder(self.path)
 
     def check(self, position: Position) -> None:
         """Raise :class:`~connectors.ConnectorError` if a position is not one of this log."""

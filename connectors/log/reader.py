@@ -69,6 +69,15 @@ class LogReader:
                 taken = following
         return taken
 
+    def kept(self, end: Position) -> int:
+        """Return how many bytes the segments have that hold what was not released and comes before a position."""
+        released = self._folder.released()
+        low = 0 if released is None else released.record
+        segments = self._folder.segments()
+        following = [*segments[1:], end.record + 1]
+        held = [first for first, after in zip(segments, following, strict=False) if after > low and first < end.record]
+        return sum(self._folder.size(first) for first in held)
+
     def spans(self, start: Position, end: Position, least: int) -> list[Span]:
         """Return the records between two positions, in order, in pieces of about a length where there is more."""
         return [piece for span in self._whole(start, end) for piece in self._pieces(span, least)]

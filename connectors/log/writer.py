@@ -171,9 +171,14 @@ class LogWriter:
         """Remove the segments of which nothing is needed any more, but never the last one."""
         released = self._folder.released()
         segments = sorted(self._sizes)
-        for first, following in itertools.pairwise(segments):
-            if released is None or following > released.record:
-                return
+        needless = [
+            first
+            for first, following in itertools.pairwise(segments)
+            if released is not None and following <= released.record
+        ]
+        if needless:
+            self._folder.settle()
+        for first in needless:
             with suppress(FileNotFoundError):
                 self._folder.segment(first).unlink()
             del self._sizes[first]

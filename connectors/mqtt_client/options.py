@@ -16,6 +16,8 @@ VERSIONS = ("5", "3.1.1")
 SESSIONS = ("persistent", "clean")
 USER, PASSWORD = "ACQUATOP_MQTT_USER", "ACQUATOP_MQTT_PASSWORD"
 """The environment variables with the user and the password, unless others are named."""
+_URL = "write mqtt://HOST[:PORT], or mqtts://HOST[:PORT] for TLS"
+_TOPICS = "write filters with commas between them, such as plant/+/vibration, or a JSON list; # stands at the end"
 _SHARED = re.compile(r"\$share/[^/+#]+/.+")
 
 
@@ -64,12 +66,15 @@ def read_options(options: Mapping[str, str]) -> MqttOptions:
     >>> read_options({"url": "mqtts://broker.example", "topics": "plant/+/vibration, $share/acquatop/erp/#"}).topics
     ('plant/+/vibration', '$share/acquatop/erp/#')
     """
-    host, port, tls = _address(options.get("url", ""))
+    for name, hint in (("url", _URL), ("topics", _TOPICS)):
+        if not options.get(name):
+            raise ConnectorError(f'the connector "mqtt" needs the option {name}\n  hint: {hint}')
+    host, port, tls = _address(options["url"])
     return MqttOptions(
         host=host,
         port=port,
         tls=tls,
-        topics=_topics(options.get("topics", "")),
+        topics=_topics(options["topics"]),
         qos=_number(options, "qos", MqttOptions.qos, 0, 2),
         version=_choice(options, "version", VERSIONS),
         client_id=options.get("clientId"),
@@ -90,17 +95,16 @@ def read_options(options: Mapping[str, str]) -> MqttOptions:
 
 
 def _address(url: str) -> tuple[str, int, bool]:
-    hint = "write mqtt://HOST[:PORT], or mqtts://HOST[:PORT] for TLS"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConnectorError(f'the option url of the connector "mqtt" cannot be read\n  hint: {hint}') from None
+        raise ConnectorError(f'the option url of the connector "mqtt" cannot be read\n  hint: {_URL}') from None
     if parts.username is not None or parts.password is not None:
         hint = f"set {USER} and {PASSWORD} in the environment"
         raise ConnectorError(f'the option url of the connector "mqtt" holds no user and no password\n  hint: {hint}')
     if parts.scheme not in PORTS or not host or parts.path.strip("/") or parts.query:
-        raise ConnectorError(f'the connector "mqtt" needs the option url\n  hint: {hint}')
+        raise ConnectorError(f'the option url of the connector "mqtt" names no broker\n  hint: {_URL}')
     return host, port or PORTS[parts.scheme], parts.scheme == "mqtts"
 
 
@@ -113,9 +117,8 @@ def _topics(text: str) -> tuple[str, ...]:
         topics = ("",)
     for topic in topics:
         if not _is_filter(topic):
-            hint = "filters with commas between them, such as plant/+/vibration, or a JSON list; # stands at the end"
-            shown = f'"{topic}" is none' if topic else "there is none"
-            raise ConnectorError(f'the connector "mqtt" needs the option topics: {shown}\n  hint: {hint}')
+            shown = f'"{topic}" is no topic filter'
+            raise ConnectorError(f'in the option topics of the connector "mqtt" {shown}\n  hint: {_TOPICS}')
     return topics
 
 

@@ -7,10 +7,12 @@ connection has brought is read in large pieces, and a message costs the few slic
 from __future__ import annotations
 
 import ssl
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-_PUBLISH, _PUBREL = 3, 6
+_PUBLISH, _PUBREL, _PINGRESP = 3, 6, 13
+_PING = b"\xc0\x00"
 _PUBACK, _PUBREC, _PUBCOMP = b"\x40\x02", b"\x50\x02", b"\x70\x02"
 PIECE = 256 << 10
 """How much is asked for at a time."""
@@ -40,6 +42,10 @@ class TappedSocket:
     def __init__(self, socket: Any, *, has_properties: bool, max_message_bytes: int) -> None:
         self.messages: list[Message] = []
         """What has been published since the list was emptied."""
+        self.processed = 0
+        """How many acknowledgements the broker has taken in for certain: it has answered something that came later."""
+        self._acknowledged = 0
+        self._pings: deque[int] = deque()
         self._socket = socket
         self._has_properties = has_properties
         self._longest = max_message_bytes
@@ -63,6 +69,8 @@ class TappedSocket:
 
     def send(self, content: bytes) -> int:
         """Take something to be sent."""
+        if content == _PING:
+            self._pings.append(self._acknowledged)
         self._unsent += content
         self.flush()
         return len(content)
@@ -120,10 +128,15 @@ class TappedSocket:
             self._is_closed = True
 
     def acknowledge(self, messages: Sequence[tuple[int, int]]) -> None:
-        """Tell the broker that messages are here, each given by its quality of service and its number, in order."""
+        """Tell the broker that messages are here, each given by its quality of service and its number, in order.
+
+        And ask for a reply: a broker takes in packets in their order, so with it the acknowledgements have come.
+        """
         if messages:
             kinds = {1: _PUBACK, 2: _PUBREC}
             self.send(b"".join([kinds[qos] + packet.to_bytes(2, "big") for qos, packet in messages]))
+            self._acknowledged += len(messages)
+            self.send(_PING)
 
     def _take(self, piece: bytes) -> None:
         """Cut what has come into packets; O(its length)."""
@@ -136,39 +149,37 @@ class TappedSocket:
         while size - start >= 2:
             length, begin = data[start + 1], start + 2
             if length & 128:
-                shift, length = 7, length & 127
-                while begin < size and shift <= 21:
-                    byte = data[begin]
-                    begin += 1
-                    length |= (byte & 127) << shift
-                    shift += 7
-                    if not byte & 128:
-                        break
-                else:
+                length, begin = _number_at(data, start + 1)
+                if not begin:
                     break
             end = begin + length
             kind = data[start] >> 4
+            if kind == _PUBLISH and length > self._longest:
+                kept = begin + 2 + int.from_bytes(data[begin : begin + 2], "big") + 2 + KEPT_OF_LONG
+                if size < min(kept, end):
+                    break
+                self._publish(data, start, begin, min(kept, end), length)
+                self._skip = max(0, end - size)
+                start = min(end, size)
+                continue
             if end > size:
-                if kind == _PUBLISH and length > self._longest and size - begin > self._kept(data, begin):
-                    self._publish(data, start, begin, begin + self._kept(data, begin), length)
-                    self._skip = end - size
-                    start = size
                 break
             if kind == _PUBLISH:
-                kept = end if length <= self._longest else min(end, begin + self._kept(data, begin))
-                self._publish(data, start, begin, kept, length)
-            elif kind == _PUBREL:
-                # The broker has seen that the message is here. It may use the number again after this.
-                self.send(_PUBCOMP + data[begin : begin + 2])
+                self._publish(data, start, begin, end, length)
             else:
-                self._rest += data[start:end]
+                self._take_other(kind, data[start:end], data[begin:end])
             start = end
         self._buffer = data[start:]
 
-    @staticmethod
-    def _kept(data: bytes, begin: int) -> int:
-        """Return how much is kept of a packet that is too long: its topic, its number, and some of its content."""
-        return 2 + int.from_bytes(data[begin : begin + 2], "big") + 2 + KEPT_OF_LONG
+    def _take_other(self, kind: int, packet: bytes, body: bytes) -> None:
+        """Take a packet that publishes nothing."""
+        if kind == _PUBREL:
+            # The broker has seen that the message is here. It may use the number again after this.
+            self.send(_PUBCOMP + body[:2])
+            return
+        if kind == _PINGRESP and self._pings:
+            self.processed = self._pings.popleft()
+        self._rest += packet
 
     def _publish(self, data: bytes, start: int, begin: int, end: int, length: int) -> None:
         flags = data[start]
@@ -179,18 +190,24 @@ class TappedSocket:
             packet = data[at] << 8 | data[at + 1]
             at += 2
         if self._has_properties:
-            at = _behind_properties(data, at)
+            length_of_them, at = _number_at(data, at)
+            at += length_of_them
         whole = begin + length - at
         self.messages.append(Message(topic, data[at:end], qos, bool(flags & 1), bool(flags & 8), packet, whole))
 
 
-def _behind_properties(data: bytes, at: int) -> int:
-    """Return where a message's content begins: behind the length of its properties, and behind these."""
-    length, shift = 0, 0
-    while True:
-        byte = data[at]
-        at += 1
-        length |= (byte & 127) << shift
+def _number_at(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of MQTT's variable length, and where it ends; 0 for that if it goes on behind the data.
+
+    >>> _number_at(bytes([0, 193, 2]), 1), _number_at(bytes([0, 193]), 1)
+    ((321, 3), (0, 0))
+    """
+    number = 0
+    for place in range(4):
+        if at + place >= len(data):
+            return 0, 0
+        byte = data[at + place]
+        number |= (byte & 127) << 7 * place
         if not byte & 128:
-            return at + length
-        shift += 7
+            return number, at + place + 1
+    return 0, 0

@@ -42,7 +42,6 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 4.0
 """Seconds between two attempts to reach a broker."""
 CONNECT_SECONDS = 5.0
 """How long one attempt to reach a broker may take."""
-_ALL_PACKETS = 65_535
 _IF_NEW = 1
 """Of a subscription: messages that are kept at their topics come only if there was none like it."""
 _TAKEN_OVER = 0x8E
@@ -90,8 +89,11 @@ class MqttSource(LiveSource):
         self._options = options
         self._clock = clock
         self._wall_clock = wall_clock
-        limit = _ALL_PACKETS if options.version != "5" else min(_ALL_PACKETS, 2 * options.receive_maximum)
-        self._seen = SeenMessages(limit)
+        self._seen = SeenMessages()
+        self._noted_before = 0
+        """How many messages had been noted when the connection was made, and were not acknowledged on it."""
+        self._has_news = False
+        """Whether a message has come on it for the first time: what comes again comes before such ones."""
         self._subscribed: tuple[str, ...] = ()
         self._asked: dict[int, str] = {}
         self._acknowledgements: list[tuple[int, int]] = []
@@ -119,6 +121,8 @@ class MqttSource(LiveSource):
             return None
         self._read(tap, wait_seconds)
         self._serve(tap)
+        if self._has_news:
+            self._seen.forget_oldest(self._noted_before + tap.processed)
         messages, tap.messages = tap.messages, []
         if not messages:
             return None
@@ -178,9 +182,11 @@ class MqttSource(LiveSource):
         for message in messages:
             if message.qos:
                 self._acknowledgements.append((message.qos, message.packet))
-                if message.again and self._seen.knows(message.packet, message.topic, message.payload):
-                    continue
+                self._has_news = self._has_news or not message.again
+                known = message.again and self._seen.knows(message.packet, message.topic, message.payload)
                 self._seen.note(message.packet, message.topic, message.payload)
+                if known:
+                    continue
             new.append(message)
         return new
 
@@ -230,6 +236,7 @@ class MqttSource(LiveSource):
 
     def _attempt(self) -> None:
         self._acknowledgements.clear()
+        self._noted_before, self._has_news = self._seen.count, False
         self._has_session = False
         self._trouble = "it does not reply"
         try:

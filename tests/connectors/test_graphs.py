@@ -114,6 +114,8 @@ def test_what_nobody_says_the_syntax_of_is_bad_and_so_is_what_its_source_could_n
     fault = "neither its content type nor its file's ending says how it is written"
     assert rows_of(GraphMapping("urn:at", PROPERTIES), b"x", file=["x.txt"])[0][-2] == fault
     assert rows_of(ONE, b"", _misfit=["longer than 3 bytes"])[0][-2] == "longer than 3 bytes"
+    fine = b"<urn:b> <urn:at> 1 ."
+    assert [row[-2] for row in rows_of(ONE, fine, fine, size=[20, 21])] == [None, "only its beginning was kept"]
 
 
 @settings(max_examples=80)

@@ -93,15 +93,15 @@ def test_lines_of_a_server_come_once_and_in_order_however_they_are_cut(line_serv
         line_server.accept()
         for piece in (b"one\ntw", b"o\n\xc3", b"\xa9\n\n", b"a line that is too long\n", b"unfin"):
             line_server.send(piece)
-        reading.until(b"one", b"two", "é".encode(), b"", b"a line th")
+        reading.until(b"one", b"two", "é".encode(), b"", b"a line th\xff")
         line_server.drop()
         line_server.accept()
         line_server.send(b"again\n")
-        reading.until(b"one", b"two", "é".encode(), b"", b"a line th", b"unfin", b"again")
+        reading.until(b"one", b"two", "é".encode(), b"", b"a line th\xff", b"unfin", b"again")
     with closing(Reading("tcp", tmp_path / "log", address=line_server.address)) as reading:
         line_server.drop()
         # What is in the log is there for whoever comes next.
-        reading.until(b"one", b"two", "é".encode(), b"", b"a line th", b"unfin", b"again")
+        reading.until(b"one", b"two", "é".encode(), b"", b"a line th\xff", b"unfin", b"again")
 
 
 def test_a_recording_of_a_server_ends_where_it_has_nothing_more(line_server: LineServer, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_messages_come_once_and_the_connection_is_made_anew(tmp_path: Path, monk
     monkeypatch.setenv("A_TOKEN", "xyzzy")
     options = {"subscribe": "all", "split": "lines", "tokenVariable": "A_TOKEN", "maxMessageBytes": "8"}
     with web_server(handle) as url, closing(Reading("websocket", tmp_path / "log", url=url, **options)) as reading:
-        reading.until(b"one", b"two", b"three", b"long lon")
+        reading.until(b"one", b"two", b"three", b"long lon\xff")
         over.set()
     assert said[:2] == [("all", "Bearer xyzzy")] * 2
 
@@ -211,7 +211,7 @@ def test_a_line_that_never_ends_takes_no_more_memory_than_the_longest() -> None:
     lines = LineBuffer(longest=4)
     for _ in range(9):
         assert lines.add(b"xxx") == []
-    assert lines.add(b"\n\n") == [b"xxxx", b""]
+    assert lines.add(b"\n\n") == [b"xxxx\xff", b""]
     assert lines.rest() == []
 
 
