@@ -56,7 +56,7 @@ class Checkpoint:
             raise EnvironmentProblem(f"Spark's checkpoint cannot be read: {error}") from error
 
     def remove(self) -> None:
-        """Remove what Spark has noted: the position is all that is needed to go on."""
+        """Remove what Spark, and the sources, have noted."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _note(self, name: str, text: str) -> None:

@@ -110,7 +110,7 @@ class SparkCarrier:
         try:
             self._query: StreamingQuery = self._start(until_end)
         except BaseException:
-            self._checkpoint.remove()
+            self._leave_checkpoint()
             raise
         self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
         self._watcher.start()
@@ -147,6 +147,10 @@ class SparkCarrier:
         with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
             self._query.stop()
         self._watcher.join()
+
+    def _leave_checkpoint(self) -> None:
+        """Remove the checkpoint: the position is all that is needed to go on."""
+        self._checkpoint.remove()
 
     def forget(self, position: Position) -> None:
         """Let the source forget what came up to a position."""
@@ -216,7 +220,7 @@ class SparkCarrier:
         except BaseException as failure:
             error = self._error or _translated(failure)
         finally:
-            self._checkpoint.remove()
+            self._leave_checkpoint()
             # The JVM may have died while a batch is being taken in, which must be over first.
             with self._turn:
                 self._consumer.end(None if self._stopping else error)
@@ -261,6 +265,11 @@ class ForeignCarrier(SparkCarrier):
 
     def _has_read(self, note: str) -> None:
         """Do nothing: Spark has noted it."""
+
+    def _leave_checkpoint(self) -> None:
+        # What the source has noted for itself is needed to go on.
+        if not self._keeps:
+            self._checkpoint.remove()
 
     def forget(self, position: Position) -> None:
         """Do nothing: what is kept of the past is the source's own affair."""
