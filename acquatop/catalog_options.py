@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from acquatop.catalog_section import Section
-from connectors.columns import ColumnsMapping, columns_option
+from connectors.columns import ColumnsMapping, coded_option, columns_option
 from connectors.contract import RecordDecoder
 from connectors.delimited import CsvMapping
 from connectors.ntriples import NTriplesMapping
@@ -35,7 +35,7 @@ def implied_options(mapping: RecordDecoder) -> Mapping[str, str]:
     if isinstance(mapping, CsvMapping):
         return {} if mapping.columns else {"header": "true"}
     if isinstance(mapping, ColumnsMapping):
-        return {"columns": columns_option(mapping.types)}
+        return {"columns": columns_option(mapping.types), "coded": coded_option(mapping.types)}
     return {}
 
 

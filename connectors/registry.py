@@ -100,6 +100,7 @@ PARQUET = Connector(
             required=True,
             implied=True,
         ),
+        "coded": Option("a JSON list of the columns that are read as dictionaries", implied=True),
     },
 )
 
