@@ -239,6 +239,10 @@ class Pipeline:
             if self._outlet.keeps and not answers and not self._has_changed and not batch.is_pressing:
                 entry = self._entry(batch, before_ms)
             kept = self._outlet.keep(self.stream.iri, batch.position, entry, answers)
+            if self._outlet.keeps and batch.is_pressing:
+                # All is written twice then, so that the source may let go of this batch too: it may have room for no
+                # other, and nothing would be written again.
+                kept += self._outlet.keep(self.stream.iri, batch.position, {}, answers)
             self._has_changed = False
             self._outlet.give(answers)
             self._listen_on(batch)
