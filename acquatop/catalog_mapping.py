@@ -11,6 +11,7 @@ from connectors.contract import RecordDecoder
 from connectors.mapping import DATATYPES, IRI, JsonMapping, Property, Template
 from connectors.ntriples import NTriplesMapping
 from connectors.registry import CONNECTORS
+from connectors.x_api.posts import CREATED, PostsMapping
 from replica.terms import is_term
 
 WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
@@ -47,10 +48,32 @@ def _ntriples(section: Section, prefixes: Mapping[str, str], arrivals: str) -> R
     return NTriplesMapping(_statement_time(section, prefixes), _predicates(section, prefixes), several)
 
 
+def _posts(section: Section, prefixes: Mapping[str, str], arrivals: str) -> RecordDecoder:
+    section.allow("format", "subject", "time", "properties")
+    subject = _subject(section, prefixes)
+    properties, templates = {}, {}
+    for name, table in section.section("properties", required=True).tables():
+        iri = iri_of(name, table, prefixes)
+        if "{" in table.text("datatype", default=""):
+            table.allow("field", "datatype")
+            properties[iri] = Property(table.text("field"), IRI)
+            templates[iri] = _template("datatype", table, prefixes)
+        else:
+            properties[iri] = _property(table, prefixes)
+    try:
+        mapping = PostsMapping(subject, properties, templates, section.text("time", default=CREATED))
+        mapping.check_arrivals(arrivals)
+    except ValueError as error:
+        section.problem(str(error))
+        mapping = PostsMapping(subject)
+    return mapping
+
+
 _FORMATS: Mapping[str, Callable[[Section, Mapping[str, str], str], RecordDecoder]] = {
     "json": _json,
     "ntriples": _ntriples,
     "columns": _columns,
+    "x": _posts,
 }
 
 
@@ -76,15 +99,20 @@ def _statement_time(section: Section, prefixes: Mapping[str, str]) -> str | Temp
 
 
 def _subject(section: Section, prefixes: Mapping[str, str]) -> Template:
-    subject = section.text("subject")
+    return _template("subject", section, prefixes)
+
+
+def _template(key: str, section: Section, prefixes: Mapping[str, str]) -> Template:
+    """Return the template of IRIs that a key says."""
+    written = section.text(key)
     template = Template("", "", "")
     try:
-        template = Template.parse(subject if subject.startswith("{") else expanded(subject, prefixes))
+        template = Template.parse(written if written.startswith("{") else expanded(written, prefixes))
     except ValueError as error:
-        if subject:
-            section.problem(str(error), key="subject")
+        if written:
+            section.problem(str(error), key=key)
     if template.prefix and not is_term(f"<{template.prefix}1{template.suffix}>"):
-        section.problem(f'"{subject}" does not make IRIs', key="subject")
+        section.problem(f'"{written}" does not make IRIs', key=key)
     return template
 
 

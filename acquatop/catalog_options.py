@@ -11,6 +11,7 @@ from connectors.contract import RecordDecoder
 from connectors.ntriples import NTriplesMapping
 from connectors.option import Kind, Option
 from connectors.registry import CONNECTORS
+from connectors.x_api.posts import PostsMapping
 
 
 def read_options(connector: str, section: Section) -> Mapping[str, str]:
@@ -31,6 +32,8 @@ def implied_options(mapping: RecordDecoder) -> Mapping[str, str]:
         return {"together": mapping.together}
     if isinstance(mapping, ColumnsMapping):
         return {"columns": columns_option(mapping.types)}
+    if isinstance(mapping, PostsMapping):
+        return {"fields": ",".join(mapping.asked_for)}
     return {}
 
 
@@ -47,5 +50,8 @@ def _text(key: str, option: Option, section: Section) -> str:
             return str(section.flag(key, default=False)).lower()
         case Kind.TEXTS:
             return json.dumps(section.texts(key))
+        case Kind.TABLE:
+            table = section.section(key)
+            return json.dumps({name: table.text(name) for name in table})
         case Kind.SECRET:
             return section.secret(key).reveal()
