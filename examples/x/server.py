@@ -270,7 +270,7 @@ class _Server(ThreadingHTTPServer):
         self.world = world
         super().__init__(address, _Handler)
 
-    def handle_error(self, *_: object) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: clients may go whenever they like."""
 
 
@@ -316,7 +316,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Return the time of day, as headers write it: the server's own."""
         return super().date_time_string(self.server.world.now() if timestamp is None else timestamp)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_: Any) -> None:
         """Say nothing."""
 
 
