@@ -29,11 +29,10 @@ from connectors.x_api.token import VARIABLE
 from examples.x.server import XServer
 
 NS = "http://example.org/"
-USER = Template.parse(NS + "user/{id}")
+USER = Template.parse(NS + "user/{}")
 MENTIONS = PostsMapping(
     Template.parse(NS + "mention/{item}"),
-    {NS + "of": Property("entities.mentions.id", IRI), NS + "by": Property("author_id", IRI)},
-    {NS + "of": USER, NS + "by": USER},
+    properties={NS + "of": Property("entities.mentions.id", IRI, USER), NS + "by": Property("author_id", IRI, USER)},
 )
 PER_CHUNK = 100
 """How many posts the server sends at a time."""

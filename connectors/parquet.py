@@ -13,7 +13,8 @@ In plain PySpark, where ``parquet`` is a name already taken::
     )
 
 A row has the columns asked for and no others; instants become whole numbers of milliseconds since
-the epoch, and a value that is not of the type asked for is null, which the column ``_misfit`` says.
+the epoch, and a value that is not of the type asked for is null, which the column ``_misfit`` says. ``_file`` and
+``_row`` say where a row stands.
 Files must be whole when they appear under their name: write them under one that starts with ``.`` or ``_``
 and rename them. They are read in the order of their names, one after the other; one that comes later
 is read from then on, whatever its name. Offsets say how many rows of each file have been read, so
@@ -36,6 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -43,6 +45,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from connectors import ConnectorError
 from connectors.columns import COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
+from connectors.places import ROW_FILE, ROW_NUMBER
 
 Offset = dict[str, int]
 
@@ -62,7 +65,8 @@ class ParquetDataSource(DataSource):
     def schema(self) -> str:
         """Return the columns of a row."""
         names = [(name.replace("`", "``"), TYPE_NAMES[type_]) for name, type_ in self._types().items()]
-        return ", ".join(f"`{name}` {type_}" for name, type_ in [*names, (MISFIT, "string")])
+        more = [(MISFIT, "string"), (ROW_FILE, "string"), (ROW_NUMBER, "bigint")]
+        return ", ".join(f"`{name}` {type_}" for name, type_ in [*names, *more])
 
     def streamReader(self, schema: Any) -> ParquetReader:  # noqa: N802 (the name is PySpark's)
         """Return a reader for the options given."""
@@ -184,8 +188,9 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, _Rows)
         for name, begin, stop in partition.ranges:
             columns, misfit = fitted_columns(self._rows(name, begin, stop), self._types)
-            fields = [*self._types.items(), (MISFIT, pa.string())]
-            yield pa.RecordBatch.from_arrays([*columns.values(), misfit], schema=pa.schema(fields))
+            file = pa.repeat(pa.scalar(name, pa.string()), stop - begin)
+            more = {MISFIT: misfit, ROW_FILE: file, ROW_NUMBER: pa.array(np.arange(begin, stop))}
+            yield pa.RecordBatch.from_pydict({**columns, **more})
 
     def _rows(self, name: str, begin: int, stop: int) -> pa.Table:
         """Return some rows of a file; only the row groups that hold them are read, and the columns wanted."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.mapping import FAULT
+from connectors.fields import FAULT
 from connectors.x_api.fields import schema_of_lines, value_of
 from connectors.x_api.parsing import NOT_A_POST, LineParser
 from connectors.x_api.recent import Ids

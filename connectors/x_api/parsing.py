@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from connectors.mapping import FAULT, NAMES
+from connectors.fields import FAULT, NOT_UTF8, ROW, misfit
 from connectors.x_api.fields import POST
 
-NOT_UTF8, NOT_JSON, NOT_A_POST = "not UTF-8", "not JSON", "not a post"
+NOT_JSON, NOT_A_POST = "not JSON", "not a post"
 _AT_ONCE = 1024
 """How many lines are parsed one by one when one of them cannot be parsed with the others."""
 
@@ -28,9 +29,10 @@ class LineParser:
     def parse(self, lines: pa.BinaryArray) -> pa.Table:
         """Return the lines' fields, and in the column ``FAULT`` what is wrong with those that cannot be read.
 
-        Lines with nothing but spaces are passed over.
+        Lines with nothing but spaces are passed over; the column ``ROW`` says which are left.
         """
-        return self._parse(lines.filter(pc.match_substring_regex(lines, r"\S")))
+        kept = np.flatnonzero(pc.fill_null(pc.match_substring_regex(lines, r"\S"), False))
+        return self._parse(lines.take(pa.array(kept))).append_column(ROW, pa.array(kept, pa.int32()))
 
     def _parse(self, lines: pa.BinaryArray) -> pa.Table:
         table = self._together(lines)
@@ -101,7 +103,7 @@ def _fitting(value: Any, type_: pa.DataType, name: str) -> Any:
         return [_fitting(each, type_.value_type, name) for each in value]
     if type_ == pa.string() and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    _check(_is_of(value, type_), f'the field "{_shown(name)}" is not {NAMES[type_]}')
+    _check(_is_of(value, type_), misfit(_shown(name), type_))
     return float(value) if type_ == pa.float64() else value
 
 

@@ -6,15 +6,15 @@ No triples are built, and no Python object per post: JSON becomes columns, whose
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.instants import milliseconds
-from connectors.mapping import DATATYPES, FAULT, Property, Template, column_of, items, schema_of
+from connectors.fields import FAULT, ROW
+from connectors.mapping import DATATYPES, FieldMapping
 from connectors.x_api.fields import elements_of, list_of, only_list, schema_of_lines, value_of
 from connectors.x_api.parsing import LineParser
 
@@ -25,7 +25,7 @@ _NOBODY = "urn:x:nobody"
 
 
 @dataclass(frozen=True)
-class PostsMapping:
+class PostsMapping(FieldMapping):
     """How posts become records: which field is the subject's, which the time's, and which those of properties.
 
     Fields are named as in the API's description of a post, ``public_metrics.like_count``, and ``matching_rules.tag``
@@ -34,24 +34,20 @@ class PostsMapping:
     without that list's fields, and if the subject is one of them a record that says nothing but its time. The field
     ``item`` is the post's id, and behind a hyphen the number of the element: a subject that no other record has.
 
-    ``templates`` has the properties whose objects are IRIs that a field is only a part of. ``time`` is a field
-    with an instant.
-
-    >>> from connectors.mapping import IRI
-    >>> of, user = "http://example.org/of", Template.parse("http://example.org/user/{id}")
+    >>> from connectors.mapping import IRI, Property, Template
+    >>> of, user = "http://example.org/of", Template.parse("http://example.org/user/{}")
     >>> mentions = PostsMapping(
-    ...     Template.parse("http://example.org/mention/{item}"), {of: Property("entities.mentions.id", IRI)}, {of: user}
+    ...     Template.parse("http://example.org/mention/{item}"),
+    ...     properties={of: Property("entities.mentions.id", IRI, user)},
     ... )
     >>> line = b'{"data": {"id": "7", "created_at": "1970-01-01T00:00:01Z", "entities": {"mentions": [{"id": "12"}]}}}'
     >>> mentions.records(pa.record_batch({"value": [line]})).to_pylist()
     [{'time_ms': 1000, 'subject': '<http://example.org/mention/7-0>', 'p0': '<http://example.org/user/12>',
-      'bad': None}]
+      'bad': None, 'row': 0}]
     """
 
-    subject: Template
-    properties: Mapping[str, Property] = field(default_factory=dict)
-    templates: Mapping[str, Template] = field(default_factory=dict)
     time: str = CREATED
+    time_as: str = "dateTime"
 
     def __post_init__(self) -> None:
         for each in self.properties.values():
@@ -63,17 +59,18 @@ class PostsMapping:
         if list_of(self.time):
             raise ValueError(f'the field "{self.time}" is not one time per post')
 
-    @cached_property
+    @property
     def types(self) -> Mapping[str, pa.DataType]:
         """The fields that are needed, and the type that each shall have."""
-        used = {each.field: DATATYPES[each.datatype] for each in self.properties.values()}
-        return {**used, self.subject.field: pa.string(), self.time: pa.string(), "id": pa.string()}
+        return {**super().types, "id": pa.string()}
 
     @property
     def asked_for(self) -> tuple[str, ...]:
         """The fields of posts that X has to be asked for: the first names of those that are needed.
 
-        >>> PostsMapping(Template.parse("urn:{item}"), {"urn:of": Property("entities.mentions.id", "iri")}).asked_for
+        >>> from connectors.mapping import Property, Template
+        >>> of = Property("entities.mentions.id", "iri")
+        >>> PostsMapping(Template.parse("urn:{item}"), properties={"urn:of": of}).asked_for
         ('created_at', 'entities')
         """
         given = {"id", "text", ITEM, "matching_rules"}
@@ -89,18 +86,17 @@ class PostsMapping:
                 f'use {{{ITEM}}} in the subject, or arrivals = "all"'
             )
 
-    def column(self, predicate: str) -> str:
-        """Return the name of the column that holds a predicate's objects."""
-        return column_of(self.properties, predicate)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault."""
-        return schema_of(self.properties)
-
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of lines, each a post in the column ``value``; empty lines are passed over."""
-        return self._items(_Unfolded(LineParser(self.line_schema).parse(batch.column("value")), self._list))
+        rows = _Unfolded(LineParser(self.line_schema).parse(batch.column("value")), self._list)
+        fields = {name: rows[name] for name in self.types}
+        if list_of(self.subject.field):
+            # Whoever has no subject says nothing, so that it may be any.
+            said = {name: pc.if_else(rows.is_empty, None, each) for name, each in fields.items()}
+            fields = {**said, self.time: fields[self.time]}
+            subjects = pc.if_else(rows.is_empty, "" if self.subject.prefix else _NOBODY, fields[self.subject.field])
+            fields[self.subject.field] = subjects
+        return self.items(pa.table({**fields, FAULT: rows.fault, ROW: rows.row}), batch)
 
     @cached_property
     def line_schema(self) -> pa.Schema:
@@ -110,30 +106,6 @@ class PostsMapping:
     @cached_property
     def _list(self) -> str | None:
         return only_list(self.types)
-
-    def _items(self, rows: _Unfolded) -> pa.RecordBatch:
-        written = rows[self.time]
-        times = milliseconds(pc.fill_null(written, ""))
-        misfit = pc.and_(pc.and_(pc.is_valid(written), pc.is_null(times)), pc.is_null(rows.fault))
-        fault = pc.if_else(misfit, f'the field "{self.time}" is not an xsd:dateTime', rows.fault)
-        subjects, nobody = rows[self.subject.field], None
-        if list_of(self.subject.field):
-            nobody = rows.is_empty
-            subjects = pc.if_else(nobody, "" if self.subject.prefix else _NOBODY, subjects)
-        columns = {self.subject.field: subjects, self.time: times, FAULT: fault}
-        shown = {}
-        for predicate, each in self.properties.items():
-            values, template = rows[each.field], self.templates.get(predicate)
-            name, values = (each.field, values) if template is None else _filled(template, each.field, values)
-            columns[name] = values if nobody is None else pc.if_else(nobody, None, values)
-            shown[predicate] = Property(name, each.datatype)
-        return items(pa.table(columns), self.subject, self.time, shown)
-
-
-def _filled(template: Template, field: str, values: pa.StringArray) -> tuple[str, pa.StringArray]:
-    """Return the IRIs that a template makes of a field's values, and a name for them."""
-    iris = pc.binary_join_element_wise(template.prefix, values, template.suffix, "")
-    return f"{template.prefix}{{{field}}}{template.suffix}", iris
 
 
 class _Unfolded:
@@ -167,6 +139,11 @@ class _Unfolded:
     def fault(self) -> pa.StringArray:
         """What is wrong with the post that a row is of."""
         return self._of_posts(self._lines.column(FAULT).combine_chunks())
+
+    @property
+    def row(self) -> pa.Int32Array:
+        """Which line the post stood in."""
+        return self._of_posts(self._lines.column(ROW).combine_chunks())
 
     def _items(self) -> pa.StringArray:
         ids = self._of_posts(value_of(self._lines, "id"))

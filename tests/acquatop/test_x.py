@@ -41,7 +41,7 @@ options = OPTIONS
 [streams.":S".mapping]
 format = "x"
 subject = "http://example.org/social/mention/{item}"
-properties = { ":of" = { field = "entities.mentions.id", datatype = "http://example.org/social/user/{id}" } }
+properties = { ":of" = { field = "entities.mentions.id", datatype = "http://example.org/social/user/{}" } }
 """
 QUERY = """
 PREFIX : <http://example.org/social#>
@@ -183,7 +183,7 @@ def test_the_example_is_a_good_catalog_whose_posts_have_what_is_asked_for() -> N
         ({'arrivals = "distinct"': 'arrivals = "latest"', "{item}": "{id}"}, "must not share a subject"),
         ({"{item}": "{entities.mentions.username}"}, "must not share a subject"),
         ({"{item}": "{entities.hashtags.tag}"}, "fields of one list may be used"),
-        ({"{id}": "{id"}, "must have one {field} in it"),
+        ({"{item}": "{item"}, "must have one {field} in it"),
     ],
 )
 def test_what_is_wrong_in_a_mapping_of_posts_is_said(change: dict[str, str], message: str, tmp_path: Path) -> None:

@@ -167,6 +167,18 @@ def test_long_batches_are_cut_for_the_cores(mailbox: Mailbox, tmp_path: Path) ->
         assert reader.latestOffset(start, reader.getDefaultReadLimit()) == end
 
 
+def test_what_is_read_and_kept_presses_when_it_is_much(mailbox: Mailbox, tmp_path: Path) -> None:
+    with closing(Closing(mailbox, tmp_path, maxLogBytes=str(LEAST_LOG_BYTES))) as reader:
+        start = reader.initialOffset()
+        for _ in range(4):
+            mailbox.put(bytes(LEAST_LOG_BYTES // 8))
+        first, last = offset_at(reader, 1, start, ReadMaxRows(1)), offset_at(reader, 4, start)
+        assert not reader.is_pressing(first)
+        assert reader.is_pressing(last)
+        reader.release(last)
+        assert not reader.is_pressing(last)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [({}, "needs the option log"), ({"log": "x", "maxLogBytes": "7"}, "maxLogBytes must be 1048576 at least")],
