@@ -125,8 +125,8 @@ class SparkCarrier:
     def _rows(self) -> DataFrame:
         source = CONNECTORS[self._stream.connector].data_source()
         self._spark.dataSource.register(source)
-        options = source_options(self._stream.connector, self._stream.options)
-        options = for_other_processes(self._stream.connector, options)
+        own = source_options(self._stream.connector, self._stream.options)
+        options = for_other_processes(self._stream.connector, own)
         return self._spark.readStream.format(source.name()).options(**options).load()
 
     def _start(self, until_end: bool) -> StreamingQuery:
