@@ -191,6 +191,18 @@ def test_the_changes_in_the_document_of_sliding_windows_are_these(capsys: pytest
     assert capsys.readouterr().out == "[0 1 2 4] [0 1 2 4] [-1 -1  0  1]\n[1 2] [2 4]\n"
 
 
+def test_the_queries_in_the_document_of_strategies_are_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = snippets("docs/strategies.md", "python")
+    exec(program, {})
+    assert capsys.readouterr().out.splitlines() == [
+        "last two [1] [5.]",
+        "last six [1 3] [5. 2.]",
+        "last two [4] [4.]",
+        "last six [1 4] [5. 4.]",
+        "last two [5] [3.]",
+    ]
+
+
 def test_the_explanation_in_the_readme_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     (shown,) = (text for text in snippets("README.md", "console") if "acquatop explain" in text)
     command, expected = shown.split("\n", 1)
