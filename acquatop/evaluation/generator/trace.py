@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +23,7 @@ from acquatop.evaluation.generator.walks import Walks
 WIDTH, SLIDE = 100, 60
 """The windows of the AcquaTop paper, in seconds."""
 
-KINDS = MappingProxyType(
+KINDS: Mapping[str, KindOfChange] = MappingProxyType(
     {"redrawn": Redrawn(), "walks": Walks(), "bursts": Bursts(), "rhythm": Rhythm(), "rare": Rare()}
 )
 """The kinds of change, by name, with what is usual for each."""
@@ -55,14 +56,26 @@ class GeneratedTrace:
         )
 
     def write(self, folder: Path) -> None:
-        """Write ``stream.csv``, ``remote.csv``, ``catalog.toml`` and ``query.rspql`` into a folder, which is made."""
+        """Write ``stream.csv``, ``remote.csv``, ``catalog.toml`` and ``query.rspql`` into a folder, which is made.
+
+        The remote's last row says again what somebody's value is: so long the recording lasts, if nothing happens.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         names = np.array([f"{_USER}{number}" for number in range(self.users)])
         ones = np.ones(len(self.mentions), dtype=np.int64)
         _write(folder / "stream.csv", self.mentions.times_ms, names[self.mentions.users], ones)
-        _write(folder / "remote.csv", self.changes.times_ms, names[self.changes.users], self.changes.values)
+        _write(folder / "remote.csv", *self._told(names))
         (folder / "catalog.toml").write_text(CATALOG, "utf-8")
         (folder / "query.rspql").write_text(self.query, "utf-8")
+
+    def _told(self, names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the remote's rows: all changes, and what shows that none followed."""
+        changes = self.changes
+        end_ms = 1000 * (SLIDE * (self.windows - 1) + WIDTH)
+        if int(changes.times_ms[-1]) >= end_ms:
+            return changes.times_ms, names[changes.users], changes.values
+        users = np.append(changes.users, changes.users[-1])
+        return np.append(changes.times_ms, end_ms), names[users], np.append(changes.values, changes.values[-1])
 
     def _most_mentions(self) -> int:
         """Return how often anyone is mentioned in one window."""
