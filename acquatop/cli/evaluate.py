@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ from acquatop.errors import UserError
 if TYPE_CHECKING:
     from acquatop.evaluation.experiment import Experiment
     from acquatop.evaluation.summary import Summary
+
+METRICS = {"ndcg": "nDCG", "precision": "precision"}
+"""What is shown."""
 
 POLICIES = ("WSJ-LRU", "WSJ-WBM", "AT-TSM", "AT-BSM")
 BUDGETS = (1, 3, 7, 15)
@@ -210,16 +214,12 @@ def _print_tables(summary: Summary) -> None:
     from acquatop.evaluation.output.axes import views
 
     console = Console()
-    for view in views(summary.experiment):
-        title = f"nDCG / precision, mean per window{', at ' + view.rest if view.rest else ''}"
-        table = Table(title=title, title_justify="left")
-        table.add_column(view.axis.label)
+    for view, (metric, name) in product(views(summary.experiment), METRICS.items()):
+        table = Table(title=f"{name}, mean per window{', at ' + view.rest if view.rest else ''}", title_justify="left")
+        table.add_column(view.axis.name)
         for text in view.axis.texts():
             table.add_column(text, justify="right")
         for policy in summary.experiment.policies:
             cells = [view.cell(policy, value) for value in view.axis.values]
-            shown = [
-                f"{summary.interval(c, 'ndcg').mean:.3f} / {summary.interval(c, 'precision').mean:.3f}" for c in cells
-            ]
-            table.add_row(policy, *shown)
+            table.add_row(policy, *(f"{summary.interval(cell, metric).mean:.3f}" for cell in cells))
         console.print(table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_a_summary_is_shown_and_everything_is_written(
     code = main(["evaluate", *recording, "--policies", "AT-TSM,WSJ-ASM", "--budgets", "1", "3", "--out", str(out)])
     said = capsys.readouterr()
     assert (code, said.err) == (0, "")
-    assert "WSJ-ASM │ 1.000 / 1.000 │ 1.000 / 1.000" in said.out
+    assert said.out.count("│ WSJ-ASM │ 1.000 │ 1.000 │") == 2
     assert f"report: {out / 'report.html'}" in said.out
     names = {file.name for file in out.iterdir()}
     tables = {"results.csv", "details.csv", "summary.csv", "improvements.csv", "report.html", "progress.ndjson"}
@@ -112,7 +113,8 @@ def test_a_killed_run_goes_on(recording: list[str], tmp_path: Path) -> None:
     )
     progress = killed / "progress.ndjson"
     while running.poll() is None and not (progress.exists() and progress.stat().st_size):
-        pass
+        with suppress(subprocess.TimeoutExpired):
+            running.wait(0.05)
     running.kill()
     running.communicate(timeout=60)  # whoever works for it ends, too
     assert not (killed / "results.csv").exists() or running.returncode == 0
