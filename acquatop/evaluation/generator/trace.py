@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +23,7 @@ from acquatop.evaluation.generator.walks import Walks
 WIDTH, SLIDE = 100, 60
 """The windows of the AcquaTop paper, in seconds."""
 
-KINDS = MappingProxyType(
+KINDS: Mapping[str, KindOfChange] = MappingProxyType(
     {"redrawn": Redrawn(), "walks": Walks(), "bursts": Bursts(), "rhythm": Rhythm(), "rare": Rare()}
 )
 """The kinds of change, by name, with what is usual for each."""
