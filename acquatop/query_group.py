@@ -436,9 +436,12 @@ class _Refresher:
 
     def _keys(self, member: GroupMember, window: int, limit: int) -> list[str]:
         now, operator = self._maintainer.now(), member.operator
-        wanted = operator.wanted(window, limit, self._order.absent_before(now))
+        beyond = self.proposer.looks_beyond_candidates
+        wanted = operator.wanted(window, limit, self._order.absent_before(now), beyond_candidates=beyond)
         proposed = self.proposer.propose(window, wanted.held)
-        return self._order(wanted.unknown, proposed, wanted.absent, window=window, k=operator.k, now=now)
+        return self._order(
+            wanted.unknown, proposed, wanted.absent, window=window, k=operator.k, now=now, scoring=operator.scoring
+        )
 
     def snapshot(self) -> bytes:
         """Return the replica with all that is known of it, and what the order depends on."""
