@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from acquatop.evaluation.advice import Advice, Choice
 
 METRICS = ("precision", "ndcg", "ndcg_positional")
-POLICIES = ("WSJ-LRU", "WSJ-WBM", "AT-LRU", "AT-WBM", "AT-TSM", "AT-BSM")
+POLICIES = ("WSJ-LRU", "WSJ-WBM", "AT-LRU", "AT-TSM", "AT-BSM", "ANY-IMP")
 
 
 def add_parser(verbs: Any) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 METRICS = {"ndcg": "nDCG", "precision": "precision"}
 """What is shown."""
 
-POLICIES = ("WSJ-LRU", "WSJ-WBM", "AT-TSM", "AT-BSM")
+POLICIES = ("WSJ-LRU", "WSJ-WBM", "AT-TSM", "AT-BSM", "ANY-IMP")
 BUDGETS = (1, 3, 7, 15)
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 PANELS = {"ndcg": "nDCG", "precision": "precision"}
 """The metrics that each picture shows side by side, and what they are called."""
 
-_LINES = {"AT": "-", "WSJ": "--", "ALL": ":"}
-_MARKS = {"AT": "o", "WSJ": "s", "ALL": "^"}
+_LINES = {"AT": "-", "ANY": "-", "WSJ": "--", "ALL": ":"}
+_MARKS = {"AT": "o", "ANY": "D", "WSJ": "s", "ALL": "^"}
 _COLOURS = (
     "#e0662f",
     "#b8860b",

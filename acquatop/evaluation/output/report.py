@@ -31,8 +31,8 @@ _WORDS = {
     "precision": "the share of the K reported that are among the K that are right.",
     "stale results": "the share of the reported whose score was not what it really was at that time.",
     "rank correlation": "Kendall's tau of the reported order: 1 if all pairs stand rightly, -1 if none does.",
-    "AT- and WSJ-": "who proposes what may be refreshed: the list of candidates (AT), or all that the window joins "
-    "with (WSJ). The rest of a policy's name says in which order.",
+    "AT-, ANY- and WSJ-": "who proposes what may be refreshed: the list of candidates (AT), more of the window's best "
+    "(ANY), or all that the window joins with (WSJ). The rest of a policy's name says in which order.",
     "AT-ASM, WSJ-ASM": "refresh all that is proposed, whatever the budget: the most that can be had. WSJ-ASM "
     "fetches everything in every window, as an engine without policies would.",
 }

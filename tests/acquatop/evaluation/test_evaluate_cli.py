@@ -14,8 +14,8 @@ from acquatop.cli import main
 from acquatop.evaluation import runner
 from tests.acquatop.evaluation.recordings import query, write
 
-STREAM = [(time, f"u{(5 * time) % 7}", time % 4) for time in range(1, 60)]
-REMOTE = [*((0, f"u{at}", at) for at in range(7)), *((time, f"u{time % 7}", time % 9) for time in range(1, 60))]
+STREAM = [(time, f"u{(5 * time) % 7}", time % 4) for time in range(1, 40)]
+REMOTE = [*((0, f"u{at}", at) for at in range(7)), *((time, f"u{time % 7}", time % 9) for time in range(1, 40))]
 
 
 @pytest.fixture
@@ -55,14 +55,14 @@ def test_k_and_n_are_the_query_s_and_the_catalog_s_unless_given(
 
 
 def test_the_cheapest_is_advised(recording: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--policies", "AT-TSM", "AT-LRU", "-n", "0,4", "--budgets", "1,2,3,5,7,9"]
+    options = ["--policies", "AT-LRU", "-n", "0,4", "--budgets", "1,3,7,9"]
     assert main(["advise", *recording, "--target", "precision=0.9", *options, "--json"]) == 0
     advice = json.loads(capsys.readouterr().out)
     choice, after = advice["choice"], advice["next_step"]
     assert choice["metric"]["low"] >= 0.9
     assert after["budget"] > choice["budget"]
     assert advice["ceiling"]["mean"] == 1.0
-    below = [str(each) for each in (1, 2, 3, 5, 7) if each < choice["budget"]]
+    below = [str(each) for each in (1, 3, 7) if each < choice["budget"]]
     assert main(["advise", *recording, "--target", "precision=0.9", *options[:-1], ",".join(below), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["choice"] is None
 
@@ -105,7 +105,7 @@ def test_what_is_no_number_is_refused(options: list[str], capsys: pytest.Capture
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on(recording: list[str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "acquatop", "evaluate", *recording, "--budgets", "1,2,3,4,5,6", "--no-plots"]
+    command = [sys.executable, "-m", "acquatop", "evaluate", *recording, "--budgets", "1,2,3", "--no-plots"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run([*command, "--out", whole, "--processes", "1"], check=True, capture_output=True)
     running = subprocess.Popen(

@@ -75,7 +75,8 @@ def test_what_is_written_is_what_was_made_and_the_query_can_be_bound(tmp_path: P
     made = generate(KINDS["walks"], seed=1, windows=4)
     made.write(tmp_path)
     with (tmp_path / "remote.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+        *rows, last = csv.DictReader(file)
+    assert last == {**rows[-1], "time_ms": "280000"}
     assert [int(row["time_ms"]) for row in rows] == made.changes.times_ms.tolist()
     assert [float(row["value"]) for row in rows] == made.changes.values.tolist()
     assert rows[0]["subject"] == "http://example.org/user/0"
