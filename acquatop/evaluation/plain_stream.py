@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +14,15 @@ import pyarrow.csv as pacsv
 from pyarrow import parquet
 
 from acquatop.errors import UserError
-from connectors.columns import ColumnsMapping
 from connectors.contract import RecordDecoder
-from connectors.mapping import BAD, DATATYPES, IRI, JsonMapping, items
+from connectors.fields import ROW
+from connectors.mapping import BAD, DATATYPES, IRI, FieldMapping, Property
 from replica.remotes.records import KeyTemplate
 
 COLUMNS = ("time_ms", "subject", "value")
 """The columns of both plain files."""
 
-ROW = "row"
+NUMBER = "row"
 """The field of a mapping that stands for a row's number: with it in the subject's template each event is a node."""
 
 _SUFFIXES = (".csv", ".parquet")
@@ -104,30 +104,42 @@ def records_of(file: PlainFile, mapping: RecordDecoder, used: frozenset[str], ke
     """Return a stream's rows as decoded records, in the rows' order.
 
     A mapping's field ``row`` is the row's number, ``subject`` the subject and ``value`` the value. Under other names
-    the subject's template takes the subject, the time the time, and a property the value. Only the properties
-    ``used`` are filled. A subject that is to be an IRI and is none is made one by the template ``keys``.
-    Raises :class:`UserError` for the first row that does not fit.
+    the subject's template takes the subject, the time the time, and a property the value. A template without a field
+    takes the row's number, too. Only the properties ``used`` are filled. A subject that is to be an IRI and is none is
+    made one by the property's template, or else by ``keys``. Raises :class:`UserError` for the first row that does
+    not fit.
     """
-    if not isinstance(mapping, JsonMapping | ColumnsMapping):
+    if not isinstance(mapping, FieldMapping):
         hint = "describe it by subject, time and properties in the catalog"
         raise UserError(f"{file.path} has columns, but its stream is mapped from statements\n  hint: {hint}")
-    columns: dict[str, pa.Array] = {mapping.time: file.times}
-    columns[mapping.subject.field] = _numbers(file) if mapping.subject.field == ROW else file.subjects
+    is_numbered = mapping.subject.field in ("", NUMBER)
+    subject = replace(mapping.subject, field="the row's number" if is_numbered else mapping.subject.field)
+    columns: dict[str, pa.Array] = {"time_ms": file.times, ROW: pa.array(np.arange(len(file.times), dtype=np.int32))}
+    columns[subject.field] = _numbers(file) if is_numbered else file.subjects
     for iri, each in mapping.properties.items():
-        type_ = DATATYPES[each.datatype]
         if iri not in used:
-            columns.setdefault(each.field, pa.nulls(len(file.times), type_))
-        elif each.field == "subject":
-            columns[each.field] = as_iris(file, keys) if each.datatype == IRI else cast(file, file.subjects, type_)
-        elif each.field != ROW:
-            columns[each.field] = cast(file, file.values, type_)
+            columns.setdefault(each.field, pa.nulls(len(file.times), DATATYPES[each.datatype]))
+        else:
+            columns[each.field] = _objects(file, each, keys)
+    # Which IRIs are meant is said here already.
+    properties = {iri: replace(each, template=None) for iri, each in mapping.properties.items()}
+    plain = replace(mapping, subject=subject, time="time_ms", time_as="milliseconds", properties=properties)
     table = pa.table(columns)
-    records = pa.Table.from_batches([items(table, mapping.subject, mapping.time, mapping.properties)])
+    records = pa.Table.from_batches([plain.items(table, pa.record_batch({"value": file.subjects}))])
     bad = records.column(BAD).combine_chunks()
     if bad.null_count < len(bad):
         row = int(np.flatnonzero(np.asarray(pc.is_valid(bad).to_numpy(zero_copy_only=False)))[0])
         raise UserError(f"{file.place(row)}: {bad[row].as_py()}")
     return records
+
+
+def _objects(file: PlainFile, about: Property, keys: KeyTemplate | None) -> pa.Array:
+    if about.field != "subject":
+        return cast(file, file.values, DATATYPES[about.datatype])
+    if about.datatype != IRI:
+        return cast(file, file.subjects, DATATYPES[about.datatype])
+    own = about.template
+    return as_iris(file, keys if own is None else KeyTemplate(own.prefix, "subject", own.suffix))
 
 
 def _numbers(file: PlainFile) -> pa.Array:

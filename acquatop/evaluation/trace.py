@@ -26,7 +26,7 @@ from acquatop.evaluation.recorded_stream import read_recorded
 from acquatop.evaluation.remote_history import RemoteHistory, read_history
 from acquatop.remote_patterns import Question
 from acquatop.topk.contract import IntArray
-from connectors.mapping import BAD, TIME, JsonMapping
+from connectors.mapping import BAD, TIME, FieldMapping
 from replica.remotes.records import Field, KeyTemplate, RecordMapping
 from rspql import ast
 
@@ -154,7 +154,7 @@ def _template(bound: BoundQuery) -> KeyTemplate | None:
     service, mapping = bound.service, bound.stream.mapping
     if service is not None and not isinstance(service.source, SparqlSource) and service.source.mapping.key.prefix:
         return service.source.mapping.key
-    if isinstance(mapping, JsonMapping) and mapping.subject.prefix:
+    if isinstance(mapping, FieldMapping) and mapping.subject.prefix:
         return KeyTemplate(mapping.subject.prefix, "subject", mapping.subject.suffix)
     return None
 
