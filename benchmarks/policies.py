@@ -28,6 +28,7 @@ from acquatop.evaluation.generator.trace import SLIDE, WIDTH
 from acquatop.evaluation.metrics import ndcg_at, precision_at, relevancies
 from acquatop.operators.reduce.job import reduced
 from acquatop.query_group import QueryGroup
+from connectors.mapping import SUBJECT, TIME
 from replica.budget import Budget
 from replica.clocks import EventTime
 from replica.maintainer import Maintainer
@@ -44,6 +45,7 @@ ITEMS = (1, 3, 7, 15, 100)
 """For how many an evaluation may ask, with one request or several: of those of 100 items each, one is enough."""
 CHANGES: dict[str, KindOfChange] = {**KINDS, "redrawn 60": Redrawn(60.0)}
 FIRST_SEED = 20_190
+_OF, _COUNT = "http://example.org/social#of", "http://example.org/social#count"
 _NOTHING, _WIDTH = 1e-6, 160
 _USER = "http://example.org/user/"
 FloatArray = npt.NDArray[np.float64]
@@ -69,14 +71,15 @@ class Recording:
         mentions, changes = trace.mentions, trace.changes
         self.closes = [1000 * (SLIDE * window + WIDTH) for window in range(trace.windows)]
         self.bound = _bound(trace.query)
-        columns = [
-            pa.array(mentions.times_ms),
-            pa.array([f"<http://example.org/mention/{row}>" for row in range(len(mentions))]),
-            pa.array([f"<{_USER}{user}>" for user in mentions.users.tolist()]).dictionary_encode(),
-            pa.array(np.ones(len(mentions), dtype=np.int64)),
-            pa.nulls(len(mentions), pa.string()),
-        ]
-        self.records = pa.record_batch(columns, schema=self.bound.stream.mapping.schema)
+        mapping = self.bound.stream.mapping
+        known = {
+            TIME: pa.array(mentions.times_ms),
+            SUBJECT: pa.array([f"<http://example.org/mention/{row}>" for row in range(len(mentions))]),
+            mapping.column(_OF): pa.array([f"<{_USER}{user}>" for user in mentions.users.tolist()]).dictionary_encode(),
+            mapping.column(_COUNT): pa.array(np.ones(len(mentions), dtype=np.int64)),
+        }
+        columns = [known.get(each.name, pa.nulls(len(mentions), each.type)) for each in mapping.schema]
+        self.records = pa.record_batch(columns, schema=mapping.schema)
         self._score = vectorise(self.bound.plan.score.expression, self.bound.plan.score.functions)
         self.values = np.empty((trace.windows + 1, trace.users))
         values, begin = np.empty(trace.users), 0

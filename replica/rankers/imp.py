@@ -7,7 +7,7 @@ import numpy as np
 from replica.rankers.contract import Candidates, FloatArray, IntArray
 
 _CELLS = 1 << 16
-_FEWEST, _MOST = 16, 256
+_FEWEST, _MOST = 16, 64
 """How many worlds are drawn: as many as make so many cells, within these bounds."""
 
 _NEXT_TO_NOTHING = 1e-9
