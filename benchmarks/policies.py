@@ -28,6 +28,7 @@ from acquatop.evaluation.generator.trace import SLIDE, WIDTH
 from acquatop.evaluation.metrics import ndcg_at, precision_at, relevancies
 from acquatop.operators.reduce.job import reduced
 from acquatop.query_group import QueryGroup
+from connectors.mapping import SUBJECT, TIME
 from replica.budget import Budget
 from replica.clocks import EventTime
 from replica.maintainer import Maintainer
@@ -41,9 +42,10 @@ K, N = 5, 10
 PAPERS = ("WSJ-RND", "WSJ-LRU", "WSJ-WBM", "AT-TSM", "AT-BSM")
 OURS, KNOWING = "ANY-IMP", "ANY-CLAIRVOYANT"
 ITEMS = (1, 3, 7, 15, 100)
-"""For how many one request, or several, may ask."""
+"""For how many an evaluation may ask, with one request or several: of those of 100 items each, one is enough."""
 CHANGES: dict[str, KindOfChange] = {**KINDS, "redrawn 60": Redrawn(60.0)}
 FIRST_SEED = 20_190
+_OF, _COUNT = "http://example.org/social#of", "http://example.org/social#count"
 _NOTHING, _WIDTH = 1e-6, 160
 _USER = "http://example.org/user/"
 FloatArray = npt.NDArray[np.float64]
@@ -69,14 +71,15 @@ class Recording:
         mentions, changes = trace.mentions, trace.changes
         self.closes = [1000 * (SLIDE * window + WIDTH) for window in range(trace.windows)]
         self.bound = _bound(trace.query)
-        columns = [
-            pa.array(mentions.times_ms),
-            pa.array([f"<http://example.org/mention/{row}>" for row in range(len(mentions))]),
-            pa.array([f"<{_USER}{user}>" for user in mentions.users.tolist()]).dictionary_encode(),
-            pa.array(np.ones(len(mentions), dtype=np.int64)),
-            pa.nulls(len(mentions), pa.string()),
-        ]
-        self.records = pa.record_batch(columns, schema=self.bound.stream.mapping.schema)
+        mapping = self.bound.stream.mapping
+        known = {
+            TIME: pa.array(mentions.times_ms),
+            SUBJECT: pa.array([f"<http://example.org/mention/{row}>" for row in range(len(mentions))]),
+            mapping.column(_OF): pa.array([f"<{_USER}{user}>" for user in mentions.users.tolist()]).dictionary_encode(),
+            mapping.column(_COUNT): pa.array(np.ones(len(mentions), dtype=np.int64)),
+        }
+        columns = [known.get(each.name, pa.nulls(len(mentions), each.type)) for each in mapping.schema]
+        self.records = pa.record_batch(columns, schema=mapping.schema)
         self._score = vectorise(self.bound.plan.score.expression, self.bound.plan.score.functions)
         self.values = np.empty((trace.windows + 1, trace.users))
         values, begin = np.empty(trace.users), 0
@@ -202,12 +205,12 @@ Found = dict[tuple[str, str, int], Errors]
 """By kind of change, policy, and items."""
 
 
-def measure(kinds: Sequence[str], seeds: Sequence[int], windows: int, processes: int) -> Found:
+def measure(kinds: Sequence[str], budgets: Sequence[int], seeds: Sequence[int], windows: int, processes: int) -> Found:
     """Run all policies with all budgets over all traces."""
     policies = (*PAPERS, OURS, KNOWING)
     cases = [
         Case(kind, seed, windows, policy, items)
-        for kind, seed, items, policy in itertools.product(kinds, seeds, ITEMS, policies)
+        for kind, seed, items, policy in itertools.product(kinds, seeds, budgets, policies)
     ]
     with ProcessPoolExecutor(processes) as pool:
         sums = [errors.sum(axis=0) for errors in pool.map(run, cases, chunksize=len(policies))]
@@ -219,25 +222,28 @@ def measure(kinds: Sequence[str], seeds: Sequence[int], windows: int, processes:
 
 def report(found: Found, windows: int) -> None:
     """Print a table for each kind of change, and one over all."""
-    kinds = list(dict.fromkeys(kind for kind, *_ in found))
+    kinds = list(dict.fromkeys(kind for kind, _, _ in found))
+    budgets = sorted({items for _, _, items in found})
     for kind in kinds:
-        table = _table(f"{kind}: error of nDCG / precision, summed up over {windows} windows", "policy")
+        table = _table(f"{kind}: error of nDCG / precision, summed up over {windows} windows", budgets, "policy")
         for policy in (*PAPERS, OURS, KNOWING):
-            table.add_row(policy, *(_cell(found[kind, policy, items]) for items in ITEMS))
+            table.add_row(policy, *(_cell(found[kind, policy, items]) for items in budgets))
         Console(width=_WIDTH).print(table)
-    table = _table(f"{OURS}'s error, by how much it differs from that of the papers' best (share of the gap to the")
+    table = _table(
+        f"{OURS}'s error, by how much it differs from that of the papers' best (share of the gap to the", budgets
+    )
     table.title = f"{table.title} clairvoyant closed)"
     for metric, name in enumerate(("nDCG", "precision")):
-        shares = np.array([[_compared(found, kind, items, metric) for items in ITEMS] for kind in kinds])
+        shares = np.array([[_compared(found, kind, items, metric) for items in budgets] for kind in kinds])
         for kind, of_kind in zip(kinds, shares, strict=True):
             table.add_row(f"{name}, {kind}", *map(_shares, of_kind))
         table.add_row(f"{name}, on average", *map(_shares, shares.mean(axis=0)))
     Console(width=_WIDTH).print(table)
 
 
-def _table(title: str, first: str = "") -> Table:
+def _table(title: str, budgets: Sequence[int], first: str = "") -> Table:
     table = Table(first, title=title)
-    for items in ITEMS:
+    for items in budgets:
         table.add_column(f"{items} item{'s' * (items > 1)}", justify="right")
     return table
 
@@ -283,6 +289,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="run bench policies", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer traces and windows")
     parser.add_argument("--kinds", nargs="+", choices=CHANGES, default=list(CHANGES), help="how values change (all)")
+    parser.add_argument("--items", nargs="+", type=int, default=ITEMS, help="budgets per evaluation (%(default)s)")
     parser.add_argument("--traces", type=int, help="how many traces of each kind (3, quick 2)")
     parser.add_argument("--windows", type=int, help="how many windows of each (150, quick 60)")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help="of the first trace (%(default)s)")
@@ -291,7 +298,7 @@ def main() -> None:
     options = parser.parse_args()
     windows = options.windows or (60 if options.quick else 150)
     seeds = range(options.seed, options.seed + (options.traces or (2 if options.quick else 3)))
-    found = measure(options.kinds, seeds, windows, options.processes)
+    found = measure(options.kinds, options.items, seeds, windows, options.processes)
     ranking = milliseconds(10_000)
     if options.json:
         rows = [(*key, *errors.means.tolist(), *errors.margins.tolist()) for key, errors in found.items()]

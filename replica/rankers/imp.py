@@ -7,8 +7,8 @@ import numpy as np
 from replica.rankers.contract import Candidates, FloatArray, IntArray
 
 _CELLS = 1 << 16
-_FEWEST, _MOST = 16, 512
-"""How many merits are drawn for each candidate: as many as make so many cells, within these bounds."""
+_FEWEST, _MOST = 16, 64
+"""How many worlds are drawn: as many as make so many cells, within these bounds."""
 
 _NEXT_TO_NOTHING = 1e-9
 """The impact of what cannot be seen to have any: between such the likelier to have changed is first."""
@@ -17,17 +17,19 @@ _NEXT_TO_NOTHING = 1e-9
 class ExpectedImpact:
     """All candidates, in the order of what a refresh of each is expected to do to this answer and the next.
 
-    A place r of the k is worth ``worth_of(r)``: its share of nDCG's gain, and of precision. A refresh that moves a
-    candidate from its place to another is worth the difference, and which place that is follows from the merit that it
-    may have by now, among those that the others have in the replica. The impact is the mean of that over merits drawn,
-    times the chance that it has changed at all; and half as much again, or up to twice, if the candidate will be
-    in the next evaluation, too, and its value lasts as long. Where nothing can be said of merits, what is in the answer
-    is taken to leave it if it has changed. O(n log n), and O(draws · n log k).
+    A place of the k is worth what ``worth_of`` says: its share of nDCG's gain, and of precision. Worlds are drawn, in
+    which each candidate has another merit with the chance that it has changed. A refresh that finds a candidate changed
+    moves it from the place that the replica's merit has among those which the others have in that world to the place of
+    its own, and is worth the difference. The impact is the mean of that, times the chance that it has changed; and up
+    to twice as much if the candidate will be in the next evaluation, too, and its value lasts so long. Where nothing
+    can be said of merits, what is in the answer is taken to leave it if it has changed.
+
+    O(n log n), and O(worlds · n log k).
     """
 
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return all positions."""
-        places = _places(candidates)
+        places = _places(_known(candidates.merits))
         impact = candidates.chances * self.shifts(candidates, places)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             lasts = np.nan_to_num(np.exp(-candidates.slide / np.maximum(candidates.intervals, 0.0)), nan=0.0)
@@ -35,23 +37,21 @@ class ExpectedImpact:
         return np.lexsort((places, candidates.fetched_at, -priority))
 
     def shifts(self, candidates: Candidates, places: IntArray) -> FloatArray:
-        """Return what it is worth on average that each is moved to where a changed value puts it."""
+        """Return what it is worth on average that a refresh moves each to where it belongs, if it has changed."""
         count, k = len(candidates), candidates.k
         if not count:
             return np.empty(0)
-        worth = worth_of(k)
-        own = np.minimum(places, k)
-        draws = int(np.clip(_CELLS // count, _FEWEST, _MOST))
-        drawn = candidates.outlook(np.arange(count), draws)
-        merits = np.where(np.isnan(candidates.merits), -np.inf, candidates.merits)
-        bars = np.sort(merits)[::-1][: k + 1][::-1]
-        above = len(bars) - np.searchsorted(bars, drawn, side="right")
-        above -= (own < len(bars)) & (merits > drawn)
-        moved = np.abs(worth[np.minimum(above, k)] - worth[own])
-        is_known = ~np.isnan(drawn)
-        known = is_known.sum(axis=0)
-        mean = np.where(is_known, moved, 0.0).sum(axis=0) / np.maximum(known, 1)
-        return np.where(known > 0, mean, worth[own])
+        worth, merits = worth_of(k), _known(candidates.merits)
+        drawn = candidates.outlook(np.arange(count), int(np.clip(_CELLS // count, _FEWEST, _MOST)))
+        says = ~np.isnan(drawn)
+        changed = says & (candidates.random.random(drawn.shape) < candidates.chances)
+        moved = np.zeros(drawn.shape)
+        for at, true in enumerate(np.where(changed, drawn, merits)):
+            best = np.sort(np.partition(true, count - k - 1)[count - k - 1 :] if count > k + 1 else true)
+            moved[at] = worth[_places_among(best, true, drawn[at], k)] - worth[_places_among(best, true, merits, k)]
+        known = says.sum(axis=0)
+        mean = np.where(says, np.abs(moved), 0.0).sum(axis=0) / np.maximum(known, 1)
+        return np.where(known > 0, mean, worth[np.minimum(places, k)])
 
 
 def worth_of(k: int) -> FloatArray:
@@ -65,9 +65,21 @@ def worth_of(k: int) -> FloatArray:
     return np.append(gains / gains.sum() + 1 / k, 0.0)
 
 
-def _places(candidates: Candidates) -> IntArray:
-    """Return each candidate's place by its merit; those without one come last, as they are given."""
-    merits = np.where(np.isnan(candidates.merits), -np.inf, candidates.merits)
+def _places_among(best: FloatArray, true: FloatArray, merits: FloatArray, k: int) -> IntArray:
+    """Return the place that each would have with some merit among what the others have, k at most.
+
+    ``best`` are the least to the greatest of the k + 1 best that all have, ``true`` is what each has.
+    """
+    above = len(best) - np.searchsorted(best, merits, side="right")
+    return np.clip(above - ((true >= best[0]) & (true > merits)), 0, k)
+
+
+def _known(merits: FloatArray) -> FloatArray:
+    return np.where(np.isnan(merits), -np.inf, merits)
+
+
+def _places(merits: FloatArray) -> IntArray:
+    """Return each candidate's place by its merit, of equals the first first."""
     places = np.empty(len(merits), dtype=np.int64)
     places[np.argsort(-merits, kind="stable")] = np.arange(len(merits))
     return places

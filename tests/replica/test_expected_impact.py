@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -65,27 +66,42 @@ def gain(k: int, place: int) -> float:
     return gains[place] / sum(gains) + 1 / k if place < k else 0.0
 
 
-@given(
-    data=st.data(),
-    count=st.integers(1, 6),
-    worlds=st.integers(1, 4),
-    k=st.integers(1, 4),
-)
-def test_the_impact_is_what_brute_force_over_all_changes_finds(
+def brute_force(merits: list[float], worlds: list[list[float]], weights: list[float], at: int, k: int) -> float:
+    """Return what moving one candidate to its place is worth in worlds of some weights."""
+    total = 0.0
+    for true, weight in zip(worlds, weights, strict=True):
+        before = [*true[:at], merits[at], *true[at + 1 :]]
+        total += weight * abs(gain(k, place(true, at)) - gain(k, place(before, at)))
+    return total / sum(weights)
+
+
+@given(data=st.data(), count=st.integers(1, 6), worlds=st.integers(1, 4), k=st.integers(1, 4))
+def test_the_impact_is_what_brute_force_over_all_worlds_finds(
     data: st.DataObject, count: int, worlds: int, k: int
 ) -> None:
-    # No two merits are equal.
-    size = count * (1 + worlds)
-    shuffled = data.draw(st.permutations(range(size)))
-    merits = [float(each) for each in shuffled[:count]]
-    drawn = [[float(shuffled[count * (1 + world) + at]) for at in range(count)] for world in range(worlds)]
-    given_ = candidates(merits, becoming(drawn), k=k)
-    before = [place(merits, at) for at in range(count)]
-    found = ExpectedImpact().shifts(given_, np.array(before))
+    # No two merits are equal; each has changed or has not.
+    shuffled = [float(each) for each in data.draw(st.permutations(range(count * (1 + worlds))))]
+    changed = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    merits, drawn = shuffled[:count], [shuffled[count * each : count * (each + 1)] for each in range(1, worlds + 1)]
+    given_ = candidates(merits, becoming(drawn), k=k, chances=[float(each) for each in changed])
+    found = ExpectedImpact().shifts(given_, np.arange(count))
     for at in range(count):
-        moved = [[*merits[:at], world[at], *merits[at + 1 :]] for world in drawn]
-        expected = np.mean([abs(gain(k, place(each, at)) - gain(k, before[at])) for each in moved])
-        assert found[at] == pytest.approx(expected)
+        true = [[each[it] if changed[it] or it == at else merits[it] for it in range(count)] for each in drawn]
+        assert found[at] == pytest.approx(brute_force(merits, true, [1.0] * worlds, at, k))
+
+
+def test_others_have_changed_as_often_as_is_likely() -> None:
+    merits, new, chances = [9.0, 7.0, 5.0, 3.0], [4.0, 8.0, 10.0, 6.0], [0.2, 0.5, 0.7, 0.9]
+    given_ = candidates(merits, becoming([new]), chances=chances)
+    found = np.mean([ExpectedImpact().shifts(given_, np.arange(4)) for _ in range(60)], axis=0)
+    for at in range(4):
+        others = [which for which in itertools.product((False, True), repeat=4) if which[at]]
+        worlds = [[new[it] if which[it] else merits[it] for it in range(4)] for which in others]
+        weights = [
+            float(np.prod([chances[it] if which[it] else 1 - chances[it] for it in range(4) if it != at]))
+            for which in others
+        ]
+        assert found[at] == pytest.approx(brute_force(merits, worlds, weights, at, 2), abs=0.03)
 
 
 def test_a_place_s_worth_is_nothing_behind_the_answer_and_finite_for_long_answers() -> None:
@@ -98,9 +114,9 @@ def test_a_place_s_worth_is_nothing_behind_the_answer_and_finite_for_long_answer
 
 
 def test_what_may_come_into_the_answer_is_before_what_cannot_leave_its_place() -> None:
-    # The first of all stays the first, and the last two stay out or may come in.
-    outlook = becoming([[10.0, 7.0, 6.5, 0.0], [9.0, 7.0, 9.5, 1.0]])
-    assert order(candidates([9.5, 8.0, 5.0, 4.0], outlook)) == [2, 0, 1, 3]
+    # The first two stay where they are, the third may come in, and the last cannot.
+    outlook = becoming([[10.0, 7.0, 6.5, 0.0], [9.2, 7.0, 9.0, 1.0]])
+    assert order(candidates([9.5, 8.0, 5.0, 4.0], outlook))[0] == 2
 
 
 def test_what_has_not_changed_needs_no_refresh() -> None:
@@ -132,5 +148,8 @@ def test_the_same_random_state_gives_the_same_order_of_many() -> None:
         return lambda at, count: random.normal(size=(count, len(at)))
 
     given_ = replace(sample_candidates(10_000, seed=2), merits=np.linspace(3.0, -3.0, 10_000))
-    orders = [order(replace(given_, outlook=outlook_of(np.random.default_rng(seed)))) for seed in (1, 1, 2)]
+    orders = []
+    for seed in (1, 1, 2):
+        random = np.random.default_rng(seed)
+        orders.append(order(replace(given_, outlook=outlook_of(random), random=random)))
     assert orders[0] == orders[1] != orders[2]
