@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -208,12 +207,9 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 def whole_or_double(file: PlainFile) -> str:
     """Return the XSD datatype that all values have: ``integer`` where all are whole, else ``double``."""
-    return "integer" if all(_are_whole(file)) else "double"
-
-
-def _are_whole(file: PlainFile) -> Iterator[bool]:
     values = file.values.drop_null()
     if pa.types.is_string(values.type):
-        yield bool(pc.all(pc.match_substring_regex(values, _WHOLE), min_count=0).as_py())
+        are_whole = bool(pc.all(pc.match_substring_regex(values, _WHOLE), min_count=0).as_py())
     else:
-        yield pa.types.is_integer(values.type)
+        are_whole = pa.types.is_integer(values.type)
+    return "integer" if are_whole else "double"
