@@ -28,6 +28,7 @@ __all__ = ["KINDS", "POLICIES", "SOLUTIONS", "Catalog", "CatalogError", "Refresh
 ARRIVALS = ("all", "latest", "distinct")
 KEPT_IN = ("driver", "executors")
 BUCKETS = 16
+DEAD_LETTERS_BYTES = 64 << 20
 POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in DEFAULT_RANKERS)
 
 
@@ -38,7 +39,8 @@ class Stream:
     ``idle_ms`` is after how long without records time goes on by itself, ``late_path`` the file where
     what came too late is kept, ``ahead_ms`` how far a live record may be ahead of the clock; None where none of
     this happens. ``keys`` says where the aggregates of queries' keys are kept, and ``buckets`` into how many parts they
-    are cut in the executors.
+    are cut in the executors. ``dead_letters_path`` is the file where what cannot be used is kept, up to
+    ``dead_letters_bytes``.
     """
 
     iri: str
@@ -53,6 +55,8 @@ class Stream:
     ahead_ms: int | None = None
     keys: str = "driver"
     buckets: int = BUCKETS
+    dead_letters_path: str | None = None
+    dead_letters_bytes: int = DEAD_LETTERS_BYTES
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
         for name, section in root.section("services").tables()
     ]
     graphs = [_graph(name, section, prefixes) for name, section in root.section("graphs").tables()]
-    _check_late(root, streams)
+    _check_aside(root, streams)
     return Catalog(
         prefixes=prefixes,
         streams={stream.iri: stream for stream in streams},
@@ -122,12 +126,14 @@ def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
     )
 
 
-def _check_late(root: Section, streams: Sequence[Stream]) -> None:
-    """Note files that two streams would write: after a crash each must cut off only what is its own."""
-    paths: dict[str, str] = {}
+def _check_aside(root: Section, streams: Sequence[Stream]) -> None:
+    """Note files that would be written for two purposes: after a crash each must cut off only what is its own."""
+    uses: dict[str, str] = {}
     for stream in streams:
-        if stream.late_path is not None and paths.setdefault(stream.late_path, stream.iri) != stream.iri:
-            root.problem(f"<{stream.iri}> and <{paths[stream.late_path]}> have the same file for what is late")
+        for path, what in ((stream.late_path, "late"), (stream.dead_letters_path, "bad")):
+            use = f"what is {what} on <{stream.iri}>"
+            if path is not None and uses.setdefault(path, use) != use:
+                root.problem(f"{use} and {uses[path]} have the same file")
 
 
 def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
@@ -143,6 +149,8 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         "ahead",
         "keys",
         "buckets",
+        "dead_letters",
+        "dead_letters_bytes",
     )
     connector = section.choice("connector", tuple(CONNECTORS))
     arrivals = section.choice("arrivals", ARRIVALS, default="all")
@@ -160,6 +168,8 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         ahead_ms=section.duration_ms("ahead", default=0, zero=False) or None,
         keys=_kept_in(section, arrivals),
         buckets=section.whole("buckets", default=BUCKETS, least=1),
+        dead_letters_path=section.path("dead_letters") if "dead_letters" in section else None,
+        dead_letters_bytes=section.whole("dead_letters_bytes", default=DEAD_LETTERS_BYTES, least=1),
     )
 
 

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from connectors import ConnectorError
 from connectors.option import Kind, Option
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
+
+PLACES, ARRIVALS = "places", "arrivals"
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,8 @@ class Connector:
 
     ``source`` is where its PySpark data source is, as ``module:class``; ``formats`` are those that its rows may have,
     of which the first is meant where none is named; ``guarantee`` says what becomes of rows when whoever reads them is
-    killed.
+    killed. ``says`` is what a source knows of its rows besides: where each stands (:data:`PLACES`), when it came
+    (:data:`ARRIVALS`). One that ``is_open`` hands on options besides its own.
     """
 
     name: str
@@ -28,9 +32,18 @@ class Connector:
     formats: tuple[str, ...]
     guarantee: str
     options: Mapping[str, Option]
+    says: tuple[str, ...] = (PLACES,)
+    is_open: bool = False
 
     def data_source(self) -> type[DataSource]:
-        """Return the data source, which is loaded now. Its name in Spark is its own: some names are taken there."""
+        """Return the data source, which is loaded now. Its name in Spark is its own: some names are taken there.
+
+        Raises :class:`~connectors.ConnectorError` where it is a source of Spark's, which only Spark can read.
+        """
+        if not self.source:
+            raise ConnectorError(
+                f'the connector "{self.name}" is a source of Spark\'s, and can be read with Spark only'
+            )
         module, _, name = self.source.partition(":")
         source: type[DataSource] = getattr(importlib.import_module(module), name)
         return source
@@ -56,7 +69,7 @@ LINES = Connector(
     name="lines",
     summary="a file, or a folder of files, that grow line by line",
     source="connectors.lines:LinesDataSource",
-    formats=("json", "ntriples"),
+    formats=("json", "csv", "ntriples", "x"),
     guarantee=_REPLAYABLE,
     options={
         "path": Option("the file or the folder", Kind.PATH, required=True, names_source=True),
@@ -68,6 +81,7 @@ LINES = Connector(
             choices=("subject", "subject and graph"),
             implied=True,
         ),
+        "header": Option("whether a file's first line stands beside all others", Kind.FLAG, "false", implied=True),
     },
 )
 
@@ -86,11 +100,46 @@ PARQUET = Connector(
             required=True,
             implied=True,
         ),
+        "coded": Option("a JSON list of the columns that are read as dictionaries", implied=True),
     },
 )
 
+FILES = Connector(
+    name="files",
+    summary="a folder to which small files with RDF are added, each a graph that happened at one time",
+    source="connectors.files:FilesDataSource",
+    formats=("rdf",),
+    guarantee=_REPLAYABLE,
+    options={
+        "path": Option("the folder, or a single file", Kind.PATH, required=True, names_source=True),
+        "ending": Option("what names must end with to be read", default="any", names_source=True),
+        "maxFilesPerBatch": Option("how many files to read at a time", Kind.NUMBER, "1000"),
+        "maxBytesPerBatch": Option("how much to read at a time", Kind.NUMBER, "64 MiB"),
+        "maxBytesPerFile": Option("how long a file may be; longer ones are bad", Kind.NUMBER, "64 MiB"),
+        "maxPartitions": _PARTITIONS,
+    },
+    says=(PLACES, ARRIVALS),
+)
+
+SPARK = Connector(
+    name="spark",
+    summary="any streaming source of Spark's, such as kafka, rate or delta, by its name and options",
+    source="",
+    formats=("columns", "json", "csv", "rdf"),
+    guarantee="every row once while an engine runs; no state directory can keep it",
+    options={
+        "format": Option(
+            "the source's name in Spark; all other options are handed on to it", required=True, names_source=True
+        ),
+    },
+    says=(),
+    is_open=True,
+)
+
 _LOG = {
-    "log": Option("a folder of its own on a local disk for what has been received", Kind.PATH, required=True),
+    "log": Option(
+        "a folder of its own on a local disk for what has been received", Kind.PATH, required=True, names_source=True
+    ),
     "maxLogBytes": Option("how much may wait there; then nothing is received", Kind.NUMBER, "1 GiB", least=1 << 20),
     "maxBytesPerBatch": Option("how much to read at a time", Kind.NUMBER, "64 MiB"),
     "maxPartitions": _PARTITIONS,
@@ -107,7 +156,7 @@ MQTT = Connector(
     name="mqtt",
     summary="messages of an MQTT broker",
     source="connectors.mqtt:MqttDataSource",
-    formats=("json",),
+    formats=("json", "rdf"),
     guarantee="with QoS 1 and 2 every message once; with QoS 0 at most once",
     options={
         "url": Option("the broker: mqtt://HOST[:PORT], or mqtts:// for TLS", required=True, names_source=True),
@@ -141,7 +190,89 @@ MQTT = Connector(
         "willQos": Option("with which quality of service", Kind.NUMBER, "0", least=0),
         "willRetain": Option("whether it is kept there", Kind.FLAG, "false"),
     },
+    says=(PLACES, ARRIVALS),
 )
 
-CONNECTORS: Mapping[str, Connector] = {connector.name: connector for connector in (LINES, PARQUET, MQTT)}
+_UNANSWERED = "every row once that has reached the log; what is on its way there is lost with this end"
+_PATIENCE = Option(
+    "within how many seconds the first connection must come about; later ones are tried for ever", Kind.NUMBER, "30"
+)
+_LONGEST_LINE = Option("of a longer line only the beginning is kept", Kind.NUMBER, "8 MiB")
+
+TCP = Connector(
+    name="tcp",
+    summary="lines that a TCP server sends",
+    source="connectors.tcp:TcpDataSource",
+    formats=("json", "csv", "rdf"),
+    guarantee=_UNANSWERED,
+    options={
+        "address": Option("the server, as `HOST:PORT`", required=True, names_source=True),
+        **_LOG,
+        "maxLineBytes": _LONGEST_LINE,
+        "patience": _PATIENCE,
+    },
+    says=(PLACES, ARRIVALS),
+)
+
+WEBSOCKET = Connector(
+    name="websocket",
+    summary="messages, or lines of messages, that a WebSocket server sends",
+    source="connectors.websocket:WebSocketDataSource",
+    formats=("json", "csv", "rdf"),
+    guarantee=_UNANSWERED,
+    options={
+        "url": Option("the server, as `ws://HOST[:PORT]/PATH` or `wss://…`", required=True, names_source=True),
+        **_LOG,
+        "subscribe": Option("a text to send whenever a connection is made", default="none"),
+        "split": Option(
+            "whether a message is one record, or holds one per line", default="none", choices=("none", "lines")
+        ),
+        "tokenVariable": Option("the environment variable with a token to show", default="none"),
+        "maxMessageBytes": Option("of a longer message only the beginning is kept", Kind.NUMBER, "8 MiB"),
+        "keepAlive": Option("after how many seconds of silence the connection is probed", Kind.NUMBER, "30"),
+        "patience": _PATIENCE,
+    },
+    says=(PLACES, ARRIVALS),
+)
+
+PIPE = Connector(
+    name="pipe",
+    summary="lines from a named pipe, or the standard input",
+    source="connectors.pipe:PipeDataSource",
+    formats=("json", "csv", "rdf"),
+    guarantee=_UNANSWERED,
+    options={
+        "path": Option("the pipe, or `-` for the standard input", required=True, names_source=True),
+        **_LOG,
+        "maxLineBytes": _LONGEST_LINE,
+    },
+    says=(PLACES, ARRIVALS),
+)
+
+X = Connector(
+    name="x",
+    summary="posts of X (Twitter), as the filtered stream of its API v2 brings them",
+    source="connectors.x:XDataSource",
+    formats=("x",),
+    guarantee="every post that X sends once: a durable log, and posts that come again are known by their ids",
+    options={
+        **_LOG,
+        "rules": Option(
+            "which posts are wanted, by tags; X has these rules and no others then", Kind.TABLE, "the rules that X has"
+        ),
+        "backfillMinutes": Option("for how many missed minutes X may be asked, 5 at most", Kind.NUMBER, "0", least=0),
+        "fields": Option(
+            "the fields of posts to ask for besides `id` and `text`, with commas between them",
+            default="author_id,created_at,entities,public_metrics",
+            implied=True,
+        ),
+        "tokenVariable": Option("the environment variable with the app's bearer token", default="X_BEARER_TOKEN"),
+        "url": Option("where X is", default="https://api.x.com", names_source=True),
+    },
+    says=(PLACES, ARRIVALS),
+)
+
+CONNECTORS: Mapping[str, Connector] = {
+    connector.name: connector for connector in (LINES, PARQUET, FILES, MQTT, TCP, WEBSOCKET, PIPE, SPARK, X)
+}
 """Every connector, by the name that catalogs use."""

@@ -54,8 +54,9 @@ def test_every_verb_and_option_is_documented() -> None:
     assert [each for each in options_of(build_parser()) if f"{each}" not in documented] == []
 
 
-def test_every_option_of_the_demo_is_documented() -> None:
-    done = subprocess.run([sys.executable, "-m", "examples.social_media.demo", "--help"], capture_output=True, cwd=ROOT)
+@pytest.mark.parametrize("demo", ["social_media", "x"])
+def test_every_option_of_the_demos_is_documented(demo: str) -> None:
+    done = subprocess.run([sys.executable, "-m", f"examples.{demo}.demo", "--help"], capture_output=True, cwd=ROOT)
     options = set(re.findall(rb"--[a-z-]+", done.stdout))
     assert len(options) > 4
     assert [each for each in options if each not in text_of("docs/cli.md").encode()] == []
@@ -89,15 +90,16 @@ def test_every_catalog_key_and_choice_is_documented() -> None:
 @pytest.mark.parametrize("name", CONNECTORS)
 def test_every_option_of_a_connector_is_documented(name: str) -> None:
     connector, documented = CONNECTORS[name], text_of("docs/connectors.md")
-    (section,) = re.findall(rf"^\| \[`{name}`\]\(#([\w-]+)\) \|", documented, re.MULTILINE)
-    sections = re.split(r"^## ", documented, flags=re.MULTILINE)
-    (text,) = (each for each in sections if anchor_of(each.partition("\n")[0]) == section)
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", text, re.MULTILINE))
-    assert set(rows) >= set(connector.options)
-    required = {option for option, each in connector.options.items() if each.required}
-    assert {option for option, row in rows.items() if row.endswith("| required")} == required
-    (listed,) = re.findall(rf"^\| \[`{name}`\].*\| ([^|]*) \|$", documented, re.MULTILINE)
+    ((section, listed),) = re.findall(rf"^\| \[`{name}`\]\(#([\w-]+)\) \|.*\| ([^|]*) \|$", documented, re.MULTILINE)
     assert re.findall(r"`(\w+)`", listed) == list(connector.formats)
+    sections = re.split(r"^##+ ", documented, flags=re.MULTILINE)
+    (text,) = (each for each in sections if anchor_of(each.partition("\n")[0]) == section)
+    rows = re.findall(r"^\| (`.*?) \|.*\| (.*?) *\|$", text, re.MULTILINE)
+    names = {option: default for cell, default in rows for option in re.findall(r"`(\w+)`", cell)}
+    assert set(names) >= set(connector.options)
+    shared = {option for cell, _ in rows if "," in cell for option in re.findall(r"`(\w+)`", cell)}
+    required = {option for option, each in connector.options.items() if each.required}
+    assert {option for option, default in names.items() if default == "required"} == required - shared
 
 
 def anchor_of(heading: str) -> str:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from acquatop.catalog import Stream
+from acquatop.errors import UserError
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.sources import how_far, is_pressing, let_go, reader_of
+from connectors.registry import SPARK
 
 POLL_SECONDS = 0.005
 """How long to wait before asking a source again that had nothing new."""
@@ -39,6 +41,9 @@ class LocalCarrier:
         self._keeps = resume is not None
         self._position = None if resume is None else resume.position
         self._stopping = threading.Event()
+        if stream.connector == SPARK.name:
+            hint = 'leave out --runtime local (runtime="local"), or record the stream in files and read those'
+            raise UserError(f"<{stream.iri}> is read by a source of Spark's, which needs Spark\n  hint: {hint}")
         self._reader = reader_of(stream.connector, dict(stream.options))
         self._thread = threading.Thread(target=self._run, name=f"acquatop-{stream.iri}", daemon=True)
         self._thread.start()

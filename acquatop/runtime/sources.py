@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from acquatop.errors import UserError
 from connectors.live import LiveReader
-from connectors.registry import CONNECTORS
+from connectors.registry import CONNECTORS, PIPE
 
 
 def reader_of(connector: str, options: dict[str, str]) -> Any:
@@ -28,6 +31,20 @@ def let_go(reader: Any, offset: Any) -> None:
 def is_pressing(reader: Any, offset: Any) -> bool:
     """Say whether a source keeps so much of what has been read that it should be let go soon."""
     return isinstance(reader, LiveReader) and reader.is_pressing(offset)
+
+
+def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a connector's options as other processes on this machine must be given them.
+
+    Raises :class:`~acquatop.errors.UserError` where they would mean something else there.
+    """
+    if connector != PIPE.name or options["path"] != "-":
+        return options
+    place = Path(f"/proc/{os.getpid()}/fd/0")
+    if not place.exists():
+        hint = 'use the runtime "local", or a named pipe'
+        raise UserError(f"Spark's processes cannot read this one's standard input on this system\n  hint: {hint}")
+    return {**options, "path": str(place)}
 
 
 def how_far(reader: Any, offset: Any, until_end: bool) -> tuple[int | None, int | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 import pytest
@@ -10,18 +11,26 @@ from pyspark.sql.datasource import DataSource
 from connectors import ConnectorError
 from connectors.registry import CONNECTORS
 
+OURS = [name for name, connector in CONNECTORS.items() if connector.source]
 
-@pytest.mark.parametrize("name", CONNECTORS)
+
+@pytest.mark.parametrize("name", OURS)
 def test_a_connector_is_a_data_source_whose_docstring_has_its_options_and_an_example(name: str) -> None:
     connector = CONNECTORS[name]
     source = connector.data_source()
     assert issubclass(source, DataSource)
-    said = __import__(source.__module__, fromlist=["any"]).__doc__ or ""
-    assert f'readStream.format("{source.name()}")' in said.replace("\n    ", "").replace("    ", "")
-    assert sorted(re.findall(r"^- ``(\w+)``", said, re.MULTILINE)) == sorted(connector.options)
+    said = importlib.import_module(source.__module__).__doc__ or ""
+    assert f'readStream.format("{source.name()}")' in said
+    documented = [option for line in re.findall(r"^- (``.*?):", said, re.MULTILINE) for option in line.split(", ")]
+    assert sorted(each.strip("`") for each in documented) == sorted(connector.options)
 
 
-@pytest.mark.parametrize("name", CONNECTORS)
+def test_a_source_of_spark_s_is_no_source_of_ours() -> None:
+    with pytest.raises(ConnectorError, match="only Spark can read it"):
+        CONNECTORS["spark"].data_source()
+
+
+@pytest.mark.parametrize("name", OURS)
 def test_options_that_are_required_are_asked_for(name: str) -> None:
     for option, about in CONNECTORS[name].options.items():
         if about.required:
