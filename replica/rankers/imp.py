@@ -71,7 +71,8 @@ def _places_among(best: FloatArray, true: FloatArray, merits: FloatArray, k: int
     ``best`` are the least to the greatest of the k + 1 best that all have, ``true`` is what each has.
     """
     above = len(best) - np.searchsorted(best, merits, side="right")
-    return np.clip(above - ((true >= best[0]) & (true > merits)), 0, k)
+    places: IntArray = np.clip(above - ((true >= best[0]) & (true > merits)), 0, k)
+    return places
 
 
 def _known(merits: FloatArray) -> FloatArray:
