@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.mapping import EARLIEST_MS, LATEST_MS
+from connectors.instants import EARLIEST_MS, LATEST_MS
 
 _UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _BEYOND = 2.0**63
