@@ -28,7 +28,7 @@ from acquatop.topk.sliding.limit import safe_limit
 from acquatop.topk.sliding.nearest import NearestQueries
 from acquatop.topk.sliding.query_grid import squared_distances
 from benchmarks.sliding_baselines import Baseline
-from benchmarks.sliding_streams import moving, trades, uniform
+from benchmarks.sliding_streams import moving, sensor, trades, uniform
 
 # The paper's parameters (its Table IX).
 EVENTS, QUERIES, K, WINDOW, BUFFER, RESOLUTION, SIGMA = 1_000_000, 400, 9, 40_000, 2_000, 10, 1e-3
@@ -90,6 +90,7 @@ STREAMS: dict[str, Callable[[int], FloatArray]] = {
     "in random order": lambda size: uniform(size, 1)[:, 0],
     "trades of shares": trades,
     "moving objects": lambda size: -squared_distances(np.full((1, 2), 0.5), moving(size, 2)),
+    "a sensor": sensor,
 }
 
 
@@ -102,7 +103,7 @@ def by_k() -> Iterator[Point]:
 
 def by_stream() -> Iterator[Point]:
     """Compare those that stand for the others for several k, where time and merit have to do with each other."""
-    for stream in ("trades of shares", "moving objects"):
+    for stream in ("trades of shares", "moving objects", "a sensor"):
         merits = STREAMS[stream](EVENTS)
         for k in KS:
             ways = _ways(k, WINDOW)
