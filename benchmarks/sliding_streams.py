@@ -43,6 +43,6 @@ def trades(size: int, seed: int = 1) -> FloatArray:
 
 
 def sensor(size: int, seed: int = 1) -> FloatArray:
-    """Return the readings of one sensor whose values rise and fall ten times, with some noise: nothing is at random."""
-    of_day = np.arange(size) * 10 / size
-    return np.sin(2 * np.pi * of_day) + np.random.default_rng(seed).normal(0, 0.01, size)
+    """Return the readings of one sensor, which rise and fall for days of a hundred thousand events, with some noise."""
+    days = np.arange(size) / 100_000
+    return np.sin(2 * np.pi * days) + np.random.default_rng(seed).normal(0, 0.01, size)
