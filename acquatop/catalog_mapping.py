@@ -16,6 +16,7 @@ from connectors.graphs import SYNTAXES, GraphMapping
 from connectors.mapping import ARRIVAL, DATATYPES, IRI, TIMES, FieldMapping, JsonMapping, Property, Template
 from connectors.ntriples import NTriplesMapping
 from connectors.registry import ARRIVALS, CONNECTORS, PLACES
+from connectors.x_api.posts import CREATED, PostsMapping
 from replica.terms import is_term
 
 WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
@@ -78,12 +79,26 @@ def _rdf(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
     )
 
 
+def _posts(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
+    section.allow("format", "subject", "time", "properties")
+    subject = _subject(section, prefixes)
+    time = section.text("time", default=CREATED)
+    try:
+        mapping = PostsMapping(subject, time, _properties(section, prefixes))
+        mapping.check_arrivals(arrivals)
+    except ValueError as error:
+        section.problem(str(error))
+        mapping = PostsMapping(subject)
+    return mapping
+
+
 FORMATS: Mapping[str, Callable[[Section, Prefixes, str], RecordDecoder]] = {
     "json": _json,
     "csv": _csv,
     "columns": _columns,
     "ntriples": _ntriples,
     "rdf": _rdf,
+    "x": _posts,
 }
 """What reads a mapping, by the names of formats."""
 

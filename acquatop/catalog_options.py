@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 
 from acquatop.catalog_section import Section
-from connectors.columns import ColumnsMapping, columns_option
+from connectors.columns import ColumnsMapping, coded_option, columns_option
 from connectors.contract import RecordDecoder
 from connectors.delimited import CsvMapping
 from connectors.ntriples import NTriplesMapping
 from connectors.option import Kind, Option
 from connectors.registry import CONNECTORS
+from connectors.x_api.posts import PostsMapping
 
 
 def read_options(connector: str, section: Section) -> Mapping[str, str]:
@@ -35,7 +36,9 @@ def implied_options(mapping: RecordDecoder) -> Mapping[str, str]:
     if isinstance(mapping, CsvMapping):
         return {} if mapping.columns else {"header": "true"}
     if isinstance(mapping, ColumnsMapping):
-        return {"columns": columns_option(mapping.types)}
+        return {"columns": columns_option(mapping.types), "coded": coded_option(mapping.types)}
+    if isinstance(mapping, PostsMapping):
+        return {"fields": ",".join(mapping.asked_for)}
     return {}
 
 
@@ -52,5 +55,8 @@ def _text(key: str, option: Option, section: Section) -> str:
             return str(section.flag(key, default=False)).lower()
         case Kind.TEXTS:
             return json.dumps(section.texts(key))
+        case Kind.TABLE:
+            table = section.section(key)
+            return json.dumps({name: table.text(name) for name in table})
         case Kind.SECRET:
             return section.secret(key).reveal()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import random
@@ -92,18 +93,16 @@ def _files(folder: Path, records: int) -> Iterator[Case]:
     work = _decoded("lines", text, statements, together="subject")
     yield Case("N-Triples", records, "count line breaks", lambda: text.read_bytes().count(b"\n"), work)
     for syntax in ("turtle", "jsonld"):
-        place, mapping = folder / syntax, GraphMapping(NS + "at", PREDICATES, syntax=syntax)
-        documents = [file.read_bytes() for file in place.iterdir()]
-        format_ = SYNTAXES[syntax].format
-        yield Case(
-            f"small graphs, {syntax}",
-            len(documents),
-            "read them, pyoxigraph.parse for each",
-            lambda place=place, format_=format_: [
-                list(ox.parse(path=str(each), format=format_)) for each in place.iterdir()
-            ],  # type: ignore[misc]
-            _decoded("files", place, mapping, maxFilesPerBatch="1000000"),
-        )
+        mapping = GraphMapping(NS + "at", PREDICATES, syntax=syntax)
+        work = _decoded("files", folder / syntax, mapping, maxFilesPerBatch="1000000")
+        floor = functools.partial(_parsed, folder / syntax, SYNTAXES[syntax].format)
+        count = len(range(0, records, GRAPHS))
+        yield Case(f"small graphs, {syntax}", count, "read them, pyoxigraph.parse for each", floor, work)
+
+
+def _parsed(folder: Path, format_: ox.RdfFormat) -> None:
+    for file in folder.iterdir():
+        list(ox.parse(path=str(file), format=format_))
 
 
 def _decoded(connector: str, path: Path, mapping: RecordDecoder, **options: str) -> Callable[[], object]:
@@ -136,12 +135,11 @@ def _live(folder: Path, records: int) -> Iterator[Case]:
     yield Case("TCP", records, "receive and count", lambda: _tcp_floor(data), lambda: _tcp(data, records))
     pipe = folder / "events.pipe"
     os.mkfifo(pipe)
-    floor = lambda: _piped(pipe, data, lambda: sum(map(len, iter(_reading(pipe), b""))))  # noqa: E731
     yield Case(
         "pipe",
         records,
         "read and count",
-        floor,
+        lambda: _piped(pipe, data, lambda: sum(map(len, iter(_reading(pipe), b"")))),
         lambda: _piped(pipe, data, lambda: _received("pipe", records, path=str(pipe))),
     )
     few = data.splitlines()[: records // GRAPHS]

@@ -12,13 +12,24 @@ import pyarrow.compute as pc
 
 from connectors.casts import fitted
 from connectors.fields import FAULT, ROW, misfit
-from connectors.mapping import FieldMapping
+from connectors.mapping import IRI, FieldMapping
 
 MISFIT = "_misfit"
 """The column in which a source says which value of a row is not of the type asked for."""
 COLUMN_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
 """The types that columns can be asked for in, by their names in Spark."""
-TYPE_NAMES = {type_: name for name, type_ in COLUMN_TYPES.items()}
+CODED = pa.dictionary(pa.int32(), pa.string())
+"""Texts that come again and again: each is kept, looked at and written but once."""
+TYPE_NAMES = {**{type_: name for name, type_ in COLUMN_TYPES.items()}, CODED: "string"}
+
+
+def coded_option(types: Mapping[str, pa.DataType]) -> str:
+    """Return the option ``coded`` of a source of rows for columns of some types.
+
+    >>> coded_option({"user": CODED, "at": pa.int64()})
+    '["user"]'
+    """
+    return json.dumps([name for name, type_ in types.items() if type_ == CODED])
 
 
 def columns_option(types: Mapping[str, pa.DataType]) -> str:
@@ -37,6 +48,15 @@ class ColumnsMapping(FieldMapping):
     A mapping's fields are the columns' names. Columns of other types than the properties' are cast where
     no value changes by it, see :func:`connectors.casts.fitted`.
     """
+
+    @property
+    def types(self) -> Mapping[str, pa.DataType]:
+        """The columns that are needed, and the type that each shall have."""
+        types = dict(super().types)
+        iris = {each.field for each in self.properties.values() if each.datatype == IRI}
+        others = {each.field for each in self.properties.values() if each.datatype != IRI}
+        types.update(dict.fromkeys(iris - others - {self.subject.field, self.time}, CODED))
+        return types
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of rows; a column that is not there is one of nulls."""

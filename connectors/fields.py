@@ -8,7 +8,12 @@ FAULT = ""
 """The column of faults among a record's fields; no field of a mapping has an empty name."""
 ROW = "row"
 """The column that says at which row of its source's batch a record begins."""
-NAMES = {pa.string(): "a string", pa.int64(): "a whole number", pa.float64(): "a number"}
+NAMES = {
+    pa.string(): "a string",
+    pa.dictionary(pa.int32(), pa.string()): "a string",
+    pa.int64(): "a whole number",
+    pa.float64(): "a number",
+}
 
 NOT_UTF8 = "not UTF-8"
 

@@ -17,6 +17,8 @@ class Kind(StrEnum):
     """Given to sources as ``true`` or ``false``."""
     TEXTS = "list of texts"
     """Given to sources as a JSON array."""
+    TABLE = "table of texts"
+    """Given to sources as a JSON object."""
     SECRET = "secret"  # noqa: S105
     """A text that only the environment may hold: a catalog must say ``${NAME}``."""
 

@@ -24,6 +24,8 @@ Options:
 
 - ``path``: a file, or a folder, whose files that end in ``.parquet`` are read, not those of folders in it.
 - ``columns``: a JSON object with the types of the columns wanted: ``bigint``, ``double`` or ``string``.
+- ``coded``: a JSON list of those that are read as dictionaries, each text but once; who calls the reader can ask for
+  it, Spark's own rows cannot be.
 - ``maxRowsPerBatch``: how many rows to read in one batch, 2 million unless given.
 - ``maxPartitions``: into how many parts to cut a batch, one per core unless given.
 """
@@ -44,7 +46,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from connectors import ConnectorError
-from connectors.columns import COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
+from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
 from connectors.places import ROW_FILE, ROW_NUMBER
 
 Offset = dict[str, int]
@@ -79,7 +81,8 @@ class ParquetDataSource(DataSource):
     def _types(self) -> Mapping[str, pa.DataType]:
         try:
             columns = json.loads(self.options.get("columns", ""))
-            return {str(name): COLUMN_TYPES[type_] for name, type_ in columns.items()}
+            coded = dict.fromkeys(json.loads(self.options.get("coded", "[]")), CODED)
+            return {str(name): coded.get(name, COLUMN_TYPES[type_]) for name, type_ in columns.items()}
         except (ValueError, KeyError, AttributeError, TypeError):
             hint = f'a JSON object from names to {", ".join(COLUMN_TYPES)}, such as {{"user": "string"}}'
             raise ConnectorError(f'the connector "parquet" needs the option columns: {hint}') from None
@@ -194,7 +197,8 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _rows(self, name: str, begin: int, stop: int) -> pa.Table:
         """Return some rows of a file; only the row groups that hold them are read, and the columns wanted."""
-        with _opened(self._file(name)) as file:
+        coded = [each for each, type_ in self._types.items() if type_ == CODED]
+        with _opened(self._file(name), coded) as file:
             groups, first, offset = [], 0, None
             for group in range(file.num_row_groups):
                 after = first + file.metadata.row_group(group).num_rows
@@ -207,9 +211,9 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return table.slice(offset or 0, stop - begin)
 
 
-def _opened(file: Path) -> pq.ParquetFile:
+def _opened(file: Path, coded: Sequence[str] = ()) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(file)
+        return pq.ParquetFile(file, read_dictionary=coded)
     except (pa.ArrowInvalid, OSError) as error:
         message = f"{file} cannot be read as Parquet: {error}"
         hint = 'write files under a name that starts with "_" and rename them when they are whole'

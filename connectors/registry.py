@@ -69,7 +69,7 @@ LINES = Connector(
     name="lines",
     summary="a file, or a folder of files, that grow line by line",
     source="connectors.lines:LinesDataSource",
-    formats=("json", "csv", "ntriples"),
+    formats=("json", "csv", "ntriples", "x"),
     guarantee=_REPLAYABLE,
     options={
         "path": Option("the file or the folder", Kind.PATH, required=True, names_source=True),
@@ -100,6 +100,7 @@ PARQUET = Connector(
             required=True,
             implied=True,
         ),
+        "coded": Option("a JSON list of the columns that are read as dictionaries", implied=True),
     },
 )
 
@@ -125,7 +126,7 @@ SPARK = Connector(
     summary="any streaming source of Spark's, such as kafka, rate or delta, by its name and options",
     source="",
     formats=("columns", "json", "csv", "rdf"),
-    guarantee="every row once if the source can be read again (Kafka, Delta, files); only with Spark",
+    guarantee="every row once while an engine runs; no state directory can keep it",
     options={
         "format": Option(
             "the source's name in Spark; all other options are handed on to it", required=True, names_source=True
@@ -248,7 +249,30 @@ PIPE = Connector(
     says=(PLACES, ARRIVALS),
 )
 
+X = Connector(
+    name="x",
+    summary="posts of X (Twitter), as the filtered stream of its API v2 brings them",
+    source="connectors.x:XDataSource",
+    formats=("x",),
+    guarantee="every post that X sends once: a durable log, and posts that come again are known by their ids",
+    options={
+        **_LOG,
+        "rules": Option(
+            "which posts are wanted, by tags; X has these rules and no others then", Kind.TABLE, "the rules that X has"
+        ),
+        "backfillMinutes": Option("for how many missed minutes X may be asked, 5 at most", Kind.NUMBER, "0", least=0),
+        "fields": Option(
+            "the fields of posts to ask for besides `id` and `text`, with commas between them",
+            default="author_id,created_at,entities,public_metrics",
+            implied=True,
+        ),
+        "tokenVariable": Option("the environment variable with the app's bearer token", default="X_BEARER_TOKEN"),
+        "url": Option("where X is", default="https://api.x.com", names_source=True),
+    },
+    says=(PLACES, ARRIVALS),
+)
+
 CONNECTORS: Mapping[str, Connector] = {
-    connector.name: connector for connector in (LINES, PARQUET, FILES, MQTT, TCP, WEBSOCKET, PIPE, SPARK)
+    connector.name: connector for connector in (LINES, PARQUET, FILES, MQTT, TCP, WEBSOCKET, PIPE, SPARK, X)
 }
 """Every connector, by the name that catalogs use."""

@@ -54,8 +54,9 @@ def test_every_verb_and_option_is_documented() -> None:
     assert [each for each in options_of(build_parser()) if f"{each}" not in documented] == []
 
 
-def test_every_option_of_the_demo_is_documented() -> None:
-    done = subprocess.run([sys.executable, "-m", "examples.social_media.demo", "--help"], capture_output=True, cwd=ROOT)
+@pytest.mark.parametrize("demo", ["social_media", "x"])
+def test_every_option_of_the_demos_is_documented(demo: str) -> None:
+    done = subprocess.run([sys.executable, "-m", f"examples.{demo}.demo", "--help"], capture_output=True, cwd=ROOT)
     options = set(re.findall(rb"--[a-z-]+", done.stdout))
     assert len(options) > 4
     assert [each for each in options if each not in text_of("docs/cli.md").encode()] == []

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.cloudpickle import dumps
 
 from acquatop.catalog import Stream
-from acquatop.errors import EnvironmentProblem
+from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.operators.reduce.contract import Part
 from acquatop.operators.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
@@ -110,7 +110,7 @@ class SparkCarrier:
         try:
             self._query: StreamingQuery = self._start(until_end)
         except BaseException:
-            self._leave_checkpoint()
+            self._checkpoint.remove()
             raise
         self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
         self._watcher.start()
@@ -125,8 +125,8 @@ class SparkCarrier:
     def _rows(self) -> DataFrame:
         source = CONNECTORS[self._stream.connector].data_source()
         self._spark.dataSource.register(source)
-        options = source_options(self._stream.connector, self._stream.options)
-        options = for_other_processes(self._stream.connector, options)
+        own = source_options(self._stream.connector, self._stream.options)
+        options = for_other_processes(self._stream.connector, own)
         return self._spark.readStream.format(source.name()).options(**options).load()
 
     def _start(self, until_end: bool) -> StreamingQuery:
@@ -147,10 +147,6 @@ class SparkCarrier:
         with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
             self._query.stop()
         self._watcher.join()
-
-    def _leave_checkpoint(self) -> None:
-        """Remove the checkpoint: the position is all that is needed to go on."""
-        self._checkpoint.remove()
 
     def forget(self, position: Position) -> None:
         """Let the source forget what came up to a position."""
@@ -220,7 +216,7 @@ class SparkCarrier:
         except BaseException as failure:
             error = self._error or _translated(failure)
         finally:
-            self._leave_checkpoint()
+            self._checkpoint.remove()
             # The JVM may have died while a batch is being taken in, which must be over first.
             with self._turn:
                 self._consumer.end(None if self._stopping else error)
@@ -245,12 +241,14 @@ class SparkCarrier:
 class ForeignCarrier(SparkCarrier):
     """A stream that Spark reads by a source of its own; where that stands is known to Spark alone.
 
-    The position of the last batch holds Spark's note of what it read, and what the source keeps in the checkpoint is
-    carried over to the next one. So a batch that was not kept comes again, with the same number, and no other does.
+    So an engine that keeps its state cannot read it.
     """
 
     def _open(self, position: Position | None) -> None:
-        """Do nothing: Spark's note says all."""
+        """Refuse to be kept: where the source stands is in Spark's checkpoint, which each start has anew."""
+        if self._keeps:
+            hint = "leave out the state directory, or record the stream in files and read those"
+            raise UserError(f"<{self._stream.iri}> is read by a source of Spark's, and cannot go on\n  hint: {hint}")
 
     def _rows(self) -> DataFrame:
         return rows_of(self._spark, self._stream)
@@ -265,11 +263,6 @@ class ForeignCarrier(SparkCarrier):
 
     def _has_read(self, note: str) -> None:
         """Do nothing: Spark has noted it."""
-
-    def _leave_checkpoint(self) -> None:
-        # What the source has noted for itself is needed to go on.
-        if not self._keeps:
-            self._checkpoint.remove()
 
     def forget(self, position: Position) -> None:
         """Do nothing: what is kept of the past is the source's own affair."""
@@ -394,6 +387,8 @@ def _builder(builder: SparkSession.Builder, log4j: str) -> SparkSession.Builder:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} -XX:+UseSerialGC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Over TCP each answer of a Python process waits 40 ms for an acknowledgement.
+        "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from acquatop import Answer, Engine
+from acquatop import Engine
 from acquatop.catalog import Catalog
 from acquatop.errors import EnvironmentProblem, UserError
-from acquatop.runtime.checkpoint import Checkpoint
-from acquatop.sinks.callback import CallbackSink
 from tests.worlds import Event
 
 pytestmark = pytest.mark.spark
@@ -55,40 +51,17 @@ def events_of(number: int) -> list[Event]:
     return [Event(4 * number + at % 4, f"u{number}-{at}", (7 * at + number) % 11) for at in range(1, 9)]
 
 
-class KilledError(Exception):
-    """The end of an engine, in the midst of a batch."""
-
-
-def live(folder: Path, state: Path | None, spark: SparkSession, *, dies_at: int | None = None) -> list[str]:
-    """Return the answers that an engine gives before it is done, or dies while it gives one."""
-    given: list[str] = []
-
-    def note(answer: Answer) -> None:
-        if len(given) == dies_at:
-            raise KilledError("killed")
-        given.append(json.dumps(answer.canonical()))
-
-    options = FILES.format(folder=folder)
-    dying = nullcontext() if dies_at is None else pytest.raises(BaseException, match="killed")
-    with Engine(catalog(options), spark=spark, state=state, until_end=True, autostart=False) as engine, dying:
-        query = engine.register(QUERY, sinks=[CallbackSink(note)])
-        engine.start()
-        list(query)
-    return given
-
-
-def test_an_engine_that_dies_goes_on_with_the_same_batches(spark: SparkSession, tmp_path: Path) -> None:
-    for number in range(4):
+def test_items_in_files_that_spark_reads_are_answered(spark: SparkSession, tmp_path: Path) -> None:
+    for number in range(2):
         write(tmp_path / "events", number, events_of(number))
-    whole = live(tmp_path / "events", None, spark)
-    first = live(tmp_path / "events", tmp_path / "state", spark, dies_at=1)
-    rest = live(tmp_path / "events", tmp_path / "state", spark)
-    assert len(whole) > 3
-    assert first == whole[:1]
-    # The batch whose answers were not all given gives them again; none is missing, and none differs.
-    assert whole[-len(rest) :] == rest
-    assert len(whole) - len(rest) <= 1
-    assert live(tmp_path / "events", tmp_path / "state", spark)[:-1] == []
+    given = catalog(FILES.format(folder=tmp_path / "events"))
+    with Engine(given, spark=spark, until_end=True) as engine:
+        answers = list(engine.register(QUERY))
+    assert sum(answer.counts.events for answer in answers) == 16
+    with Engine(given, spark=spark, until_end=True, state=tmp_path / "state") as engine:
+        engine.register(QUERY)
+        with pytest.raises(UserError, match="cannot go on"):
+            engine.start()
 
 
 def test_rows_in_columns_are_matched(spark: SparkSession) -> None:
@@ -123,14 +96,3 @@ def test_what_cannot_be_read_is_named(
         pytest.raises(error, match=said),
     ):
         engine.register(QUERY)
-
-
-def test_what_a_source_keeps_for_itself_is_taken_over_by_the_next_checkpoint(tmp_path: Path) -> None:
-    first = Checkpoint(tmp_path)
-    (first.path / "sources" / "0").mkdir(parents=True)
-    (first.path / "sources" / "0" / "0").write_text("noted")
-    (tmp_path / "acquatop-unfinished-x" / "sources").mkdir(parents=True)
-    second = Checkpoint(tmp_path, {"batch": 3, "offsets": "v1\n{}\n7"})
-    assert (second.path / "sources" / "0" / "0").read_text() == "noted"
-    assert list(tmp_path.iterdir()) == [second.path]
-    assert not (Checkpoint(tmp_path).path / "sources").exists()
