@@ -29,7 +29,7 @@ from tests.acquatop.sinks.mosquitto import Mosquitto
 TOPIC = b"plant/press/vibration"
 AT_A_TIME = 1_000
 SILENCE_SECONDS = 3.0
-UNLIMITED = "max_inflight_messages 0\nmax_queued_messages 0"
+SETTINGS = "max_inflight_messages 2000\nmax_queued_messages 10000000"
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,10 @@ def main() -> None:
         ("paho that counts", paho_alone, 1),
         ("connector, durable", connector, 0),
         ("connector, durable", connector, 1),
-        ("connector, durable", connector, 2),
     ]
     found = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as scene:
-        broker = Mosquitto(Path(folder), settings=UNLIMITED, log="information")
+        broker = Mosquitto(Path(folder), settings=SETTINGS, log="information")
         scene.callback(broker.kill)
         for name, way, qos in ways:
             with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
@@ -78,27 +77,19 @@ def main() -> None:
 
 
 def publish(port: int, count: int, qos: int) -> None:
-    """Publish so many messages, with QoS 1 where it is not 0: what subscribers are given is for them to say."""
+    """Publish so many messages with QoS 0 or 1, as fast as the broker takes them."""
     with socket.create_connection(("127.0.0.1", port)) as link:
         link.sendall(b"\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00")
         link.recv(4)
-        sent = min(qos, 2)
-        threading.Thread(target=lambda: _answer(link, sent), daemon=True).start()
+        threading.Thread(target=lambda: _drain(link), daemon=True).start()
         for start in range(0, count, AT_A_TIME):
-            link.sendall(b"".join(_packet(number, sent) for number in range(start, min(start + AT_A_TIME, count))))
+            link.sendall(b"".join(_packet(number, qos) for number in range(start, min(start + AT_A_TIME, count))))
         threading.Event().wait()
 
 
-def _answer(link: socket.socket, qos: int) -> None:
-    """Read what the broker replies; with QoS 2 let it have the messages."""
-    rest = b""
-    while piece := link.recv(1 << 16):
-        if qos == 2:
-            rest += piece
-            whole = len(rest) // 4 * 4
-            replies = (rest[at : at + 4] for at in range(0, whole, 4))
-            link.sendall(b"".join(b"\x62\x02" + each[2:] for each in replies if each[0] == 0x50))
-            rest = rest[whole:]
+def _drain(link: socket.socket) -> None:
+    while link.recv(1 << 16):
+        pass
 
 
 def _packet(number: int, qos: int) -> bytes:
@@ -166,9 +157,9 @@ def paho_alone(port: int, count: int, qos: int) -> Measured:
     client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTv5)
     client.on_message = count_one
     client.on_subscribe = lambda *_: subscribed.set()
+    client.on_connect = lambda client, *_: client.subscribe("plant/#", qos)
     client.connect("127.0.0.1", port)
     client.loop_start()
-    client.subscribe("plant/#", qos)
     subscribed.wait()
     try:
         return measure(port, count, qos, lambda: seen)

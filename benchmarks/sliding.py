@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
@@ -28,15 +28,15 @@ from acquatop.topk.sliding.limit import safe_limit
 from acquatop.topk.sliding.nearest import NearestQueries
 from acquatop.topk.sliding.query_grid import squared_distances
 from benchmarks.sliding_baselines import Baseline
-from benchmarks.sliding_streams import moving, trades, uniform
+from benchmarks.sliding_streams import moving, sensor, trades, uniform
 
 # The paper's parameters (its Table IX).
 EVENTS, QUERIES, K, WINDOW, BUFFER, RESOLUTION, SIGMA = 1_000_000, 400, 9, 40_000, 2_000, 10, 1e-3
-KS = (1, 3, 9, 27, 81)
+KS = (1, 9, 81)
 FLOOR, ARRAYS, GRID = "floor: scores > t", "block skyline (arrays)", "grid (arrays)"
 BATCH = 10_000
-SECONDS = 0.2
-"""For how long a way is timed that does not get through the stream before."""
+SECONDS = 0.1
+"""For how long of the processor's time a way is timed that does not get through the stream before."""
 
 Add = Callable[[FloatArray], object]
 Made = Callable[[], Add]
@@ -90,6 +90,7 @@ STREAMS: dict[str, Callable[[int], FloatArray]] = {
     "in random order": lambda size: uniform(size, 1)[:, 0],
     "trades of shares": trades,
     "moving objects": lambda size: -squared_distances(np.full((1, 2), 0.5), moving(size, 2)),
+    "a sensor": sensor,
 }
 
 
@@ -102,11 +103,13 @@ def by_k() -> Iterator[Point]:
 
 def by_stream() -> Iterator[Point]:
     """Compare those that stand for the others for several k, where time and merit have to do with each other."""
-    for stream in ("trades of shares", "moving objects"):
+    for stream in ("trades of shares", "moving objects", "a sensor"):
         merits = STREAMS[stream](EVENTS)
-        for k in KS[::2]:
+        for k in KS:
             ways = _ways(k, WINDOW)
-            chosen = {way: ways[way] for way in (FLOOR, ARRAYS, "hybrid", "SA", "RA", "PA", "SASF", "RAPF")}
+            # What falls is not dominated: on the sensor's evenings the strict ones take minutes.
+            names = ("RA", "PA", "RAPF") if stream == "a sensor" else ("SA", "RA", "PA", "SASF", "RAPF")
+            chosen = {way: ways[way] for way in (FLOOR, ARRAYS, "hybrid", *names)}
             yield from _timed(f"k, {stream}", "k", k, merits, WINDOW, chosen)
 
 
@@ -137,7 +140,7 @@ def by_error() -> Iterator[Point]:
     """Count what PA misses of a million events, and reports wrongly, against the bounds of Lemma 4.6."""
     for stream, made in STREAMS.items():
         merits = made(EVENTS)
-        for k in KS[::2]:
+        for k in KS:
             right = _reported(BlockSkyline(k, WINDOW).add(merits))
             given = _reported(algorithm("PA", k, WINDOW, sigma=SIGMA).add(merits))
             counts = {
@@ -240,7 +243,7 @@ def nearest_by_k() -> Iterator[Point]:
     """Compare the ways of answering 400 queries for several k."""
     for stream, made in (("in random order", uniform), ("moving objects", moving)):
         points = made(4 * WINDOW, 2)
-        for k in KS[::2]:
+        for k in KS:
             yield from _timed_queries(f"{QUERIES} queries by k, {stream}", "k", k, points, Job(k=k))
 
 
@@ -270,7 +273,7 @@ def nearest_by_resolution() -> Iterator[Point]:
 # Timing and showing -----------------------------------------------------------------------------------
 
 
-def _timed(plot: str, axis: str, at: float, merits: FloatArray, n: int, ways: dict[str, Made]) -> Iterator[Point]:
+def _timed(plot: str, axis: str, at: float, merits: FloatArray, n: int, ways: Mapping[str, Made]) -> Iterator[Point]:
     """Time each way from the first whole window on."""
     for way, made in ways.items():
         add = made()
@@ -344,7 +347,7 @@ def draw(points: Sequence[Point]) -> Figure:
             axes.plot(*zip(*line, strict=True) if line else ((), ()), "o-" if array else ".--", color=colour, label=way)
         of_plot = next(point for point in points if point.plot == plot)
         axes.set(title=plot, xlabel=of_plot.axis, xscale="log", yscale="symlog" if of_plot.unit == "events" else "log")
-        axes.set_xticks([point.at for point in points if point.plot == plot], minor=False)
+        axes.set_xticks(sorted({point.at for point in points if point.plot == plot}))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
         axes.tick_params(axis="x", labelsize=7)

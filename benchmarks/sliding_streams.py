@@ -1,4 +1,4 @@
-"""Streams for windows that slide at every event: in random order, trades of shares, and objects that move."""
+"""Streams for windows that slide at every event: in random order, trades of shares, objects that move, a sensor."""
 
 from __future__ import annotations
 
@@ -40,3 +40,9 @@ def trades(size: int, seed: int = 1) -> FloatArray:
     volumes = chance.lognormal(5, 1.2, size) * (1 + 2 * np.abs(2 * (4 * of_day % 1) - 1))
     values: FloatArray = prices[(of_day * (STEPS - 1)).astype(np.int64), shares] * volumes
     return values
+
+
+def sensor(size: int, seed: int = 1) -> FloatArray:
+    """Return the readings of one sensor, which rise and fall for days of a hundred thousand events, with some noise."""
+    days = np.arange(size) / 100_000
+    return np.sin(2 * np.pi * days) + np.random.default_rng(seed).normal(0, 0.01, size)

@@ -14,7 +14,7 @@ from examples.oxigraph import free_port
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 _PATIENCE_SECONDS = 30.0
-_SETTINGS = "user root\nallow_anonymous true\nmax_inflight_messages 0\nlog_type error\n"
+_SETTINGS = "user root\nallow_anonymous true\nmax_inflight_messages 2000\nlog_type error\n"
 
 
 class MosquittoBroker:

@@ -98,7 +98,7 @@ class MqttSource(LiveSource):
         self._asked: dict[int, str] = {}
         self._acknowledgements: list[tuple[int, int]] = []
         self._error: ConnectorError | None = None
-        self._has_session = self._is_ready = self._must_remember = False
+        self._is_ready = self._must_remember = False
         self._has_been_reached = False
         self._reach_until = clock() + options.patience
         self._next_attempt, self._pause = clock(), SHORTEST_PAUSE
@@ -237,7 +237,6 @@ class MqttSource(LiveSource):
     def _attempt(self) -> None:
         self._acknowledgements.clear()
         self._noted_before, self._has_news = self._seen.count, False
-        self._has_session = False
         self._trouble = "it does not reply"
         try:
             self._client.reconnect()

@@ -181,39 +181,6 @@ def test_plain_pyspark_reads_each_message_once(broker: Mosquitto, spark: SparkSe
 
 
 @pytest.mark.slow
-@pytest.mark.spark
-def test_an_engine_on_spark_goes_on_from_its_state_and_lets_go_of_what_is_behind_it(
-    broker: Mosquitto, spark: SparkSession, tmp_path: Path
-) -> None:
-    (tmp_path / "catalog.toml").write_text(CATALOG.format(port=broker.port, folder=tmp_path))
-    found = {}
-
-    def run() -> None:
-        engine = Engine.from_catalog(tmp_path / "catalog.toml", runtime="spark", spark=spark, state=tmp_path / "state")
-        with engine:
-            query = engine.register(QUERY, name="q")
-            engine.start()
-            for answer in query:
-                found[answer.closes_ms] = counted(answer.to_json())
-                if set(found) >= set(expected(said)):
-                    break
-
-    MqttDataSource(
-        {"url": f"mqtt://127.0.0.1:{broker.port}", "topics": "plant/+", "log": str(tmp_path / "log"), "quietMs": "300"}
-    ).streamReader(None).prepareForTriggerAvailableNow()
-    said = 0
-    for count in (250, 330):
-        with closing(Publisher(broker.port)) as publisher:
-            publisher.publish(readings(said, said + count))
-        said += count
-        run()
-    assert found == expected(said)
-    released = LogFolder(tmp_path / "log").released()
-    assert released is not None
-    assert 0 < released.record <= said
-
-
-@pytest.mark.slow
 def test_the_plant_s_demo_answers() -> None:
     command = [sys.executable, "-m", "examples.manufacturing.demo", "--runtime", "local", "--windows", "2", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)

@@ -50,8 +50,8 @@ class NearestQueries:
 
     For q queries and points in random order and everywhere, a point takes O(d) for each query whose sphere touches
     its cell, 4·k·q/n a few microseconds, and its share of a search for each query's sphere once per block. Held
-    are the last n points, and about 2k events per query. A point with a coordinate that is no number has its place
-    in the window and is near to no query.
+    are the last n points, and about 2k events per query. A point with a coordinate that is no finite number has its
+    place in the window and is near to no query.
 
     >>> held = NearestQueries(np.array([[0.0, 0.0], [1.0, 1.0]]), k=1, n=2)
     >>> found = held.add(np.array([[0.5, 0.0], [1.0, 0.75], [0.25, 0.0]]))
@@ -150,7 +150,7 @@ class NearestQueries:
             return squares
         dimensions = points.shape[1]
         even = (self.k / len(points)) ** (2 / dimensions)
-        guess = np.where(np.isfinite(self._squares) & (self._squares > 0), self._squares, even)
+        guess = np.where(np.isfinite(self._squares), np.maximum(self._squares, even / 1_000), even)
         rest = np.arange(len(squares))
         while len(rest):
             grid = QueryGrid(self._centres[rest], guess[rest], self._resolution)
@@ -168,14 +168,14 @@ class NearestQueries:
         window = np.concatenate((self._block[self._filled :], self._last, self._block[: self._filled]))[-self.n :]
         for query, live in enumerate(self._live):
             live._check()
-            squares = ((self._centres[query] - window) ** 2).sum(axis=1)
-            nearest = np.sort(squares[~np.isnan(squares)])[: self.k]
+            squares = ((self._centres[query] - window[_placed(window)]) ** 2).sum(axis=1)
+            nearest = np.sort(squares)[: self.k]
             assert (-self.top(query).merits).tolist() == nearest.tolist()
 
 
 def _placed(points: FloatArray) -> IntArray:
     """Return the positions of those points that have a place."""
-    return np.flatnonzero(~np.isnan(points).any(axis=1))
+    return np.flatnonzero(np.isfinite(points).all(axis=1))
 
 
 def _by_query(pairs: Pairs, positions: IntArray) -> dict[int, list[tuple[float, int]]]:

@@ -206,6 +206,16 @@ def test_with_a_longer_buffer_answers_are_wrong() -> None:
     assert held.top().positions.tolist() != [1]
 
 
+@pytest.mark.parametrize("name", FILTERED)
+def test_what_a_filter_held_back_dominates_nothing_newer(name: str) -> None:
+    # The 5 waits until the newer 3 and 4 have come. If it counted against the 3, this would be missed at the end.
+    merits = [9.0, 8.0, 5.0, 0.0, 3.0, 4.0, -1.0, -1.0, -1.0]
+    held = algorithm(name, 2, 6, buffer=3)
+    for position, merit in enumerate(merits):
+        held.add(np.array([merit]))
+        assert held.top().positions.tolist() == best(merits, 2, 6, position)
+
+
 def test_a_filter_answers_as_many_as_its_query() -> None:
     with pytest.raises(ValueError, match="the same k"):
         Filtered(9, StrictSkyband(2), StrictSkyband(3), buffer=2)

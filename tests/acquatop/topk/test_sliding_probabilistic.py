@@ -7,10 +7,13 @@ from itertools import pairwise, takewhile
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from acquatop.topk.contract import Certainty, FloatArray
 from acquatop.topk.sliding.algorithms import algorithm
 from acquatop.topk.sliding.block_skyline import BlockSkyline
+from acquatop.topk.sliding.certified import CertifiedSkyband
 from acquatop.topk.sliding.contract import NONE, Changes, SlidingTopK
 from acquatop.topk.sliding.hybrid import Hybrid
 from acquatop.topk.sliding.limit import bounds, convex_from, limit_of_the_table, safe_limit
@@ -102,6 +105,19 @@ def test_on_a_falling_stream_it_misses_nearly_everything_and_does_not_claim_othe
     given = reported(held.add(merits))
     assert len(right - given) > 0.8 * len(right)
     assert held.top().certainty is Certainty.APPROXIMATE
+
+
+@settings(max_examples=50, deadline=None)
+@given(merits=st.lists(st.integers(0, 9), min_size=8, max_size=8), order=st.permutations(range(8)))
+def test_the_best_of_what_was_let_go_is_known_in_whatever_order_it_goes(merits: list[int], order: list[int]) -> None:
+    band = CertifiedSkyband(1, 1)
+    for position in order:
+        band.remember((float(merits[position]), position))
+        band._check()
+    for position in range(8):
+        assert band._gone[0] == max((merits[at], at) for at in range(position, 8))
+        band.leave(position)
+    assert band.certain
 
 
 def test_a_limit_is_at_least_one() -> None:
