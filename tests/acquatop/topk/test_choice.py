@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from acquatop.topk.choice import MEASURED, HintError, Strategy, Workload, choose, expectations
@@ -90,11 +90,13 @@ def test_a_hint_that_cannot_be_followed_is_refused(workload: Workload, hint: str
 asked = st.builds(Asked, st.builds(Windows, st.integers(1, 10**6), st.integers(1, 10**6)), st.integers(1, 10_000))
 
 
+@example(asked=[Asked(Windows(9, 1), 2)], rate=1.0, batch=1.0)
 @given(asked=st.lists(asked, min_size=1, max_size=5), rate=st.floats(0.001, 1000), batch=st.floats(1, 1e6))
 def test_costs_are_positive_and_grow_with_what_steps_take(asked: list[Asked], rate: float, batch: float) -> None:
     workload = Workload(tuple(asked), rate, batch)
     now = expectations(workload, MEASURED)
-    dearer = replace(MEASURED, each_arrival=MEASURED.each_arrival + 1, shared_arrival=MEASURED.shared_arrival + 1)
+    arrivals = ("each_arrival", "shared_arrival", "blocks_arrival")
+    dearer = replace(MEASURED, **{name: getattr(MEASURED, name) + 1 for name in arrivals})
     then = expectations(workload, dearer)
     assert all(0 < now[each] < then[each] for each in now)
     assert choose(workload).expected == now
