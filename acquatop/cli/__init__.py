@@ -11,6 +11,7 @@ from acquatop.cli.explain import add_parser as add_explain
 from acquatop.cli.fmt import add_parser as add_fmt
 from acquatop.cli.guard import guarded
 from acquatop.cli.run import add_parser as add_run
+from acquatop.cli.serve import add_parser as add_serve
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -21,7 +22,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for add_verb in (add_run, add_check, add_explain, add_fmt):
+    for add_verb in (add_run, add_serve, add_check, add_explain, add_fmt):
         add_verb(verbs)
     return parser
 

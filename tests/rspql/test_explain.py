@@ -15,7 +15,7 @@ import pytest
 
 from acquatop.catalog import Catalog
 from acquatop.checking import check_query
-from acquatop.cli.explain import replicas_of
+from acquatop.checking import replicas_of
 from rspql.explain import explain, render
 from tests.worlds import catalog_text
 
