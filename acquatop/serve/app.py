@@ -48,8 +48,8 @@ def make_app(
 ) -> ASGIApp:
     """Return the application that serves a service; it is to run in one event loop, with its lifespan.
 
-    With a ``token``, all but the page itself needs it. ``hosts`` are names that it may be asked by besides addresses and
-    ``localhost``.
+    With a ``token``, all but the page itself needs it. ``hosts`` are names that it may be asked by besides addresses
+    and ``localhost``.
     """
     api = _Api(service, meters, clock)
     app = Starlette(routes=api.routes(), lifespan=api.lifespan, exception_handlers=_HANDLERS)

@@ -90,7 +90,9 @@ class Channel(Generic[EventT]):
         self._last = 0
         self._waiting: set[asyncio.Future[None]] = set()
         self.closed = False
-        """Whether no further event will come."""
+        """Whether readers are to leave."""
+        self.over = False
+        """Whether that is because no further event will ever come."""
 
     def put(self, event: EventT) -> None:
         """Add an event, and wake who waits. One that is longer than all that may be kept only counts as missed."""
@@ -104,9 +106,9 @@ class Channel(Generic[EventT]):
                 self._bytes -= self._events.popleft().size
         self._bell.ring(self)
 
-    def close(self) -> None:
-        """Let readers come to their end."""
-        self.closed = True
+    def close(self, *, over: bool = False) -> None:
+        """Let readers leave; if it is ``over``, they need not come back."""
+        self.over, self.closed = over, True
         self._bell.ring(self)
 
     @property
@@ -125,7 +127,7 @@ class Channel(Generic[EventT]):
             return News(events, max(0, first - number - 1), events[-1].number if events else self._last)
 
     def number_of(self, id: int) -> int:
-        """Return after which number to go on for a reader that has read the event of an id: 0 if that cannot be told."""
+        """Return after which number a reader goes on that has read the event of an id: 0 if that cannot be told."""
         with self._lock:
             if not self._events or id > self._events[-1].id:
                 return 0

@@ -116,7 +116,7 @@ class EventStream:
                     await give(event.frame)
                     self._readers.meters.delay.observe(self._readers.clock() - event.at)
             elif self._channel.closed:
-                await send({"type": "http.response.body", "body": frame("end", b"{}")})
+                await send({"type": "http.response.body", "body": frame("end", b"{}") if self._channel.over else b""})
                 return
             elif beat != self._readers.beat:
                 beat = self._readers.beat

@@ -251,7 +251,7 @@ class Service:
         with self._telling:
             del self._served[id]
             self._tell("removed", {"id": id})
-        served.answers.close()
+        served.answers.close(over=True)
 
     def _new(self, registration: Registration) -> Served:
         return Served(registration, Answers(self.bell, self.limits))
