@@ -88,6 +88,8 @@ class Channel(Generic[EventT]):
         self._events: deque[EventT] = deque()
         self._bytes = 0
         self._last = 0
+        # What nearly all readers are given: whoever has read all but the newest event.
+        self._tail: News[EventT] | None = None
         self._waiting: set[asyncio.Future[None]] = set()
         self.closed = False
         """Whether readers are to leave."""
@@ -104,6 +106,7 @@ class Channel(Generic[EventT]):
             self._bytes += event.size
             while len(self._events) > self._most or self._bytes > self._most_bytes:
                 self._bytes -= self._events.popleft().size
+            self._tail = News((self._events[-1],), 0, self._last) if self._events else None
         self._bell.ring(self)
 
     def close(self, *, over: bool = False) -> None:
@@ -117,10 +120,12 @@ class Channel(Generic[EventT]):
         return self._last
 
     def after(self, number: int, most: int | None = None) -> News[EventT]:
-        """Return what has come since an event, oldest first, at most so many. O(log n) and the events."""
+        """Return what has come since an event, oldest first, at most so many. O(1) for the newest, else O(n)."""
+        if number >= self._last:
+            return News((), 0, number)
         with self._lock:
-            if number >= self._last:
-                return News((), 0, number)
+            if number == self._last - 1 and self._tail is not None:
+                return self._tail
             at = bisect_right(self._events, number, key=lambda each: each.number)
             events = tuple(islice(self._events, at, None if most is None else at + most))
             first = self._events[0].number if self._events else self._last + 1
@@ -142,12 +147,6 @@ class Channel(Generic[EventT]):
         """Return the event of an id, if it is kept. O(events kept)."""
         with self._lock:
             return next((each for each in self._events if each.id == id), None)
-
-    def clear(self) -> None:
-        """Forget all events; those that come are numbered on."""
-        with self._lock:
-            self._events.clear()
-            self._bytes = 0
 
     # In the event loop ----------------------------------------------------------------------------
 
