@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { byId, h, mark, say } from "./dom.js";
-import { many, short } from "./words.js";
+import { many } from "./words.js";
 
 const DRAFT = "acquatop-draft";
 const PAUSE = 250;
@@ -34,12 +34,12 @@ export class Editor {
   }
 
   /** Say what a query may name, and begin one with it where there is none yet. */
-  offer({ prefixes, streams, services }) {
-    const names = [...streams, ...services].map((each) => short(each.iri));
-    say(byId("names"), names.length ? `The catalog has ${names.join(", ")}.` : "The catalog is empty.");
+  offer({ prefixes, streams, services, graphs }) {
+    const name = (iri) => prefixed(iri, prefixes);
+    const parts = { streams, services, graphs: graphs.map((iri) => ({ iri })) };
+    const said = Object.entries(parts).map(([kind, each]) => each.length && [`${kind} `, h("code", {}, each.map(({ iri }) => name(iri)).join(" ")), " "]);
+    byId("names").replaceChildren("The catalog has ", ...said.filter(Boolean).flat());
     if (this.text.value || !streams.length) return;
-    const ours = Object.entries(prefixes).filter(([, iri]) => streams[0].iri.startsWith(iri));
-    const name = (iri) => (ours.length && iri.startsWith(ours[0][1]) ? `${ours[0][0]}:${iri.slice(ours[0][1].length)}` : `<${iri}>`);
     const service = services[0] ? `\n  SERVICE ${name(services[0].iri)} { ?item ?about ?other }` : "";
     this.text.value = `SELECT ?item ?value\nFROM NAMED WINDOW <urn:w> ON ${name(streams[0].iri)} [RANGE 10s STEP 5s]\nWHERE {\n  WINDOW <urn:w> { ?item ?property ?value }${service}\n}\nORDER BY DESC(?value)\nLIMIT 5\n`;
     this.changed();
@@ -128,6 +128,12 @@ export class Editor {
       this.judge(error.message, "bad");
     }
   }
+}
+
+/** An IRI as a query may write it, with the catalog's prefixes. */
+function prefixed(iri, prefixes) {
+  const found = Object.entries(prefixes).find(([, start]) => iri.startsWith(start));
+  return found ? `${found[0]}:${iri.slice(found[1].length)}` : `<${iri}>`;
 }
 
 /** The text with what is wrong in it marked; places count characters, as people do. */

@@ -99,7 +99,9 @@ class Line {
     this.rank = h("span", { class: "place" });
     this.arrow = h("span", { class: "move", "aria-hidden": "true" });
     this.moved = h("span", { class: "unseen" });
-    this.subject = h("th", { scope: "row", class: "subject" });
+    this.name = h("span", { class: "name" });
+    this.facts = h("span", { class: "facts" });
+    this.subject = h("th", { scope: "row", class: "subject" }, this.name, this.facts);
     this.others = Array.from({ length: others }, () => cell("value"));
     this.number = h("span", { class: "number" });
     this.bar = h("span", { class: "fill" });
@@ -120,12 +122,12 @@ class Line {
     mark(this.element, "data-rank", row.rank <= 3 ? row.rank : null);
     this.drawMove(move);
     const subject = row.bindings[columns.subject];
-    say(this.subject, termText(subject));
+    say(this.name, termText(subject));
     mark(this.subject, "title", subject?.value);
-    columns.others.forEach((name, at) => {
-      say(this.others[at], termText(row.bindings[name]));
-      mark(this.others[at], "data-name", name);
-    });
+    const texts = columns.others.map((name) => termText(row.bindings[name]));
+    texts.forEach((text, at) => say(this.others[at], text));
+    // Where there is no room for columns.
+    say(this.facts, texts.map((text, at) => `${columns.others[at]} ${text}`).join(" · "));
     if (row.score !== null) {
       say(this.number, range.text(row.score));
       this.bar.style.setProperty("--part", String(part(row.score, range)));

@@ -62,7 +62,7 @@ function drawList(touched) {
 class Item {
   constructor(id) {
     [this.name, this.leader, this.status] = [h("strong"), h("span", { class: "leader" }), h("span", { class: "chip" })];
-    this.link = h("a", { href: `#${encodeURIComponent(id)}` }, this.name, this.status, this.leader);
+    this.link = h("a", { href: `#${encodeURIComponent(id)}` }, this.name, this.leader, this.status);
     this.element = h("li", {}, this.link);
   }
 

@@ -189,7 +189,7 @@ export class View {
 
   /** Tell those who listen who leads, when that changes, and not too often. */
   announce(answer) {
-    const leader = this.board.body.querySelector("th")?.textContent ?? null;
+    const leader = this.board.body.querySelector(".name")?.textContent ?? null;
     if (leader === this.leader || answer.form !== "select" || Date.now() - this.announcedAt < ANNOUNCED_EVERY) return;
     [this.leader, this.announcedAt] = [leader, Date.now()];
     if (leader) announce(`${short(answer.query)}: ${leader} leads. ${STATUS[answer.status].title}.`);
