@@ -40,6 +40,12 @@ TRIGGER = "50 milliseconds"
 LARGE = 1 << 20
 """From how many bytes on work is sent to each executor once."""
 
+SLOW = "Python worker failed to connect back"
+"""What Spark says when a Python process of its own did not begin within its ten seconds, as on a busy machine."""
+
+STARTS = 3
+"""How often a stream is started until it brings a batch."""
+
 _WORKERS = 2
 """How many Python workers are started ahead of the first batch."""
 
@@ -170,7 +176,7 @@ class SparkCarrier:
     def _watch(self) -> None:
         error: BaseException | None = None
         try:
-            self._query.awaitTermination()
+            self._await_end()
         except BaseException as failure:
             error = self._error or _translated(failure)
         finally:
@@ -178,6 +184,22 @@ class SparkCarrier:
             # The JVM may have died while a batch is being taken in, which must be over first.
             with self._turn:
                 self._consumer.end(None if self._stopping else error)
+
+    def _await_end(self) -> None:
+        """Wait until the stream has ended; one that Spark was too slow to start is started again where it was."""
+        starts, last = 1, self._last
+        while True:
+            try:
+                self._query.awaitTermination()
+                return
+            except Exception as failure:
+                starts, last = (1 if self._last > last else starts) + 1, self._last
+                if SLOW not in str(failure) or starts > STARTS or self._error is not None:
+                    raise
+            with self._turn:
+                if self._stopping:
+                    return
+                self._query = self._start(self._stream, self._until_end)
 
 
 class InExecutors:

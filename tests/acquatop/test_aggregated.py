@@ -463,7 +463,7 @@ def _python(term: Any) -> tuple[Any, str]:
     return {"integer": int, "double": float, "decimal": Decimal}[datatype](str(term)), datatype
 
 
-@settings(max_examples=110, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)

@@ -169,7 +169,7 @@ def shown(answer: Answer) -> list[tuple[str, int, int]]:
     ]
 
 
-@settings(max_examples=180)
+@settings(max_examples=120)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)

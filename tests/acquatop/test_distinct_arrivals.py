@@ -197,7 +197,7 @@ def shown(answer: Answer) -> list[tuple[str, int]]:
     return [(str(row.bindings["post"]), round(row.score or 0.0)) for row in answer.rows]
 
 
-@settings(max_examples=110)
+@settings(max_examples=50)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)
@@ -215,7 +215,7 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         event(f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'joined' if shape.joined else 'alone'}")
 
 
-@settings(max_examples=30)
+@settings(max_examples=16)
 @given(shapes)
 def test_how_records_are_cut_into_partitions_changes_nothing(shape: Shape) -> None:
     calm = Shape(**{**vars(shape), "changes": 0, "late": 0})

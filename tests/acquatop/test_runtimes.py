@@ -6,17 +6,22 @@ import json
 import random
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from acquatop import Answer, Engine, Status
 from acquatop.catalog import Catalog
+from acquatop.errors import EnvironmentProblem
 from acquatop.operators.reduce.job import Job
 from acquatop.runtime import RUNTIMES, Batch
 from acquatop.runtime import spark as spark_runtime
-from acquatop.runtime.spark import SparkRuntime
+from acquatop.runtime.spark import SparkCarrier, SparkRuntime
 from examples.oxigraph import OxigraphServer
 from tests.windowed import Record
 from tests.windowed import catalog as two_streams
@@ -221,6 +226,43 @@ def test_what_ends_a_stream_early_is_raised_where_answers_are_awaited(
     (tmp_path / "events" / "0.ndjson").write_bytes(b"")
     with pytest.raises(Exception, match="has shrunk"):
         list(query)
+
+
+class Slow:
+    """A streaming query whose Python was too slow to begin, after some batches of it."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self._query = query
+
+    def awaitTermination(self) -> None:  # noqa: N802 (the name is PySpark's)
+        with suppress(StreamingQueryException):
+            self._query.awaitTermination()
+        raise RuntimeError(f"[STREAM_FAILED] {spark_runtime.SLOW}. SQLSTATE: XXKST")
+
+
+@pytest.mark.parametrize("slow", [1, 99])
+def test_a_stream_that_spark_is_too_slow_to_start_is_started_again(
+    open_engine: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: int
+) -> None:
+    start, starts = SparkCarrier._start, list[int]()
+
+    def start_slowly(carrier: SparkCarrier, *arguments: Any) -> Any:
+        starts.append(len(starts))
+        query = start(carrier, *arguments)
+        return Slow(query) if len(starts) <= slow else query
+
+    write(tmp_path, [event.line() for event in some_events()])
+    right = [answer.canonical() for answer in open_engine("local").register(query_text(k=3))]
+    monkeypatch.setattr(SparkCarrier, "_start", start_slowly)
+    query = open_engine("spark").register(query_text(k=3))
+    if slow == 1:
+        assert [answer.canonical() for answer in query] == right
+        assert len(starts) == 2
+    else:
+        with pytest.raises(EnvironmentProblem, match=spark_runtime.SLOW):
+            list(query)
+        # Its only batch came with the first.
+        assert len(starts) == spark_runtime.STARTS
 
 
 def test_a_session_that_runs_already_is_used_and_not_stopped(spark: SparkSession) -> None:

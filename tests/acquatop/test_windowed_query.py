@@ -197,7 +197,7 @@ def assert_right(answer: Answer, results: Any) -> None:
             assert rows_shown(answer) == rows_of(results)
 
 
-@settings(max_examples=300)
+@settings(max_examples=180)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)
