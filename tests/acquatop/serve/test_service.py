@@ -248,6 +248,16 @@ def test_a_second_service_on_one_state_directory_is_refused(world: World) -> Non
         pass
 
 
+@pytest.mark.slow
+@pytest.mark.server
+def test_the_demo_has_a_live_page() -> None:
+    command = [sys.executable, "-m", "examples.social_media.demo", "--ui", "--runtime", "local", "--windows", "1"]
+    surroundings = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
+    done = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "the live page is at http://127.0.0.1:" in done.stderr
+
+
 def test_a_stream_of_a_client_goes_on_when_the_service_is_back() -> None:
     pauses: list[float] = []
     with staged() as first:
