@@ -80,13 +80,18 @@ class EventStream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the channel is closed or the reader has gone."""
+        start = {"type": "http.response.start", "status": 200, "headers": list(_HEADERS)}
+        if scope["method"] == "HEAD":
+            await send(start)
+            await send({"type": "http.response.body"})
+            return
         self._readers.enter(self._channel)
         me = asyncio.current_task()
         assert me is not None
         gone = asyncio.create_task(_gone(receive))
         gone.add_done_callback(lambda _: me.cancel())
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
+            await send(start)
             await self._send_all(send)
         except asyncio.CancelledError:
             if not gone.done():

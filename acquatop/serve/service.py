@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import threading
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from acquatop.catalog import Catalog
 from acquatop.checking import check_query, replicas_of
@@ -26,6 +27,9 @@ from replica.clocks import Clock
 from rspql.compiler import Analysis
 from rspql.diagnostics import QueryError
 from rspql.explain import explain
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 FILE = "query"
 """What messages call a query's text."""
@@ -87,11 +91,26 @@ class Served:
         }
 
 
-class Service:
-    """An engine's queries, for many.
+def _changing(
+    method: Callable[Concatenate[Service, Given], Result],
+) -> Callable[Concatenate[Service, Given], Result]:
+    """Let a method be done by one thread at a time, and only as long as the engine runs."""
 
-    Those that change something are called by one thread at a time; the others by any. ``make_engine`` is given the
-    observer that the engine must have, and returns one that has not started. ``events`` are those of all queries.
+    @functools.wraps(method)
+    def one_by_one(self: Service, /, *given: Given.args, **more: Given.kwargs) -> Result:
+        self.need_ready()
+        with self.turn:
+            self.need_ready()
+            return method(self, *given, **more)
+
+    return one_by_one
+
+
+class Service:
+    """An engine's queries, for many. Safe for several threads.
+
+    ``make_engine`` is given the
+       observer that the engine must have, and returns one that has not started. ``events`` are those of all queries.
     """
 
     def __init__(
@@ -106,6 +125,7 @@ class Service:
         self.bell = Bell()
         self.events: Channel[Event] = Channel(self.bell, most=self.limits.events, most_bytes=self.limits.events_bytes)
         self.is_ready = False
+        self.turn = threading.Lock()
         self._wall = wall
         self._registrations = registrations or InMemory()
         self._served: dict[str, Served] = {}
@@ -116,17 +136,21 @@ class Service:
 
     def start(self) -> None:
         """Take up what is registered, and start the engine. Raises what :meth:`Engine.start` does."""
-        for registration in self._registrations.read():
-            served = self._new(registration)
-            if not registration.paused:
-                try:
-                    self._run(served)
-                except (QueryError, UserError) as error:
-                    # The catalog has changed, perhaps; the others go on.
-                    served.problem = public_error(error)
-            self._announce(served)
-        self._engine.start()
-        self.is_ready = True
+        with self.turn:
+            for registration in self._registrations.read():
+                self._take_up(registration)
+            self._engine.start()
+            self.is_ready = True
+
+    def _take_up(self, registration: Registration) -> None:
+        served = self._new(registration)
+        if not registration.paused:
+            try:
+                self._run(served)
+            except (QueryError, UserError) as error:
+                # The catalog has changed, perhaps; the others go on.
+                served.problem = public_error(error)
+        self._announce(served)
 
     def stop(self) -> None:
         """End the streams of events, and stop the engine; what is registered stays so. Safe to call again."""
@@ -134,7 +158,13 @@ class Service:
         self.events.close()
         for served in self.queries():
             served.answers.close()
-        self._engine.stop()
+        with self.turn:
+            self._engine.stop()
+
+    def need_ready(self) -> None:
+        """Raise :class:`Refused` as long as nothing can be changed."""
+        if not self.is_ready:
+            raise Refused("unavailable", "the engine is starting or stopping; try again in a moment")
 
     @property
     def catalog(self) -> Catalog:
@@ -186,6 +216,7 @@ class Service:
 
     # What changes ---------------------------------------------------------------------------------
 
+    @_changing
     def register(self, text: str, name: str | None = None) -> Served:
         """Run a query from now on, and keep that it is wanted.
 
@@ -193,8 +224,6 @@ class Service:
         wrong with the text, :class:`Refused` for what is not possible now, and :class:`EnvironmentProblem` when a
         remote cannot be reached.
         """
-        if not self.is_ready:
-            raise Refused("unavailable", "the engine is starting or stopping; try again in a moment")
         if len(self._served) >= self.limits.queries:
             most = self.limits.queries
             raise Refused("too-many-queries", f"{most} queries are registered, as many as may be: remove one first")
@@ -212,6 +241,7 @@ class Service:
         self._announce(served)
         return served
 
+    @_changing
     def pause(self, id: str) -> Served:
         """Let a query be as if it were not there: nothing is read for it and no remote asked. Its answers stay."""
         served = self.query(id)
@@ -223,6 +253,7 @@ class Service:
             self._tell("query", served.to_json())
         return served
 
+    @_changing
     def resume(self, id: str) -> Served:
         """Let a query that is paused, or has failed, begin anew: with the first windows that open from now on."""
         served = self.query(id)
@@ -240,6 +271,7 @@ class Service:
         self._tell("query", served.to_json())
         return served
 
+    @_changing
     def remove(self, id: str) -> None:
         """End a query, and forget it and its answers."""
         served = self.query(id)
@@ -264,8 +296,10 @@ class Service:
         )
 
     def _halt(self, served: Served) -> None:
-        if served.query is not None and not served.query.stopped:
-            served.query.stop()
+        # Also one that has failed: the engine forgets it then.
+        query, served.query = served.query, None
+        if query is not None:
+            query.stop()
 
     def _keep(self, registration: Registration) -> None:
         try:

@@ -152,6 +152,8 @@ def test_a_query_that_fails_says_so_without_what_is_nobody_s_business_and_can_be
     assert stage.client.resume("query")["state"] == "running"
     stage.engine.fail("query", KeyError("/etc/passwd"))
     assert "passwd" not in stage.client.query("query")["error"]
+    stage.client.remove("query")
+    assert stage.engine.running == {}
 
 
 @pytest.mark.parametrize(
@@ -251,6 +253,12 @@ def test_an_answer_that_is_given_again_takes_its_place(stage: Stage) -> None:
     for closes in (1000, 2000, 3000, 2000):
         stage.give("query", closes)
     assert [each["window"]["index"] for each in stage.client.answers("query")] == [1, 2]
+
+
+def test_who_only_asks_for_the_head_is_not_kept(stage: Stage) -> None:
+    stage.client.register(QUERY)
+    for path in ("/events", "/queries/query/events", "/queries"):
+        assert requests.head(stage.url + path, timeout=LIMIT).status_code == 200
 
 
 def test_a_reader_of_all_is_told_how_it_is_and_what_comes(stage: Stage) -> None:
@@ -473,6 +481,7 @@ def test_a_service_that_is_not_ready_says_so(stage: Stage) -> None:
         assert get(stage, "/healthz").status_code == 200
         assert kind_of(get(stage, "/readyz")) == "unavailable"
         assert kind_of(post(stage, "/queries", QUERY)) == "unavailable"
+        assert kind_of(post(stage, "/queries/query/pause")) == "unavailable"
     finally:
         stage.service.is_ready = True
     assert get(stage, "/readyz").json() == {"status": "ready"}
