@@ -58,7 +58,11 @@ ORDER BY DESC(?score) LIMIT 10
 
 @dataclass
 class Outcome:
-    """What readers saw: delays from an answer to its arrival, and memory when all were there, and in the end."""
+    """What readers saw, and what it took.
+
+    Delays are from an answer to its arrival, ``cpu_us`` is the server's processor time for each delivery, memory that
+    of the server when all readers were there, and how much it has grown in the end.
+    """
 
     name: str
     readers: int
@@ -67,6 +71,7 @@ class Outcome:
     median_ms: float = 0.0
     p99_ms: float = 0.0
     latest_ms: float = 0.0
+    cpu_us: float = 0.0
     memory_mb: float = 0.0
     grown_mb: float = 0.0
     delays: list[float] = field(default_factory=list, repr=False)
@@ -178,6 +183,12 @@ def memory_mb(process: int) -> float:
     return round(int(found[1]) / 1024, 1) if found else 0.0
 
 
+def processor_seconds(process: int) -> float:
+    """Return the processor time that a process has taken."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 # Readers ------------------------------------------------------------------------------------------
 
 
@@ -221,8 +232,9 @@ async def read(outcome: Outcome, host: str, port: int, path: str, process: int, 
     await asyncio.sleep(2.0)
     # The first answers came to readers that were waiting for others to connect.
     delays.clear()
-    outcome.memory_mb = memory_mb(process)
+    outcome.memory_mb, spent = memory_mb(process), processor_seconds(process)
     await asyncio.sleep(seconds)
+    outcome.cpu_us = round(1e6 * (processor_seconds(process) - spent) / max(1, len(delays)), 1)
     outcome.grown_mb = round(memory_mb(process) - outcome.memory_mb, 1)
     for transport in transports:
         transport.abort()
