@@ -90,7 +90,7 @@ class Channel(Generic[EventT]):
         self._last = 0
         # What nearly all readers are given: whoever has read all but the newest event.
         self._tail: News[EventT] | None = None
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: list[asyncio.Future[None]] = []
         self.closed = False
         """Whether readers are to leave."""
         self.over = False
@@ -153,15 +153,12 @@ class Channel(Generic[EventT]):
     async def changed(self) -> None:
         """Return when the bell is rung the next time."""
         waiter = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiter)
-        try:
-            await waiter
-        finally:
-            self._waiting.discard(waiter)
+        self._waiting.append(waiter)
+        await waiter
 
     def wake(self) -> None:
-        """Let all go on that wait."""
-        waiting, self._waiting = self._waiting, set()
+        """Let all go on that wait; those that have been cancelled meanwhile are forgotten."""
+        waiting, self._waiting = self._waiting, []
         for each in waiting:
             if not each.done():
                 each.set_result(None)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from acquatop.serve.channel import Channel, frame
 from acquatop.serve.meters import Meters
@@ -80,28 +80,26 @@ class EventStream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the channel is closed or the reader has gone."""
-        start = {"type": "http.response.start", "status": 200, "headers": list(_HEADERS)}
+        start: Message = {"type": "http.response.start", "status": 200, "headers": list(_HEADERS)}
         if scope["method"] == "HEAD":
             await send(start)
             await send({"type": "http.response.body"})
             return
         self._readers.enter(self._channel)
-        me = asyncio.current_task()
-        assert me is not None
-        gone = asyncio.create_task(_gone(receive))
-        gone.add_done_callback(lambda _: me.cancel())
+        # In a task of its own, which is woken for each event without all that stands around it.
+        sending, gone = asyncio.create_task(self._send_all(start, send)), asyncio.create_task(_gone(receive))
         try:
-            await send(start)
-            await self._send_all(send)
-        except asyncio.CancelledError:
-            if not gone.done():
-                raise
-            me.uncancel()
+            await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
         finally:
-            self._readers.leave(self._channel)
+            sending.cancel()
             gone.cancel()
+            self._readers.leave(self._channel)
 
-    async def _send_all(self, send: Send) -> None:
+    async def _send_all(self, start: Message, send: Send) -> None:
+        await send(start)
+
         async def give(body: bytes) -> None:
             await send({"type": "http.response.body", "body": body, "more_body": True})
 
