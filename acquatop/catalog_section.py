@@ -160,6 +160,13 @@ class Section:
             self.problem(f'"{key}" must be at least {least}', key)
         return value
 
+    def scalar(self, key: str) -> str:
+        """Return a text, a number or a truth value as a text."""
+        value = self._data[key]
+        if isinstance(value, bool):
+            return str(value).lower()
+        return str(value) if isinstance(value, int | float) else self.text(key)
+
     def flag(self, key: str, *, default: bool) -> bool:
         """Return true or false."""
         return self._typed(key, bool, "true or false", default, default)

@@ -29,6 +29,7 @@ from acquatop.runtime import Position, Resume, Runtime, check_runtime, open_runt
 from acquatop.scattering import scattered_content
 from acquatop.watch.observer import AnswerSeen, Observer, QueryState, Silent
 from acquatop.windowed_query import WindowedQuery
+from connectors.registry import CONNECTORS
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
@@ -345,6 +346,8 @@ class Engine:
         self._state.save(streams, {**self._ended, **kept}, answers)
         for key in kept:
             self._units[key].work.saved()
+        for pipeline in self._pipelines:
+            pipeline.saved()
 
     def _kept(self, units: Sequence[Unit]) -> dict[str, KeptUnit]:
         """Return what is kept of those units that have begun, and go well."""
@@ -499,9 +502,10 @@ class Engine:
 
 def _description(stream: Stream) -> str:
     """Return what must not change about a stream as long as its state is kept."""
+    options = CONNECTORS[stream.connector].options
     said = {
         "connector": stream.connector,
-        "path": stream.options.get("path"),
+        **{name: stream.options.get(name) for name, option in options.items() if option.names_source},
         "mapping": stream.mapping,
         "arrivals": stream.arrivals,
         "lateness_ms": stream.lateness_ms,

@@ -17,10 +17,12 @@ import pyarrow as pa
 from acquatop.answer import Answer
 from acquatop.at_work import AtWork, Bound
 from acquatop.catalog import Stream
+from acquatop.dead_letters import DeadLetters
 from acquatop.errors import EnvironmentProblem
 from acquatop.idle_timer import IdleTimer
 from acquatop.joined_times import ROOM, JoinedTimes
 from acquatop.late_file import LateFile
+from acquatop.operators.reduce.bad import ITEM
 from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.job import Job
 from acquatop.operators.reduce.late import RECORD, BoolArray, LateFinder, are_late
@@ -131,6 +133,7 @@ class Pipeline:
         self._time = StreamTime(stream.lateness_ms, stream.idle_ms if live else None, clock())
         self._told_ms: int | None = None
         self._late = None if stream.late_path is None else LateFile(stream.late_path, stream.iri)
+        self._bad = _dead_letters(stream)
         self._timer = IdleTimer(self.due_in, self._go_on_by_itself)
         self._error: BaseException | None = None
         # Time goes on by itself only while somebody listens, and nothing that has come is on its way.
@@ -146,6 +149,7 @@ class Pipeline:
         """Whether queries have come or gone since all was kept: a journal does not say so."""
         self._lock = threading.Lock()
         self.position: Position | None = None
+        self._saved: Position | None = None
 
     # Queries come and go --------------------------------------------------------------------------
 
@@ -198,8 +202,9 @@ class Pipeline:
         with self._moving:
             self._is_under_way = self._listens = True
             self._time.tick(self._clock())
-        if self._late is not None:
-            self._late.begin()
+        for aside in (self._late, self._bad):
+            if aside is not None:
+                aside.begin()
         with self._outlet.turn():
             self._settle_who_is_here()
         reducers: list[Reducer] = []
@@ -214,7 +219,7 @@ class Pipeline:
             places |= {id(each): len(reducers) + at for at, each in enumerate(own)}
             self._layout.append(_Sight(unit, len(reducers), len(reducers) + len(own), tuple(unit.work.names)))
             reducers += own
-        return Job(self.stream.mapping, reducers, self._latest_ms(), self._late_finder())
+        return Job(self.stream.mapping, reducers, self._latest_ms(), self._late_finder(), self._bad is not None)
 
     def take(self, batch: Batch) -> None:
         """Hand a batch to every query, and give out the answers that are due then."""
@@ -223,16 +228,22 @@ class Pipeline:
             if self.ended:
                 return
             before_ms = self._time.watermark_ms
-            batch, old = self._without_late(batch)
+            batch, old, bad_items = self._without_what_is_aside(batch)
+            if self._bad is not None:
+                self._bad.add(bad_items, durable=self._outlet.keeps)
             late = self._keep_late(old, self._hand_in(self._layout, batch, _times_of(old)))
             self.position = batch.position
             evaluated = self._clock()
             answers = self._let_windows_close(due_at)
             made = self._clock()
             entry = {}
-            if self._outlet.keeps and not answers and not self._has_changed:
+            if self._outlet.keeps and not answers and not self._has_changed and not batch.is_pressing:
                 entry = self._entry(batch, before_ms)
             kept = self._outlet.keep(self.stream.iri, batch.position, entry, answers)
+            if self._outlet.keeps and batch.is_pressing:
+                # All is written twice then, so that the source may let go of this batch too: it may have room for no
+                # other, and nothing would be written again.
+                kept += self._outlet.keep(self.stream.iri, batch.position, {}, answers)
             self._has_changed = False
             self._outlet.give(answers)
             self._listen_on(batch)
@@ -344,18 +355,33 @@ class Pipeline:
 
     def state(self) -> dict[str, Any]:
         """Return how far the stream has come, as JSON."""
-        late = None if self._late is None else self._late.state()
-        return {**self._time.state(), "told_ms": self._told_ms, "position": self.position, "late": late}
+        return {**self._time.state(), "told_ms": self._told_ms, "position": self.position, **self._aside()}
+
+    def saved(self) -> None:
+        """Take note that all has been written: of what came before the last time, the source may let go.
+
+        Not of what came since: should what is written now be damaged, one goes on from what was written before.
+        """
+        if self._saved is not None and self._carrier is not None:
+            self._carrier.forget(self._saved)
+        self._saved = self.position
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; the units must go on from theirs."""
+        self._saved = state["position"]
         self._time.resume(state, self._clock())
         self._told_ms, self.position = state.get("told_ms"), state["position"]
-        self._resume_late(state)
+        self._resume_aside(state)
 
-    def _resume_late(self, state: Mapping[str, Any]) -> None:
-        if self._late is not None:
-            self._late.resume(state.get("late"))
+    def _aside(self) -> dict[str, Any]:
+        """Return how long the files are in which something is kept aside."""
+        files = {"late": self._late, "bad": self._bad}
+        return {name: None if file is None else file.state() for name, file in files.items()}
+
+    def _resume_aside(self, state: Mapping[str, Any]) -> None:
+        for name, file in (("late", self._late), ("bad", self._bad)):
+            if file is not None:
+                file.resume(state.get(name))
 
     def _entry(self, batch: Batch, before_ms: int | None) -> dict[str, bytes]:
         """Return what a batch has brought, and how far time had come before it, for the journal."""
@@ -365,7 +391,7 @@ class Pipeline:
             "units": [[sight.unit.key, sight.start, sight.stop, sight.names] for sight in self._layout],
             "partitions": len(batch.partitions),
             "watermark_ms": before_ms,
-            "late": None if self._late is None else self._late.state(),
+            **self._aside(),
         }
         parts = {f"partition {at}": _packed(partition) for at, partition in enumerate(batch.partitions)}
         return {"batch": json.dumps(said).encode(), **parts}
@@ -387,7 +413,7 @@ class Pipeline:
             answers = self._let_windows_close(self._clock())
         self._hand_in(sights, batch, np.empty(0, dtype=np.int64))
         self.position = said["position"]
-        self._resume_late(said)
+        self._resume_aside(said)
         return answers + self._let_windows_close(self._clock())
 
     # Time between batches -------------------------------------------------------------------------
@@ -549,19 +575,27 @@ class Pipeline:
         closed = [(windows, windows.first(self._told_ms + 1) - 1) for windows in self._windows()]
         return LateFinder(closed, keeps=self._late is not None)
 
-    def _without_late(self, batch: Batch) -> tuple[Batch, list[pa.Table]]:
-        """Return a batch as queries want it, and what else has come with it: records that may be late."""
+    def _without_what_is_aside(self, batch: Batch) -> tuple[Batch, list[pa.Table], list[pa.Table]]:
+        """Return a batch as queries want it, and what has come with it: records that may be late, and bad items."""
         count = max((sight.stop for sight in self._layout), default=0)
-        old = [part.table for partition in batch.partitions for part in partition[count:]]
-        return replace(batch, partitions=[partition[:count] for partition in batch.partitions]), old
+        more = [part.table for partition in batch.partitions for part in partition[count:]]
+        bad = [table for table in more if ITEM in table.column_names]
+        old = [table for table in more if ITEM not in table.column_names]
+        return replace(batch, partitions=[partition[:count] for partition in batch.partitions]), old, bad
 
     def _keep_late(self, old: Sequence[pa.Table], is_late: BoolArray) -> int:
         """Keep those of some records aside that are late, and return how many there are."""
         if self._late is not None and is_late.any():
             table = pa.concat_tables(old).filter(pa.array(is_late))
             pairs = zip(table.column(TIME).to_pylist(), table.column(RECORD).to_pylist(), strict=True)
-            self._late.append(pairs, self._told_ms, durable=self._outlet.keeps)
+            self._late.add(pairs, self._told_ms, durable=self._outlet.keeps)
         return int(is_late.sum())
+
+
+def _dead_letters(stream: Stream) -> DeadLetters | None:
+    if stream.dead_letters_path is None:
+        return None
+    return DeadLetters(stream.dead_letters_path, stream.iri, stream.dead_letters_bytes)
 
 
 _NO_FAULT = (OSError, MemoryError, EnvironmentProblem)

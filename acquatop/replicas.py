@@ -111,16 +111,17 @@ class Replicas:
     def _way(self, service: Service) -> _Way:
         if service.iri not in self._ways:
             ledger = _ledger(service)
+            access = Access(
+                concurrency=service.concurrency,
+                block_size=service.block_size,
+                clock=self.clock,
+                jitter=self.random.random,
+            )
             self._ways[service.iri] = _Way(
-                Access(
-                    concurrency=service.concurrency,
-                    block_size=service.block_size,
-                    clock=self.clock,
-                    jitter=self.random.random,
-                ),
+                access,
                 Quota(service.limits, ledger=ledger, service=service.iri, margin=_margin(service)),
                 ledger,
-                _client(service),
+                _client(service, access),
             )
         return self._ways[service.iri]
 
@@ -276,7 +277,7 @@ def _name(service: Service, address: Address) -> str:
     return f"the {'SPARQL endpoint' if service.remote == 'sparql' else 'address'} {address.shown}"
 
 
-def _client(service: Service) -> HttpClient | None:
+def _client(service: Service, access: Access) -> HttpClient | None:
     if not isinstance(service.source, SparqlSource | RestSource):
         return None
     address = service.source.address
@@ -286,4 +287,5 @@ def _client(service: Service) -> HttpClient | None:
         connections=service.concurrency,
         auth=address.auth,
         longest_reply=address.longest_reply,
+        used_up=access.used_up,
     )

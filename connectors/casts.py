@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.mapping import EARLIEST_MS, LATEST_MS
+from connectors.instants import EARLIEST_MS, LATEST_MS
 
 _UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _BEYOND = 2.0**63
 
 
 def fitted(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return a column as one of 64-bit whole numbers, doubles or texts, null where a value does not fit.
+    """Return a column as one of 64-bit whole numbers, doubles, texts or coded texts, null where a value does not fit.
 
     Instants and dates are the whole numbers of their milliseconds since the epoch, what is finer is cut
     off; fractions are no whole numbers, and only finite numbers are doubles. Whole numbers are texts, too. What
@@ -26,6 +26,8 @@ def fitted(column: pa.Array, type_: pa.DataType) -> pa.Array:
     """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
+    if pa.types.is_dictionary(type_):
+        return _coded(column, type_)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return _FITTERS[type_](column)
@@ -77,6 +79,14 @@ def _texts(column: pa.Array) -> pa.Array:
     if pa.types.is_integer(type_) or _is_text(type_):
         return column.cast(pa.string())
     return pa.nulls(len(column), pa.string())
+
+
+def _coded(column: pa.Array, type_: pa.DictionaryType) -> pa.DictionaryArray:
+    if column.type == type_:
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return _texts(column).dictionary_encode()
 
 
 def _is_number(type_: pa.DataType) -> bool:

@@ -23,7 +23,7 @@ class RecordDecoder(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault."""
+        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault, the row."""
 
     def column(self, predicate: str) -> str:
         """Return the name of the column that holds a predicate's objects."""
@@ -32,5 +32,5 @@ class RecordDecoder(Protocol):
         """Return the records in a batch of a source's rows, in the rows' order.
 
         What cannot be used is a row of nulls whose column ``bad`` says why. Rows that belong to one
-        record must be in one batch.
+        record must be in one batch; the column ``row`` says which is a record's first.
         """

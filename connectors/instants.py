@@ -9,6 +9,9 @@ import pyarrow.compute as pc
 
 from connectors.text_slices import TextSlices
 
+EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The times that there are, in milliseconds since the epoch: those of the years 1 to 9999."""
+
 _WRITTEN = (
     r"^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
     r"(?:\.[0-9]+)?(?:Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])?$"

@@ -23,6 +23,8 @@ Options:
 - ``together``: which neighbouring lines are never parted, neither by a batch nor by a partition: with
   ``subject`` statements of N-Triples about one subject, with ``subject and graph`` those of N-Quads about
   one in one graph. The last of a file that grows wait until others follow; an empty line ends them, too.
+- ``header``: whether each file's first line is not a row but says something of all others, as in CSV: it stands
+  beside each of them in the column ``header``; ``false`` unless given.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from connectors.line_groups import TOGETHER, GroupEnds, LineEnds
 Offset = dict[str, int]
 
 SCHEMA = pa.schema([("value", pa.binary()), ("file", pa.string()), ("position", pa.int64())])
+_LONGEST_HEADER = 1 << 20
 LEAST_PARTITION = 4 << 20
 """How many bytes a partition has at least that is not all that is new of its file."""
 
@@ -58,7 +61,8 @@ class LinesDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of a row."""
-        return "value binary, file string, position bigint"
+        columns = "value binary, file string, position bigint"
+        return f"{columns}, header binary" if self._has_header() else columns
 
     def streamReader(self, schema: Any) -> LinesReader:  # noqa: N802 (the name is PySpark's)
         """Return a reader for the options given."""
@@ -70,7 +74,16 @@ class LinesDataSource(DataSource):
             raise ConnectorError(f'the option together of the connector "lines" is one of {known}, not "{together}"')
         limit = int(self.options.get("maxBytesPerBatch", str(64 << 20)))
         partitions = int(self.options.get("maxPartitions", "0"))
-        return LinesReader(Path(path), limit, together=together or None, max_partitions=partitions or None)
+        return LinesReader(
+            Path(path),
+            limit,
+            together=together or None,
+            max_partitions=partitions or None,
+            has_header=self._has_header(),
+        )
+
+    def _has_header(self) -> bool:
+        return self.options.get("header", "false").lower() == "true"
 
 
 @dataclass
@@ -86,12 +99,19 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads lines from where an offset says; see the module for what an offset is."""
 
     def __init__(
-        self, path: Path, max_bytes: int, *, together: str | None = None, max_partitions: int | None = None
+        self,
+        path: Path,
+        max_bytes: int,
+        *,
+        together: str | None = None,
+        max_partitions: int | None = None,
+        has_header: bool = False,
     ) -> None:
         self._path = path
         self._max_bytes = max_bytes
         self._max_partitions = max_partitions or os.cpu_count() or 1
         self._ends = GroupEnds(TOGETHER[together]) if together else LineEnds()
+        self._has_header = has_header
         self._target: Offset | None = None
         self._waiting: dict[str, tuple[int, int]] = {}
 
@@ -201,10 +221,19 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield a partition's lines as one Arrow batch, without their line breaks."""
         assert isinstance(partition, _Range)
         with self._file(partition.file).open("rb") as stream:
+            header = stream.readline(_LONGEST_HEADER).rstrip(b"\r\n") if self._has_header else b""
             stream.seek(partition.start)
             data = stream.read(partition.end - partition.start)
         if data:
-            yield _split(data, partition.file, partition.start)
+            lines = _split(data, partition.file, partition.start)
+            yield _under(header, lines) if self._has_header else lines
+
+
+def _under(header: bytes, lines: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a file's lines without its first, which stands beside each of the others."""
+    lines = lines.slice(1) if len(lines) and not lines.column("position")[0].as_py() else lines
+    headers = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(lines)), pa.array([header]))
+    return lines.append_column("header", headers.cast(pa.binary()))
 
 
 def _split(data: bytes, file: str, position: int) -> pa.RecordBatch:

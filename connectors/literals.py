@@ -60,8 +60,26 @@ def times_in(texts: pa.StringArray) -> pa.Int64Array:
     >>> times_in(pa.array(["7", "1970-01-01T00:00:01Z", "soon"])).to_pylist()
     [7, 1000, None]
     """
-    is_number = pc.match_substring_regex(texts, "^[+-]?[0-9]+$")
-    return pc.coalesce(_whole(pc.if_else(is_number, texts, None)), milliseconds(texts))
+    return pc.coalesce(whole_numbers(texts), milliseconds(texts))
+
+
+def whole_numbers(texts: pa.StringArray) -> pa.Int64Array:
+    """Return bare texts as whole numbers, null where they are none, or 64 bits do not hold them.
+
+    >>> whole_numbers(pa.array(["+7", "7.0"])).to_pylist()
+    [7, None]
+    """
+    return _whole(pc.if_else(pc.match_substring_regex(texts, "^[+-]?[0-9]+$"), texts, None))
+
+
+def finite_numbers(texts: pa.StringArray) -> pa.DoubleArray:
+    """Return bare texts as numbers, null where they are none, or doubles do not hold them.
+
+    >>> finite_numbers(pa.array(["+7", "1e3", ".5", "nan", "1e999"])).to_pylist()
+    [7.0, 1000.0, 0.5, None, None]
+    """
+    written = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+    return _finite(pc.if_else(pc.match_substring_regex(texts, written), texts, None))
 
 
 def _integers(terms: pa.StringArray) -> pa.Int64Array:
@@ -69,7 +87,11 @@ def _integers(terms: pa.StringArray) -> pa.Int64Array:
 
 
 def _doubles(terms: pa.StringArray) -> pa.DoubleArray:
-    texts = _lexical(terms, _NUMBER)
+    return _finite(_lexical(terms, _NUMBER))
+
+
+def _finite(texts: pa.StringArray) -> pa.DoubleArray:
+    """Return texts of numbers as doubles, null where those are infinite."""
     if pc.any(pc.starts_with(texts, "+")).as_py():
         texts = pc.utf8_ltrim(texts, "+")
     values = pc.cast(texts, pa.float64())

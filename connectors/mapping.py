@@ -1,4 +1,4 @@
-"""From a record to RDF: a JSON object becomes an item with one subject and some properties.
+"""From a record to RDF: what is in its fields becomes an item with one subject and some properties.
 
 No triples are built: a batch of records becomes columns, and a column stands for the triples
 that share its predicate.
@@ -6,17 +6,20 @@ that share its predicate.
 
 from __future__ import annotations
 
-import json
+import hashlib
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
+
+from connectors.casts import fitted
+from connectors.fields import FAULT, ROW
+from connectors.instants import EARLIEST_MS, LATEST_MS, milliseconds
+from connectors.json_records import parse
+from connectors.places import ARRIVED, places_of
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 XSD_DOUBLE = _XSD + "double"
@@ -31,9 +34,11 @@ DATATYPES: Mapping[str, pa.DataType] = {
 """The datatypes a property may have, and the columns that hold them."""
 
 TIME, SUBJECT, BAD = "time_ms", "subject", "bad"
-FAULT = ""
-"""The column of faults among a record's fields; no field of a mapping has an empty name."""
-EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+ARRIVAL = "@arrival"
+"""In place of the field of the time: what counts is when a row came."""
+TIMES: Mapping[str, pa.DataType] = {"milliseconds": pa.int64(), "seconds": pa.float64(), "dateTime": pa.string()}
+"""What a time may be written as, and the columns that hold that: since the epoch, or as an xsd:dateTime."""
+_TIME_NAMES = {"milliseconds": "a time in milliseconds", "seconds": "a time in seconds", "dateTime": "an xsd:dateTime"}
 # What may stand in an IRI after RFC 3987, in the syntax of Arrow's regular expressions.
 _FIT_FOR_IRI = (
     r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2}|"
@@ -45,7 +50,11 @@ WHOLE_IRI = _FIT_FOR_IRI.replace("^", "^[A-Za-z][A-Za-z0-9+.-]*:", 1).replace("/
 
 @dataclass(frozen=True)
 class Template:
-    """An IRI with one field of the record in it, such as ``http://example.org/user/{id}``, or a field with it all."""
+    """An IRI with one field of the record in it, such as ``http://example.org/user/{id}``, or a field with it all.
+
+    Without a field, as in ``http://example.org/event/{}``, a record's place in its source stands there: each has one
+    of its own.
+    """
 
     prefix: str
     field: str
@@ -54,27 +63,32 @@ class Template:
     @staticmethod
     def parse(text: str) -> Template:
         """Return the template a text says; ValueError when there is not one ``{field}`` in it."""
-        match = re.fullmatch(r"([^{}]*)\{([^{}]+)\}([^{}]*)", text)
-        if match is None:
+        match = re.fullmatch(r"([^{}]*)\{([^{}]*)\}([^{}]*)", text)
+        if match is None or not (match[1] or match[2]):
             raise ValueError(f'"{text}" must have one {{field}} in it, such as "http://example.org/user/{{id}}"')
         return Template(match[1], match[2], match[3])
 
 
 @dataclass(frozen=True)
 class Property:
-    """A predicate's objects: the field they are in and their datatype."""
+    """A predicate's objects: the field they are in and their datatype, or a template of the IRIs that they are."""
 
     field: str
     datatype: str
+    template: Template | None = None
 
 
 @dataclass(frozen=True)
-class JsonMapping:
-    """How a JSON object becomes RDF, and which field says when it happened (milliseconds since the epoch)."""
+class FieldMapping:
+    """How a record's fields become RDF, and which says when it happened, written as ``time_as`` says.
+
+    A field is a path of names with dots between them.
+    """
 
     subject: Template
     time: str
     properties: Mapping[str, Property] = field(default_factory=dict)
+    time_as: str = "milliseconds"
 
     def column(self, predicate: str) -> str:
         """Return the name of the column that holds a predicate's objects."""
@@ -82,60 +96,47 @@ class JsonMapping:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault."""
+        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault, the row."""
         return schema_of(self.properties)
 
-    def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records in a batch of lines, each a JSON object in the column ``value``."""
-        return self.decode(batch.column("value"))
+    @property
+    def types(self) -> Mapping[str, pa.DataType]:
+        """The fields that are needed, and the type that each shall have."""
+        fields = {each.field: DATATYPES[each.datatype] for each in self.properties.values()}
+        fields |= {self.subject.field: pa.string()} if self.subject.field else {}
+        return fields | ({} if self.time == ARRIVAL else {self.time: TIMES[self.time_as]})
 
-    def decode(self, lines: pa.BinaryArray) -> pa.RecordBatch:
-        """Return lines, each a JSON object, as columns.
+    @property
+    def names(self) -> frozenset[str]:
+        """The fields that become parts of IRIs, where a whole number is as good as a text."""
+        parts = [each.field for each in self.properties.values() if each.template is not None]
+        return frozenset([*parts, self.subject.field])
+
+    def items(self, fields: pa.Table, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return records given by their fields, each of the type that its use asks for, as items.
+
+        ``rows`` are what the source has given, and the column :data:`~connectors.fields.ROW` says which of them a
+        record is. The column :data:`~connectors.fields.FAULT`, if there is one, says which are bad before anything is
+        looked at.
+        """
+        return _Items(self, fields, rows).batch()
+
+
+@dataclass(frozen=True)
+class JsonMapping(FieldMapping):
+    """How a JSON object becomes RDF."""
+
+    def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records in a batch of lines, each a JSON object in the column ``value``.
 
         A line that cannot be used becomes a row of nulls whose column ``bad`` says why; empty
         lines are passed over. A property that an object lacks is null.
         """
-        for subject in (pa.string(), pa.int64()):
-            try:
-                return self._map(self._parse(lines, subject))
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                continue
-        return self._map(self._parse_singly(lines))
+        return self.items(parse(batch.column("value"), self.types, self.names), batch)
 
-    def _fields(self) -> dict[str, pa.DataType]:
-        fields = {each.field: DATATYPES[each.datatype] for each in self.properties.values()}
-        return {**fields, self.subject.field: pa.string(), self.time: pa.int64()}
-
-    def _parse(self, lines: pa.BinaryArray, subject: pa.DataType) -> pa.Table:
-        """Parse all lines at once, the subject's field as given; ArrowInvalid when any line is not as declared."""
-        fields = {**self._fields(), self.subject.field: subject}
-        text = lines.cast(pa.string())
-        if not _all_objects(text):
-            text = pc.ascii_trim_whitespace(text)
-            text = text.filter(pc.not_equal(text, ""))
-        if not _all_objects(text):
-            raise pa.ArrowInvalid("a line is not an object")
-        if not len(text):
-            return pa.table({name: pa.array([], type_) for name, type_ in fields.items()})
-        data = pc.binary_join(pa.ListArray.from_arrays([0, len(text)], text), "\n")[0].as_buffer()
-        options = pj.ParseOptions(explicit_schema=pa.schema(fields.items()), unexpected_field_behavior="ignore")
-        table = pj.read_json(pa.BufferReader(data), pj.ReadOptions(block_size=len(data) + 1), options)
-        if len(table) != len(text):
-            raise pa.ArrowInvalid("a line holds more than one object")
-        for name, type_ in fields.items():
-            if type_ == pa.float64() and not pc.all(pc.is_finite(table[name]), min_count=0).as_py():
-                raise pa.ArrowInvalid("a number is not finite")
-        return table.combine_chunks()
-
-    def _parse_singly(self, lines: pa.BinaryArray) -> pa.Table:
-        """Parse line by line, so that one bad line costs only itself."""
-        fields = self._fields()
-        rows = [_parse_line(line, fields, self.subject.field) for line in lines.to_pylist() if line.strip()]
-        columns = {name: pa.array([row.get(name) for row in rows], type_) for name, type_ in fields.items()}
-        return pa.table({**columns, FAULT: pa.array([row.get(FAULT) for row in rows], pa.string())})
-
-    def _map(self, records: pa.Table) -> pa.RecordBatch:
-        return items(records, self.subject, self.time, self.properties)
+    def decode(self, lines: pa.BinaryArray) -> pa.RecordBatch:
+        """Return lines that stand nowhere as records."""
+        return self.records(pa.record_batch([lines], ["value"]))
 
 
 def column_of(properties: Mapping[str, Property], predicate: str) -> str:
@@ -150,36 +151,89 @@ def schema_of(properties: Mapping[str, Property]) -> pa.Schema:
         (column_of(properties, iri), coded if each.datatype == IRI else DATATYPES[each.datatype])
         for iri, each in properties.items()
     ]
-    return pa.schema([(TIME, pa.int64()), (SUBJECT, pa.string()), *objects, (BAD, pa.string())])
+    return pa.schema([(TIME, pa.int64()), (SUBJECT, pa.string()), *objects, (BAD, pa.string()), (ROW, pa.int32())])
 
 
-def items(records: pa.Table, subject: Template, time: str, properties: Mapping[str, Property]) -> pa.RecordBatch:
-    """Return records given by their fields, each of the type that its use asks for, as items.
+class _Items:
+    """Puts the items of one batch together, column by column."""
 
-    The column :data:`FAULT`, if there is one, says which records are bad before anything is looked at.
-    """
-    names, times = records[subject.field], records[time]
-    bad = records[FAULT] if FAULT in records.column_names else pa.nulls(len(records), pa.string())
-    iris = {each.field: _distinct(records[each.field]) for each in properties.values() if each.datatype == IRI}
-    for good, reason in (
-        (pc.is_valid(times), f'no time in the field "{time}"'),
-        (pc.fill_null(is_time(times), True), f'the field "{time}" is not a time in milliseconds'),
-        (pc.is_valid(names), f'no subject in the field "{subject.field}"'),
-        (_make_iris(names, subject), f'the field "{subject.field}" does not fit into an IRI'),
-        *((_all_iris(values), f'the field "{name}" is not an IRI') for name, values in iris.items()),
-    ):
+    def __init__(self, mapping: FieldMapping, fields: pa.Table, rows: pa.RecordBatch) -> None:
+        self._mapping = mapping
+        self._fields = fields
+        self._source = rows
+        self._rows = _single(fields[ROW])
+        self._bad = fields[FAULT] if FAULT in fields.column_names else pa.nulls(len(fields), pa.string())
+
+    def batch(self) -> pa.RecordBatch:
+        """Return the items."""
+        times, subjects = self._times(), self._subjects()
+        objects = [self._objects(each) for each in self._mapping.properties.values()]
+        columns = [_single(column) for column in (times, subjects, *objects)]
+        bad = _single(self._bad)
+        if bad.null_count < len(bad):
+            columns = [_hidden(column, bad) for column in columns]
+        return pa.RecordBatch.from_arrays([*columns, bad, self._rows], schema=self._mapping.schema)
+
+    def _note(self, good: pa.BooleanArray, reason: str) -> None:
+        """Note what is wrong with those that are not good, of each what was found first."""
         if not _all(good):
-            bad = pc.if_else(pc.or_(good, pc.is_valid(bad)), bad, reason)
-    names = names.cast(pa.string())
-    terms = pc.binary_join_element_wise(f"<{subject.prefix}", names, f"{subject.suffix}>", "")
-    objects = [
-        _terms(iris[each.field]) if each.datatype == IRI else records[each.field] for each in properties.values()
-    ]
-    columns = [_single(column) for column in (times, terms, *objects)]
-    bad = _single(bad)
-    if bad.null_count < len(bad):
-        columns = [_hidden(column, bad) for column in columns]
-    return pa.RecordBatch.from_arrays([*columns, bad], schema=schema_of(properties))
+            self._bad = pc.if_else(pc.or_(good, pc.is_valid(self._bad)), self._bad, reason)
+
+    def _times(self) -> pa.Int64Array:
+        name, written_as = self._mapping.time, self._mapping.time_as
+        if name == ARRIVAL:
+            return fitted(self._source.column(ARRIVED), pa.int64()).take(self._rows)
+        written = self._fields[name]
+        self._note(pc.is_valid(written), f'no time in the field "{name}"')
+        times = _READ_AS[written_as](_single(written))
+        good = pc.and_(pc.is_valid(times), is_time(times))
+        self._note(pc.or_(pc.is_null(written), pc.fill_null(good, False)), _no_time(name, written_as))
+        return times
+
+    def _subjects(self) -> pa.StringArray:
+        subject = self._mapping.subject
+        if not subject.field:
+            return _in_template(_own_names(self._source).take(self._rows), subject)
+        names = self._fields[subject.field]
+        self._note(pc.is_valid(names), f'no subject in the field "{subject.field}"')
+        self._note(_make_iris(names, subject), f'the field "{subject.field}" does not fit into an IRI')
+        return _in_template(names.cast(pa.string()), subject)
+
+    def _objects(self, about: Property) -> pa.Array:
+        values = self._fields[about.field]
+        if about.datatype != IRI:
+            return values
+        coded = _distinct(values)
+        if about.template is not None:
+            good = _of_each(_make_iris(coded.dictionary, about.template), coded)
+            self._note(good, f'the field "{about.field}" does not fit into an IRI')
+            return _recoded(coded, _in_template(coded.dictionary.cast(pa.string()), about.template))
+        self._note(_of_each(_is_iri(coded.dictionary), coded), f'the field "{about.field}" is not an IRI')
+        return _recoded(coded, pc.binary_join_element_wise("<", coded.dictionary, ">", ""))
+
+
+def _own_names(rows: pa.RecordBatch) -> pa.StringArray:
+    """Return a name for each row, made of where it stands: the same whenever it is read."""
+    files, positions = places_of(rows)
+    assert positions is not None, "the catalog lets only sources pass that say it"
+    numbers = positions.cast(pa.string())
+    if files is None:
+        return numbers
+    coded = _distinct(files)
+    hashes = [hashlib.sha256(each.encode()).hexdigest()[:16] for each in coded.dictionary.to_pylist()]
+    return pc.binary_join_element_wise(pa.array(hashes, pa.string()).take(coded.indices), numbers, "-")
+
+
+def _no_time(field: str, written_as: str) -> str:
+    return f'the field "{field}" is not {_TIME_NAMES[written_as]}'
+
+
+def _of_seconds(seconds: pa.DoubleArray) -> pa.Int64Array:
+    within = pc.less_equal(pc.abs(seconds), float(LATEST_MS))
+    return pc.cast(pc.round(pc.multiply(pc.if_else(within, seconds, None), 1000.0)), pa.int64(), safe=False)
+
+
+_READ_AS = {"milliseconds": lambda times: times, "seconds": _of_seconds, "dateTime": milliseconds}
 
 
 def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:
@@ -188,23 +242,26 @@ def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:
     return values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
 
 
-def _all_iris(values: pa.DictionaryArray) -> pa.BooleanArray:
-    """Say which values are IRIs; nulls are none that is wrong."""
-    good = _is_iri(values.dictionary)
+def _of_each(good: pa.BooleanArray, coded: pa.DictionaryArray) -> pa.BooleanArray:
+    """Say of each value what is said of the distinct ones; nulls are none that is wrong."""
     if _all(good):
-        return pa.repeat(True, len(values))
-    return pc.fill_null(good.take(values.indices), True)
+        return pa.repeat(True, len(coded))
+    return pc.fill_null(good.take(coded.indices), True)
 
 
-def _terms(values: pa.DictionaryArray) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(values.indices, _objects(values.dictionary, IRI))
+def _recoded(coded: pa.DictionaryArray, terms: pa.StringArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(coded.indices, terms)
 
 
-def _make_iris(names: pa.ChunkedArray, subject: Template) -> pa.BooleanArray:
+def _in_template(names: pa.Array, template: Template) -> pa.Array:
+    return pc.binary_join_element_wise(f"<{template.prefix}", names, f"{template.suffix}>", "")
+
+
+def _make_iris(names: pa.Array, template: Template) -> pa.BooleanArray:
     """Say which names make IRIs; nulls are none that is wrong, and numbers always do."""
     if pa.types.is_integer(names.type):
-        return pa.repeat(bool(subject.prefix), len(names)) if subject.prefix else pc.is_null(names)
-    fit = pc.match_substring_regex(names, _FIT_FOR_IRI if subject.prefix else WHOLE_IRI)
+        return pa.repeat(bool(template.prefix), len(names)) if template.prefix else pc.is_null(names)
+    fit = pc.match_substring_regex(names, _FIT_FOR_IRI if template.prefix else WHOLE_IRI)
     return pc.fill_null(fit, True)
 
 
@@ -231,10 +288,6 @@ def _is_iri(texts: pa.Array) -> pa.Array:
     return pc.match_substring_regex(texts, WHOLE_IRI)
 
 
-def _objects(values: pa.Array, datatype: str) -> pa.Array:
-    return pc.binary_join_element_wise("<", values, ">", "") if datatype == IRI else values
-
-
 def count_faults(batches: Iterable[pa.RecordBatch]) -> dict[str, int]:
     """Return how many rows have each fault."""
     counts: dict[str, int] = {}
@@ -242,50 +295,3 @@ def count_faults(batches: Iterable[pa.RecordBatch]) -> dict[str, int]:
         for pair in pc.value_counts(batch.column(BAD).drop_null()).to_pylist():
             counts[pair["values"]] = counts.get(pair["values"], 0) + pair["counts"]
     return counts
-
-
-def _all_objects(text: pa.StringArray) -> bool:
-    """Say whether all lines begin and end as objects do.
-
-    Between two objects stands then nothing but a line break, and no value can hold one: as many
-    objects as lines means one on each.
-    """
-    return bool(pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")), min_count=0).as_py())
-
-
-def _parse_line(line: bytes, fields: Mapping[str, pa.DataType], subject: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line.decode("utf-8"), parse_constant=_refuse)
-    except UnicodeDecodeError:
-        return {FAULT: "not UTF-8"}
-    except (ValueError, RecursionError):
-        return {FAULT: "not JSON"}
-    if not isinstance(record, dict):
-        return {FAULT: "not a JSON object"}
-    row: dict[str, Any] = {}
-    for name, type_ in fields.items():
-        value = record.get(name)
-        if name == subject and isinstance(value, int) and not isinstance(value, bool):
-            value = str(value)
-        if value is not None and not _fits(value, type_):
-            return {FAULT: f'the field "{name}" is not {NAMES[type_]}'}
-        row[name] = float(value) if type_ == pa.float64() and value is not None else value
-    return row
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _fits(value: Any, type_: pa.DataType) -> bool:
-    if type_ == pa.string():
-        # JSON's escapes can write half a character, which no text can hold.
-        return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    if type_ == pa.float64():
-        return abs(value) <= sys.float_info.max
-    return isinstance(value, int) and -(2**63) <= value < 2**63
-
-
-NAMES = {pa.string(): "a string", pa.int64(): "a whole number", pa.float64(): "a number"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from connectors.line_groups import TOGETHER
 from connectors.literals import times_in, times_of, values_of
 from connectors.mapping import IRI, XSD_DOUBLE, Property, Template, column_of, is_time, schema_of
-from connectors.statements import NOT_A_STATEMENT, NOT_UTF8, Statements, parse
+from connectors.statements import Statements, parse
 
 Numbers = npt.NDArray[np.int64]
 _XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -48,29 +49,55 @@ class NTriplesMapping:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault."""
+        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault, the row."""
         return schema_of(self.properties)
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of lines, in the column ``value``; a record's lines must all be in it."""
         with_graphs = isinstance(self.time, Template)
         statements = parse(batch.column("value"), TOGETHER[self.together], with_graphs=with_graphs)
-        if not len(statements.subject):
-            return pa.RecordBatch.from_pylist([], schema=self.schema)
-        return _Assembly(self, statements).rows()
+        return records_of(self, statements)
+
+
+class StatementMapping(Protocol):
+    """Which statements become records, and what says when they happened."""
+
+    @property
+    def time(self) -> str | Template:
+        """The predicate, or the template of the graphs' names, that says it."""
+
+    @property
+    def properties(self) -> Mapping[str, Property]:
+        """What is taken of the statements, by their predicates."""
+
+    @property
+    def several(self) -> bool:
+        """Whether each further object of a property is a row of its own."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of decoded batches."""
+
+
+def records_of(mapping: StatementMapping, statements: Statements, times: pa.Int64Array | None = None) -> pa.RecordBatch:
+    """Return the records that groups of statements make; ``times`` are those of the groups, where they are known."""
+    if not len(statements.subject):
+        return pa.RecordBatch.from_pylist([], schema=mapping.schema)
+    return _Assembly(mapping, statements, times).rows()
 
 
 class _Assembly:
     """Puts the records of one batch together, column by column."""
 
-    def __init__(self, mapping: NTriplesMapping, statements: Statements) -> None:
+    def __init__(self, mapping: StatementMapping, statements: Statements, times: pa.Int64Array | None) -> None:
         self._mapping = mapping
         self._statements = statements
+        self._known_times = times
         self._group = statements.group
         self._count = int(self._group[-1]) + 1
         self._reasons: list[str] = []
         self._fault: Numbers = np.full(self._count, -1, np.int64)
-        for reason in (NOT_UTF8, NOT_A_STATEMENT):
+        for reason in pc.unique(statements.fault.drop_null()).to_pylist():
             said = pc.fill_null(pc.equal(statements.fault, reason), False)
             self._note(self._group[np.flatnonzero(said.to_numpy(zero_copy_only=False))], reason)
         time = [mapping.time] if isinstance(mapping.time, str) else []
@@ -95,8 +122,15 @@ class _Assembly:
         reasons = pa.array(self._reasons, pa.string())
         bad = reasons.take(pa.array(self._fault[record], mask=~hidden))
         schema = self._mapping.schema
-        columns = [_as(column, field.type) for column, field in zip([*columns, bad], schema, strict=True)]
+        columns += [bad, pa.array(self._rows()[record], pa.int32())]
+        columns = [_as(column, field.type) for column, field in zip(columns, schema, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _rows(self) -> Numbers:
+        """Return the row of each record's first line."""
+        first = np.diff(self._group, prepend=-1) > 0
+        rows: Numbers = self._statements.row[first]
+        return rows
 
     def _note(self, records: Numbers, reason: str) -> None:
         """Note what is wrong with records, of each what was found first."""
@@ -122,7 +156,9 @@ class _Assembly:
 
     def _times(self) -> pa.Int64Array:
         time = self._mapping.time
-        if isinstance(time, Template):
+        if self._known_times is not None:
+            place, times = "its document", self._known_times
+        elif isinstance(time, Template):
             place, times = "the graph's name", _times_in_graphs(self._of_each(self._statements.graph), time)
         else:
             place, said = f"the object of <{time}>", self._said(time, times_of)

@@ -13,7 +13,8 @@ In plain PySpark, where ``parquet`` is a name already taken::
     )
 
 A row has the columns asked for and no others; instants become whole numbers of milliseconds since
-the epoch, and a value that is not of the type asked for is null, which the column ``_misfit`` says.
+the epoch, and a value that is not of the type asked for is null, which the column ``_misfit`` says. ``_file`` and
+``_row`` say where a row stands.
 Files must be whole when they appear under their name: write them under one that starts with ``.`` or ``_``
 and rename them. They are read in the order of their names, one after the other; one that comes later
 is read from then on, whatever its name. Offsets say how many rows of each file have been read, so
@@ -23,6 +24,8 @@ Options:
 
 - ``path``: a file, or a folder, whose files that end in ``.parquet`` are read, not those of folders in it.
 - ``columns``: a JSON object with the types of the columns wanted: ``bigint``, ``double`` or ``string``.
+- ``coded``: a JSON list of those that are read as dictionaries, each text but once; who calls the reader can ask for
+  it, Spark's own rows cannot be.
 - ``maxRowsPerBatch``: how many rows to read in one batch, 2 million unless given.
 - ``maxPartitions``: into how many parts to cut a batch, one per core unless given.
 """
@@ -36,30 +39,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from connectors import ConnectorError
-from connectors.columns import MISFIT, fitted_columns
+from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
+from connectors.places import ROW_FILE, ROW_NUMBER
 
 Offset = dict[str, int]
 
 LEAST_PARTITION = 1 << 16
 """How many rows a partition has at least that is not all of its batch."""
 ROWS_PER_BATCH = 2_000_000
-_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
-_NAMES = {type_: name for name, type_ in _TYPES.items()}
-
-
-def columns_option(types: Mapping[str, pa.DataType]) -> str:
-    """Return the option ``columns`` for columns of some types.
-
-    >>> columns_option({"user": pa.string(), "at": pa.int64()})
-    '{"user": "string", "at": "bigint"}'
-    """
-    return json.dumps({name: _NAMES[type_] for name, type_ in types.items()})
 
 
 class ParquetDataSource(DataSource):
@@ -72,8 +66,9 @@ class ParquetDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of a row."""
-        names = [(name.replace("`", "``"), _NAMES[type_]) for name, type_ in self._types().items()]
-        return ", ".join(f"`{name}` {type_}" for name, type_ in [*names, (MISFIT, "string")])
+        names = [(name.replace("`", "``"), TYPE_NAMES[type_]) for name, type_ in self._types().items()]
+        more = [(MISFIT, "string"), (ROW_FILE, "string"), (ROW_NUMBER, "bigint")]
+        return ", ".join(f"`{name}` {type_}" for name, type_ in [*names, *more])
 
     def streamReader(self, schema: Any) -> ParquetReader:  # noqa: N802 (the name is PySpark's)
         """Return a reader for the options given."""
@@ -86,9 +81,10 @@ class ParquetDataSource(DataSource):
     def _types(self) -> Mapping[str, pa.DataType]:
         try:
             columns = json.loads(self.options.get("columns", ""))
-            return {str(name): _TYPES[type_] for name, type_ in columns.items()}
+            coded = dict.fromkeys(json.loads(self.options.get("coded", "[]")), CODED)
+            return {str(name): coded.get(name, COLUMN_TYPES[type_]) for name, type_ in columns.items()}
         except (ValueError, KeyError, AttributeError, TypeError):
-            hint = f'a JSON object from names to {", ".join(_TYPES)}, such as {{"user": "string"}}'
+            hint = f'a JSON object from names to {", ".join(COLUMN_TYPES)}, such as {{"user": "string"}}'
             raise ConnectorError(f'the connector "parquet" needs the option columns: {hint}') from None
 
 
@@ -195,12 +191,14 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, _Rows)
         for name, begin, stop in partition.ranges:
             columns, misfit = fitted_columns(self._rows(name, begin, stop), self._types)
-            fields = [*self._types.items(), (MISFIT, pa.string())]
-            yield pa.RecordBatch.from_arrays([*columns.values(), misfit], schema=pa.schema(fields))
+            file = pa.repeat(pa.scalar(name, pa.string()), stop - begin)
+            more = {MISFIT: misfit, ROW_FILE: file, ROW_NUMBER: pa.array(np.arange(begin, stop))}
+            yield pa.RecordBatch.from_pydict({**columns, **more})
 
     def _rows(self, name: str, begin: int, stop: int) -> pa.Table:
         """Return some rows of a file; only the row groups that hold them are read, and the columns wanted."""
-        with _opened(self._file(name)) as file:
+        coded = [each for each, type_ in self._types.items() if type_ == CODED]
+        with _opened(self._file(name), coded) as file:
             groups, first, offset = [], 0, None
             for group in range(file.num_row_groups):
                 after = first + file.metadata.row_group(group).num_rows
@@ -213,9 +211,9 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return table.slice(offset or 0, stop - begin)
 
 
-def _opened(file: Path) -> pq.ParquetFile:
+def _opened(file: Path, coded: Sequence[str] = ()) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(file)
+        return pq.ParquetFile(file, read_dictionary=coded)
     except (pa.ArrowInvalid, OSError) as error:
         message = f"{file} cannot be read as Parquet: {error}"
         hint = 'write files under a name that starts with "_" and rename them when they are whole'

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyoxigraph as ox
 
+from connectors.fields import NOT_UTF8
 from connectors.line_groups import LineKey
 from connectors.text_slices import TextSlices
 
-NOT_UTF8, NOT_A_STATEMENT = "not UTF-8", "not N-Triples"
+NOT_A_STATEMENT = "not N-Triples"
 
 # IRIs after RFC 3987; the rarer ones (IP literals, some scripts) are left to the parser.
 _CHARACTER = r"A-Za-z0-9._~!$&'()*+,;=\x{A0}-\x{D7FF}-"
@@ -35,8 +36,8 @@ _SPACED = r"^(\S+)[ \t]+(\S+)[ \t]+(.*\S)[ \t]*\.$"
 """A line that may be plain but for the spaces around its terms; what is within them must stay."""
 _CHUNK = 256
 """How many lines a parser gets at a time."""
-_NOTHING = "_:b _:b _:b ."
-"""What stands in the place of a line that is no statement, so that it can be cut like the others."""
+NOTHING = ("_:b", "_:b", "_:b")
+"""What stands in the place of a statement that is none, so that it can be treated like the others."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Statements:
     """Statements in the lines' order: their terms as N-Triples writes them, and what is wrong with the bad ones.
 
     ``graph`` is empty for statements without one; the terms of a bad line mean nothing. ``group`` has
-    a number per statement, the same for neighbours that belong together.
+    a number per statement, the same for neighbours that belong together, and ``row`` the number of its line.
     """
 
     subject: pa.StringArray
@@ -53,6 +54,7 @@ class Statements:
     graph: pa.StringArray
     fault: pa.StringArray
     group: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
 
 
 def parse(lines: pa.BinaryArray, key: LineKey, *, with_graphs: bool) -> Statements:
@@ -63,12 +65,13 @@ def parse(lines: pa.BinaryArray, key: LineKey, *, with_graphs: bool) -> Statemen
     """
     text, is_text = _texts(lines)
     plain = pc.match_substring_regex(text, _PLAIN)
-    breaks = np.zeros(len(text), np.int64)
+    breaks, rows = np.zeros(len(text), np.int64), np.arange(len(text))
     if not pc.all(plain, min_count=0).as_py():
         text = pc.ascii_trim(text, " \t\r")
         is_empty, is_comment = pc.equal(text, ""), pc.starts_with(text, "#")
         kept = pc.invert(pc.or_(is_empty, is_comment))
-        breaks = np.cumsum(is_empty.to_numpy(zero_copy_only=False))[kept.to_numpy(zero_copy_only=False)]
+        is_kept = kept.to_numpy(zero_copy_only=False)
+        breaks, rows = np.cumsum(is_empty.to_numpy(zero_copy_only=False))[is_kept], rows[is_kept]
         lines, text, is_text = lines.filter(kept), text.filter(kept), is_text.filter(kept)
         odd = pc.invert(pc.match_substring_regex(text, _PLAIN))
         spaced = pc.replace_substring_regex(text.filter(odd), _SPACED, r"\1 \2 \3 .")
@@ -79,13 +82,14 @@ def parse(lines: pa.BinaryArray, key: LineKey, *, with_graphs: bool) -> Statemen
     written = lines.filter(odd).to_pylist()
     if written:
         parsed = [each for start in range(0, len(written), _CHUNK) for each in _parsed(written[start : start + _CHUNK])]
-        text = pc.replace_with_mask(text, odd, pa.array([each or _NOTHING for each, _ in parsed], pa.string()))
+        nothing = f"{' '.join(NOTHING)} ."
+        text = pc.replace_with_mask(text, odd, pa.array([each or nothing for each, _ in parsed], pa.string()))
         fault = pc.replace_with_mask(fault, odd, pa.array([reason for _, reason in parsed], pa.string()))
     subject, predicate, object_, graph = _terms(text)
     keys = pc.binary_join_element_wise(subject, graph, " ") if with_graphs else subject
     if written:
         keys = pc.replace_with_mask(keys, odd, pa.array([_key(key, line) for line in written], pa.string()))
-    return Statements(subject, predicate, object_, graph, fault, _groups(keys, breaks))
+    return Statements(subject, predicate, object_, graph, fault, _groups(keys, breaks), rows)
 
 
 def _texts(lines: pa.BinaryArray) -> tuple[pa.StringArray, pa.BooleanArray]:

@@ -45,7 +45,7 @@ class OxigraphServer:
         response.raise_for_status()
 
     def __enter__(self) -> Self:
-        self.port = self._wanted or _free_port()
+        self.port = self._wanted or free_port()
         if not _is_free(self.port):
             raise EnvironmentProblem(
                 f"port {self.port} is taken\n  hint: choose another with --port, or leave it out for a free one"
@@ -97,7 +97,8 @@ def _binary() -> str:
     return found
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port on loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -61,6 +61,12 @@ class Access:
                 self.block_size.failed(keys, error.too_large)
             self._last_failure = str(error)
 
+    def used_up(self, seconds: float) -> None:
+        """Note that the remote allows no more requests for so many seconds."""
+        self.breaker.rest(seconds)
+        with self._lock:
+            self._last_failure = "no request is left of those that it allows"
+
     @property
     def refusal(self) -> str:
         """Why nothing may be asked now, where the breaker says so."""

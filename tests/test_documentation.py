@@ -19,8 +19,8 @@ from acquatop.catalog_services import COMMON_KEYS, SOLUTIONS
 from acquatop.catalog_sources import AUTH, FEEDS, KINDS, METHODS, TABLES, keys_of
 from acquatop.cli import build_parser, main
 from acquatop.operators.proposers import PROPOSERS
-from acquatop.runtime.sources import SOURCES
 from connectors.mapping import DATATYPES
+from connectors.registry import CONNECTORS
 from examples.oxigraph import OxigraphServer
 from replica.rankers import DEFAULT_RANKERS
 from replica.rankers.battery import check_ranker
@@ -54,8 +54,9 @@ def test_every_verb_and_option_is_documented() -> None:
     assert [each for each in options_of(build_parser()) if f"{each}" not in documented] == []
 
 
-def test_every_option_of_the_demo_is_documented() -> None:
-    done = subprocess.run([sys.executable, "-m", "examples.social_media.demo", "--help"], capture_output=True, cwd=ROOT)
+@pytest.mark.parametrize("demo", ["social_media", "x"])
+def test_every_option_of_the_demos_is_documented(demo: str) -> None:
+    done = subprocess.run([sys.executable, "-m", f"examples.{demo}.demo", "--help"], capture_output=True, cwd=ROOT)
     options = set(re.findall(rb"--[a-z-]+", done.stdout))
     assert len(options) > 4
     assert [each for each in options if each not in text_of("docs/cli.md").encode()] == []
@@ -70,8 +71,7 @@ def test_every_verb_of_run_is_listed() -> None:
 
 def catalog_keys() -> set[str]:
     """Return every key that the catalog's code accepts."""
-    files = ("acquatop/catalog.py", "acquatop/catalog_services.py", "acquatop/catalog_sources.py")
-    nodes = (node for file in files for node in ast.walk(ast.parse(text_of(file))))
+    nodes = (node for file in (ROOT / "acquatop").glob("catalog*.py") for node in ast.walk(ast.parse(file.read_text())))
     calls = (node for node in nodes if isinstance(node, ast.Call))
     allowed = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow")
     found = {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
@@ -80,15 +80,34 @@ def catalog_keys() -> set[str]:
 
 def test_every_catalog_key_and_choice_is_documented() -> None:
     documented = text_of("docs/catalog.md")
-    choices = {*catalog.CONNECTORS, *catalog.ARRIVALS, *SOLUTIONS, *KINDS, *METHODS, *AUTH, *FEEDS, *TABLES}
+    choices = {*CONNECTORS, *catalog.ARRIVALS, *SOLUTIONS, *KINDS, *METHODS, *AUTH, *FEEDS, *TABLES}
     choices |= {*PROPOSERS, *DEFAULT_RANKERS}
     datatypes = {iri.replace("http://www.w3.org/2001/XMLSchema#", "xsd:") for iri in DATATYPES}
     assert len(catalog_keys()) > 20
     assert [each for each in {*catalog_keys(), *choices, *datatypes} if f"`{each}`" not in documented] == []
 
 
-def test_every_connector_and_policy_can_be_named_in_a_catalog() -> None:
-    assert set(catalog.CONNECTORS) == set(SOURCES)
+@pytest.mark.parametrize("name", CONNECTORS)
+def test_every_option_of_a_connector_is_documented(name: str) -> None:
+    connector, documented = CONNECTORS[name], text_of("docs/connectors.md")
+    ((section, listed),) = re.findall(rf"^\| \[`{name}`\]\(#([\w-]+)\) \|.*\| ([^|]*) \|$", documented, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", listed) == list(connector.formats)
+    sections = re.split(r"^##+ ", documented, flags=re.MULTILINE)
+    (text,) = (each for each in sections if anchor_of(each.partition("\n")[0]) == section)
+    rows = re.findall(r"^\| (`.*?) \|.*\| (.*?) *\|$", text, re.MULTILINE)
+    names = {option: default for cell, default in rows for option in re.findall(r"`(\w+)`", cell)}
+    assert set(names) >= set(connector.options)
+    shared = {option for cell, _ in rows if "," in cell for option in re.findall(r"`(\w+)`", cell)}
+    required = {option for option, each in connector.options.items() if each.required}
+    assert {option for option, default in names.items() if default == "required"} == required - shared
+
+
+def anchor_of(heading: str) -> str:
+    """Return the name that a heading has in links."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def test_every_policy_can_be_named_in_a_catalog() -> None:
     assert {policy.split("-")[1] for policy in catalog.POLICIES} == set(DEFAULT_RANKERS)
 
 

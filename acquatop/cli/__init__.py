@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from acquatop import __version__
 from acquatop.cli.check import add_parser as add_check
+from acquatop.cli.connectors import add_parser as add_connectors
 from acquatop.cli.explain import add_parser as add_explain
 from acquatop.cli.fmt import add_parser as add_fmt
 from acquatop.cli.guard import guarded
@@ -22,7 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for add_verb in (add_run, add_serve, add_check, add_explain, add_fmt):
+    for add_verb in (add_run, add_serve, add_check, add_explain, add_fmt, add_connectors):
         add_verb(verbs)
     return parser
 

@@ -34,7 +34,8 @@ Position = Mapping[str, Any]
 class Batch:
     """What one batch of a stream comes to: each partition's parts, and how far the stream has been read with it.
 
-    ``done`` of ``total`` of what the source holds has been read then, where that is known.
+    ``done`` of ``total`` of what the source holds has been read then, where that is known. It ``is_pressing`` if the
+    source cannot hold much more of what has been read: a consumer that keeps its state should do so as a whole.
     """
 
     position: Position
@@ -42,6 +43,7 @@ class Batch:
     seconds: float = 0.0
     done: int | None = None
     total: int | None = None
+    is_pressing: bool = False
 
 
 class Consumer(Protocol):
@@ -70,6 +72,13 @@ class Consumer(Protocol):
 
 class Carrier(Protocol):
     """A stream that is being carried."""
+
+    def forget(self, position: Position) -> None:
+        """Let the source forget what came up to a position: nobody will go on from a place before it.
+
+        For consumers that keep their state; what others have taken in is forgotten at once.
+        """
+        ...
 
     def stop(self) -> None:
         """End it, after the batch at hand. Returns when no further batch will come."""

@@ -6,12 +6,15 @@ import json
 import shutil
 import tempfile
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from acquatop.errors import EnvironmentProblem
 from acquatop.runtime import Position
 
+_UNFINISHED, _FINISHED = "acquatop-unfinished-", "acquatop-checkpoint-"
+_SOURCES = "sources"
 _COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 
 
@@ -21,22 +24,26 @@ class Checkpoint:
     Spark goes on after the last batch that is done there. Its notes are not forced to the disk, and a Java that lives
     longer than its Python goes on writing them for some seconds. So they are not trusted: each start has a new folder,
     which says nothing but that the last batch of the engine's position is done. The position holds a copy of Spark's
-    note on that batch; older folders in the same ``place`` are removed. Without a place it is a temporary folder.
+    note on that batch; what sources have noted for themselves (``sources``) is taken over from the folder before. Older
+    folders in the same ``place`` are removed. Without a place it is a temporary folder.
     """
 
     def __init__(self, place: Path | None = None, position: Position | None = None) -> None:
         self.last = -1 if position is None else int(position["batch"])
         """The last batch that is done, -1 if there is none."""
         try:
-            for old in list(place.iterdir()) if place is not None else ():
-                shutil.rmtree(old, ignore_errors=True)
-            self.path = Path(tempfile.mkdtemp(prefix="acquatop-checkpoint-", dir=place))
+            older = sorted(place.iterdir(), key=_began) if place is not None else []
+            self.path = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=place))
             if position is not None:
+                _take_over(older, self.path)
                 self._note("metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
                 # Spark looks at the batch before as well; where that began does not matter to what comes next.
                 for batch in {max(0, self.last - 1), self.last}:
                     self._note(f"offsets/{batch}", position["offsets"])
                 self._note(f"commits/{self.last}", _COMMIT)
+            self.path = self.path.rename(self.path.with_name(self.path.name.replace(_UNFINISHED, _FINISHED)))
+            for old in older:
+                shutil.rmtree(old, ignore_errors=True)
         except OSError as error:
             hint = "make the state directory writable, with some room on its disk"
             raise EnvironmentProblem(f"Spark's checkpoint cannot be written: {error}\n  hint: {hint}") from error
@@ -49,13 +56,25 @@ class Checkpoint:
             raise EnvironmentProblem(f"Spark's checkpoint cannot be read: {error}") from error
 
     def remove(self) -> None:
-        """Remove what Spark has noted: the position is all that is needed to go on."""
+        """Remove what Spark, and the sources, have noted."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _note(self, name: str, text: str) -> None:
         file = self.path / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, "utf-8")
+
+
+def _began(folder: Path) -> int:
+    return folder.stat().st_mtime_ns
+
+
+def _take_over(older: Sequence[Path], path: Path) -> None:
+    """Copy what sources have noted for themselves from the newest folder that is whole."""
+    whole = [folder / _SOURCES for folder in older if folder.name.startswith(_FINISHED)]
+    noted = [folder for folder in whole if folder.is_dir()]
+    if noted:
+        shutil.copytree(noted[-1], path / _SOURCES)
 
 
 def offset_in(note: str) -> Any:

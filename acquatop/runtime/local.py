@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from acquatop.catalog import Stream
-from acquatop.runtime import Batch, Consumer, Item, Result, Resume
-from acquatop.runtime.sources import how_far, reader_of
+from acquatop.errors import UserError
+from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
+from acquatop.runtime.sources import how_far, is_pressing, let_go, reader_of
+from connectors.registry import SPARK
 
 POLL_SECONDS = 0.005
 """How long to wait before asking a source again that had nothing new."""
@@ -36,8 +38,12 @@ class LocalCarrier:
     def __init__(self, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None) -> None:
         self._consumer = consumer
         self._until_end = until_end
+        self._keeps = resume is not None
         self._position = None if resume is None else resume.position
         self._stopping = threading.Event()
+        if stream.connector == SPARK.name:
+            hint = 'leave out --runtime local (runtime="local"), or record the stream in files and read those'
+            raise UserError(f"<{stream.iri}> is read by a source of Spark's, which needs Spark\n  hint: {hint}")
         self._reader = reader_of(stream.connector, dict(stream.options))
         self._thread = threading.Thread(target=self._run, name=f"acquatop-{stream.iri}", daemon=True)
         self._thread.start()
@@ -48,9 +54,16 @@ class LocalCarrier:
         self._consumer.release()
         self._thread.join()
 
+    def forget(self, position: Position) -> None:
+        """Let the source forget what came up to a position."""
+        let_go(self._reader, position["offset"])
+
     def _run(self) -> None:
         try:
-            self._read()
+            try:
+                self._read()
+            finally:
+                self._reader.stop()
         except BaseException as error:
             self._consumer.end(error)
         else:
@@ -74,6 +87,8 @@ class LocalCarrier:
                 return
             self._consumer.take(self._batch(offset, latest, number))
             offset, number = latest, number + 1
+            if not self._keeps:
+                let_go(self._reader, offset)
 
     def _batch(self, offset: Any, latest: Any, number: int) -> Batch:
         started = time.perf_counter()
@@ -81,4 +96,5 @@ class LocalCarrier:
         partitions = [list(job(self._reader.read(part))) for part in self._reader.partitions(offset, latest)]
         position = {"batch": number, "offset": latest}
         seconds = time.perf_counter() - started
-        return Batch(position, partitions, seconds, *how_far(self._reader, latest, self._until_end))
+        done = how_far(self._reader, latest, self._until_end)
+        return Batch(position, partitions, seconds, *done, is_pressing(self._reader, latest))

@@ -12,18 +12,27 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.cloudpickle import dumps
 
 from acquatop.catalog import Stream
-from acquatop.errors import EnvironmentProblem
+from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.operators.reduce.contract import Part
 from acquatop.operators.reduce.job import Job
-from acquatop.runtime import Batch, Consumer, Item, Result, Resume
+from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in
 from acquatop.runtime.java import explain_missing, find_java, java_home
-from acquatop.runtime.sources import SOURCES, how_far, reader_of
+from acquatop.runtime.sources import (
+    for_other_processes,
+    how_far,
+    is_pressing,
+    let_go,
+    reader_of,
+    source_options,
+)
+from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
+from connectors.registry import CONNECTORS, SPARK
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -32,7 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.streaming.query import StreamingQuery
 
-    Work = Callable[[Iterable[InputPartition]], Iterator[list[bytes]]]
+Work = Callable[[Iterable[Any]], Iterator[Any]]
+"""What a task does with its items."""
 
 TRIGGER = "50 milliseconds"
 """How often a stream is asked for something new."""
@@ -61,7 +71,8 @@ class SparkRuntime:
 
     def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> SparkCarrier:
         """Start to carry a stream."""
-        return SparkCarrier(self.spark, stream, consumer, until_end, resume)
+        kind = ForeignCarrier if stream.connector == SPARK.name else SparkCarrier
+        return kind(self.spark, stream, consumer, until_end, resume)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
         """Do it in the executors, each item by one task."""
@@ -86,32 +97,40 @@ class SparkCarrier:
     ) -> None:
         self._spark = spark
         self._stream = stream
-        # The cores that count are the executors', not those of the machine that this runs on.
-        cores = {"maxPartitions": str(spark.sparkContext.defaultParallelism)}
-        self._reader = reader_of(stream.connector, {**cores, **stream.options})
         self._consumer = consumer
         self._until_end = until_end
         self._stopping = False
         self._error: BaseException | None = None
         self._turn = threading.Lock()
         self._keeps = resume is not None
-        self._checkpoint = Checkpoint() if resume is None else Checkpoint(resume.folder, resume.position)
-        self._last = self._checkpoint.last
         position = None if resume is None else resume.position
-        self._offset = self._reader.initialOffset() if position is None else offset_in(position["offsets"])
+        self._open(position)
+        self._checkpoint = Checkpoint(None if resume is None else resume.folder, position)
+        self._last = self._checkpoint.last
         try:
-            self._query: StreamingQuery = self._start(stream, until_end)
+            self._query: StreamingQuery = self._start(until_end)
         except BaseException:
             self._checkpoint.remove()
             raise
         self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
         self._watcher.start()
 
-    def _start(self, stream: Stream, until_end: bool) -> StreamingQuery:
-        source = SOURCES[stream.connector]
+    def _open(self, position: Position | None) -> None:
+        """Get ready to read what comes after a position."""
+        # The cores that count are the executors', not those of the machine that this runs on.
+        cores = {"maxPartitions": str(self._spark.sparkContext.defaultParallelism)}
+        self._reader = reader_of(self._stream.connector, {**cores, **self._stream.options})
+        self._offset = self._reader.initialOffset() if position is None else offset_in(position["offsets"])
+
+    def _rows(self) -> DataFrame:
+        source = CONNECTORS[self._stream.connector].data_source()
         self._spark.dataSource.register(source)
-        rows = self._spark.readStream.format(source.name()).options(**stream.options).load()
-        writer = rows.writeStream.foreachBatch(self._process)
+        own = source_options(self._stream.connector, self._stream.options)
+        options = for_other_processes(self._stream.connector, own)
+        return self._spark.readStream.format(source.name()).options(**options).load()
+
+    def _start(self, until_end: bool) -> StreamingQuery:
+        writer = self._rows().writeStream.foreachBatch(self._process)
         # The driver's disk, whatever file system a cluster would look for a mere path in. Not as_uri(): to Spark a %20
         # would be part of the name.
         writer = writer.option("checkpointLocation", f"file://{self._checkpoint.path.absolute()}")
@@ -129,15 +148,18 @@ class SparkCarrier:
             self._query.stop()
         self._watcher.join()
 
+    def forget(self, position: Position) -> None:
+        """Let the source forget what came up to a position."""
+        let_go(self._reader, offset_in(position["offsets"]))
+
     def _process(self, rows: DataFrame, number: int) -> None:
-        # The rows are not asked for: they would go through the JVM twice. What the batch reads is known from its note.
         # Nothing else waits for this thread meanwhile: every stream's batches have a thread of their own.
         self._wait()
         with self._turn:
             if self._stopping or number <= self._last:
                 return
             try:
-                self._take(number)
+                self._take(rows, number)
             except BaseException as error:
                 # Spark would wrap it beyond recognition on its way through the JVM.
                 self._error = error
@@ -150,21 +172,35 @@ class SparkCarrier:
             self._error = error
             raise
 
-    def _take(self, number: int) -> None:
+    def _take(self, rows: DataFrame, number: int) -> None:
         if self._last >= 0 and number != self._last + 1:
             raise EnvironmentProblem(f"Spark's checkpoint goes on with batch {number}, after {self._last} was the last")
         started = time.perf_counter()
         note = self._checkpoint.offsets(number)
-        latest = offset_in(note)
-        partitions = self._reader.partitions(self._offset, latest)
-        parts = self._reduced(partitions, self._consumer.job())
+        parts = self._reduced(rows, note, self._consumer.job())
         position = {"batch": number, **({"offsets": note} if self._keeps else {})}
         seconds = time.perf_counter() - started
-        self._consumer.take(Batch(position, parts, seconds, *how_far(self._reader, latest, self._until_end)))
-        self._last, self._offset = number, latest
+        self._consumer.take(Batch(position, parts, seconds, *self._how_far(note)))
+        self._last = number
+        self._has_read(note)
 
-    def _reduced(self, partitions: Sequence[InputPartition], job: Job) -> list[list[Part]]:
-        """Have the job done in the executors, each partition by one task."""
+    def _reduced(self, rows: DataFrame, note: str, job: Job) -> list[list[Part]]:
+        """Have the job done on a batch in the executors, each partition by one task."""
+        # The rows are not asked for: they would go through the JVM twice. What the batch reads is known from its note.
+        return self._in_executors(self._reader.partitions(self._offset, offset_in(note)), job)
+
+    def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
+        """Return how much has been read with a batch, and how much there is, and whether the source needs room."""
+        latest = offset_in(note)
+        return *how_far(self._reader, latest, self._until_end), is_pressing(self._reader, latest)
+
+    def _has_read(self, note: str) -> None:
+        """Note that a batch has been taken in."""
+        self._offset = offset_in(note)
+        if not self._keeps:
+            let_go(self._reader, self._offset)
+
+    def _in_executors(self, partitions: Sequence[InputPartition], job: Job) -> list[list[Part]]:
         if not partitions:
             return []
         context = self._spark.sparkContext
@@ -199,7 +235,37 @@ class SparkCarrier:
             with self._turn:
                 if self._stopping:
                     return
-                self._query = self._start(self._stream, self._until_end)
+                self._query = self._start(self._until_end)
+
+
+class ForeignCarrier(SparkCarrier):
+    """A stream that Spark reads by a source of its own; where that stands is known to Spark alone.
+
+    So an engine that keeps its state cannot read it.
+    """
+
+    def _open(self, position: Position | None) -> None:
+        """Refuse to be kept: where the source stands is in Spark's checkpoint, which each start has anew."""
+        if self._keeps:
+            hint = "leave out the state directory, or record the stream in files and read those"
+            raise UserError(f"<{self._stream.iri}> is read by a source of Spark's, and cannot go on\n  hint: {hint}")
+
+    def _rows(self) -> DataFrame:
+        return rows_of(self._spark, self._stream)
+
+    def _reduced(self, rows: DataFrame, note: str, job: Job) -> list[list[Part]]:
+        with _sent(self._spark.sparkContext, OnRows(job)) as work:
+            # One action, so that the source is read but once.
+            return parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
+
+    def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
+        return None, None, False
+
+    def _has_read(self, note: str) -> None:
+        """Do nothing: Spark has noted it."""
+
+    def forget(self, position: Position) -> None:
+        """Do nothing: what is kept of the past is the source's own affair."""
 
 
 class InExecutors:
@@ -218,7 +284,7 @@ class InExecutors:
 
 
 @contextmanager
-def _sent(context: SparkContext, work: InExecutors) -> Iterator[Work]:
+def _sent(context: SparkContext, work: Work) -> Iterator[Work]:
     """Yield work as it is sent to executors: with a replica in it, once to each of them and not with every task."""
     pickled = dumps(work)  # type: ignore[no-untyped-call]
     if len(pickled) < LARGE:
@@ -238,10 +304,10 @@ class Unpacking:
     def __init__(self, pickled: Broadcast[bytes]) -> None:
         self._pickled = pickled
 
-    def __call__(self, partitions: Iterable[InputPartition]) -> Iterator[list[bytes]]:
+    def __call__(self, items: Iterable[Any]) -> Iterator[Any]:
         """Do it."""
         work: Work = pickle.loads(self._pickled.value)  # noqa: S301 (made by this engine, for its own executors)
-        return work(partitions)
+        return work(items)
 
 
 def _warm_up(spark: SparkSession) -> None:
@@ -321,6 +387,8 @@ def _builder(builder: SparkSession.Builder, log4j: str) -> SparkSession.Builder:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} -XX:+UseSerialGC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Over TCP each answer of a Python process waits 40 ms for an acknowledgement.
+        "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",

@@ -17,7 +17,7 @@ from replica.http.auth import Auth, Secret
 from replica.http.causes import FAILURES, cause
 from replica.http.messages import Redactor, printable, shown
 from replica.http.reply import Reply
-from replica.http.retry import retry_after
+from replica.http.retry import retry_after, until_reset
 from replica.http.transport import Transport
 from replica.remotes import RemoteError
 
@@ -45,7 +45,8 @@ class HttpClient:
     A request is sent once, over a connection that is open as far as one can see; with ``auth`` it says
     who asks. Neither that nor the ``secrets``, which are parts of addresses, show. Replies of more than
     ``longest_reply`` bytes are refused. Certificates are verified, by those in the file ``authorities`` if
-    there is one. ``now`` is the wall clock, for dates in replies.
+    there is one. ``now`` is the wall clock, for dates in replies. ``used_up`` is told, when a reply says that no
+    request is left of those that are allowed, for how many seconds that is so.
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class HttpClient:
         longest_reply: int = 16 << 20,
         authorities: Path | None = None,
         now: Callable[[], float] = time.time,
+        used_up: Callable[[float], None] | None = None,
     ) -> None:
         self._name, self._auth, self._longest, self._now = name, auth, longest_reply, now
+        self._used_up = used_up
         self._redacted = Redactor([*(auth.secrets() if auth else ()), *(secret.reveal() for secret in secrets)])
         self._transport = Transport(connections, authorities)
 
@@ -73,6 +76,9 @@ class HttpClient:
         """
         raw = self._open(request, time.monotonic() + timeout)
         try:
+            wait = until_reset(raw.headers, self._now())
+            if wait and self._used_up:
+                self._used_up(wait)
             self._check(request, raw)
             yield Reply(raw, longest=self._longest, failed=self._failed, too_long=self._too_long)
         finally:
@@ -126,7 +132,7 @@ class HttpClient:
             return RemoteError(f"{self._name} redirects to {target}; if that is right, write it in the catalog")
         reason = self._redacted.line(raw.reason or "")
         remark = self._remark(raw)
-        wait = retry_after(raw.headers.get("Retry-After"), self._now()) if raw.status in _ASKED_TO_WAIT else None
+        wait = self._asked_to_wait(raw) if raw.status in _ASKED_TO_WAIT else None
         status = f"HTTP {raw.status} {reason}".rstrip()
         return RemoteError(
             self._said(f"{status}: {remark}" if remark else status),
@@ -134,6 +140,10 @@ class HttpClient:
             too_large=raw.status in _TOO_LARGE,
             status=raw.status,
         )
+
+    def _asked_to_wait(self, raw: BaseHTTPResponse) -> float | None:
+        wait = retry_after(raw.headers.get("Retry-After"), self._now())
+        return until_reset(raw.headers, self._now()) if wait is None else wait
 
     def _remark(self, raw: BaseHTTPResponse) -> str:
         """Return what a server says with an error, or the beginning of it."""

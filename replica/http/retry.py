@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
@@ -25,3 +26,19 @@ def retry_after(value: str | None, now: float) -> float | None:
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
     return min(max(seconds, 0.0), LONGEST_RETRY)
+
+
+def until_reset(headers: Mapping[str, str], now: float) -> float | None:
+    """Return in how many seconds requests are allowed again of which a reply says that none are left; None of others.
+
+    Its headers are those of X: how many are left, and when, in seconds since the epoch, all are allowed again.
+
+    >>> until_reset({"x-rate-limit-remaining": "0", "x-rate-limit-reset": "960"}, now=100.0)
+    860.0
+    >>> until_reset({"x-rate-limit-remaining": "7", "x-rate-limit-reset": "960"}, now=100.0) is None
+    True
+    """
+    left, reset = (headers.get(f"x-rate-limit-{name}", "").strip() for name in ("remaining", "reset"))
+    if not re.fullmatch(r"0+", left) or not re.fullmatch(r"[0-9]{1,12}", reset):
+        return None
+    return min(max(float(reset) - now, 0.0), LONGEST_RETRY)

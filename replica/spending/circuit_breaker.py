@@ -111,6 +111,12 @@ class CircuitBreaker:
                 self._open(max(asked, self._next_wait * (0.5 + 0.5 * self._random())))
                 self._next_wait = min(self._longest_wait, 2 * self._next_wait)
 
+    def rest(self, seconds: float) -> None:
+        """Leave the remote alone for so long, up to an hour: it would refuse. No failure is counted."""
+        with self._lock:
+            if seconds > 0:
+                self._open(min(seconds, _LONGEST_RETRY_AFTER))
+
     @property
     def wait(self) -> float:
         """How many seconds no request will be allowed; 0 also while a probe is under way."""

@@ -86,9 +86,14 @@ def test_what_happens_when_nothing_comes_or_comes_late() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (stream_text('format = "turtle"\n' + COLUMNS), "known are json, ntriples, columns"),
+        (stream_text('format = "turtle"\n' + COLUMNS), "known are json, csv, columns, ntriples, rdf"),
         (stream_text('format = "columns"\n' + COLUMNS), 'the connector "lines" has no rows of the format "columns"'),
         (stream_text(NTRIPLES, "parquet"), "hint: it reads columns"),
+        (stream_text('time_as = "days"\n' + COLUMNS[COLUMNS.index("subject") :]), 'unknown time_as "days"'),
+        (stream_text('format = "csv"\ndelimiter = ""\n' + COLUMNS[COLUMNS.index("subject") :]), "one ASCII character"),
+        (stream_text(COLUMNS.replace('"t"', '"@arrival"'), "parquet"), "does not say when its rows came"),
+        (stream_text(COLUMNS.replace("{u}", "{}"), "spark"), "does not say where its rows stand"),
+        (stream_text(NTRIPLES, more='late = "x"\ndead_letters = "x"'), "have the same file"),
         (stream_text(NTRIPLES + '\nsubject = "urn:{x}"'), 'unknown key "subject"'),
         (stream_text(NTRIPLES.replace('"iri"', '"iri", field = "x"')), 'unknown key "field"'),
         (stream_text(NTRIPLES.replace('"iri"', '"uri"')), '"uri" is not an IRI'),

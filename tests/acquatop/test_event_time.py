@@ -485,7 +485,7 @@ def test_a_late_file_is_cut_only_where_it_is_known(folder: Path) -> None:
     path = folder / "deep" / "late"
     first = LateFile(str(path), "urn:s")
     first.begin()
-    first.append([(5, "1")], 9, durable=True)
+    first.add([(5, "1")], 9, durable=True)
     other = LateFile(str(folder / "other"), "urn:s")
     (folder / "other").write_text("longer than what was kept of the first file, by far\n" * 3)
     other.resume(first.state())

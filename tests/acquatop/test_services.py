@@ -184,10 +184,11 @@ def test_what_records_cannot_answer_is_said_with_its_place(folder: Path) -> None
         bind_query(text, catalog(folder, f'remote = "python"\nfunction = "{__name__}:look_up"'))
 
 
-def test_the_example_of_the_x_users_is_a_good_catalog_and_a_good_query() -> None:
-    example = ROOT / "examples" / "x_users"
-    found = Catalog.load(example / "catalog.toml", variables={"MENTIONS": "mentions", "X_BEARER_TOKEN": "hush"})
+def test_the_example_of_x_is_a_good_catalog_and_a_good_query() -> None:
+    example = ROOT / "examples" / "x"
+    address = {"X_URL": "https://api.x.com", "X_LOG": "received", "X_BEARER_TOKEN": "hush", "LATENESS": "10s"}
+    found = Catalog.load(example / "catalog.toml", variables=address)
     bound = bind_query((example / "query.rspql").read_text("utf-8"), found)
     (service,) = found.services.values()
-    assert (service.block_size, [str(limit) for limit in service.limits]) == (100, ["15 requests per 15m"])
+    assert (service.block_size, [str(limit) for limit in service.limits]) == (100, ["300 requests per 15m"])
     assert bound.name

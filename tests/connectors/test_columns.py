@@ -27,7 +27,7 @@ MAPPING = ColumnsMapping(
 
 
 def rows_of(mapping: ColumnsMapping = MAPPING, **columns: pa.Array) -> list[tuple[object, ...]]:
-    return [tuple(row.values()) for row in mapping.records(pa.RecordBatch.from_pydict(columns)).to_pylist()]
+    return [tuple(row.values())[:-1] for row in mapping.records(pa.RecordBatch.from_pydict(columns)).to_pylist()]
 
 
 def test_a_row_is_an_item_whatever_the_types_of_its_columns() -> None:

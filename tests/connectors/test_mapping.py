@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.mapping import BAD, JsonMapping, Property, Template, count_faults
+from connectors.mapping import ARRIVAL, BAD, IRI, JsonMapping, Property, Template, count_faults
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 MAPPING = JsonMapping(
@@ -46,7 +46,7 @@ def decoded(batch: list[bytes]) -> list[dict[str, object]]:
 @given(st.lists(lines, max_size=6))
 def test_a_batch_is_decoded_as_its_lines_are_one_by_one(batch: list[bytes]) -> None:
     """The fast road, all lines at once, and the careful one, line by line, read the same."""
-    one_by_one = [row for line in batch for row in decoded([line])]
+    one_by_one = [{**row, "row": at} for at, line in enumerate(batch) for row in decoded([line])]
     assert decoded(batch) == one_by_one
     assert len(one_by_one) == len([line for line in batch if line.strip()])
 
@@ -61,8 +61,9 @@ def test_good_records_come_out_as_they_went_in(batch: list[dict[str, object]]) -
             "p1": each.get("mood"),
             "p2": each.get("name"),
             "bad": None,
+            "row": row,
         }
-        for each in batch
+        for row, each in enumerate(batch)
     ]
 
 
@@ -116,6 +117,85 @@ def test_a_field_may_hold_the_whole_subject() -> None:
 def test_a_number_beyond_int64_is_a_double_also_beside_a_bad_line() -> None:
     lines = [b'{"t": 1, "user": "a", "mood": 100000000000000000000}', b"{"]
     assert [row["p1"] for row in decoded(lines)] == [1e20, None]
+
+
+def rows_of(mapping: JsonMapping, *lines: bytes, **columns: object) -> list[tuple[object, ...]]:
+    batch = pa.record_batch({"value": pa.array(lines, pa.binary()), **columns})
+    return [tuple(row.values()) for row in mapping.records(batch).to_pylist()]
+
+
+NESTED = JsonMapping(
+    Template.parse("http://example.org/user/{by.id}"),
+    "by.at",
+    {
+        "urn:n": Property("by.counts.n", XSD + "integer"),
+        "urn:of": Property("of", IRI, Template.parse("http://example.org/thing/{}")),
+    },
+)
+branches = st.none() | st.integers(0, 3) | st.lists(st.just({"n": 1}), max_size=1)
+trees = st.fixed_dictionaries(
+    {},
+    optional={
+        "by": branches
+        | st.fixed_dictionaries(
+            {"at": st.integers(0, 9), "id": st.sampled_from(["a", 7])},
+            optional={"counts": branches | st.fixed_dictionaries({}, optional={"n": st.integers(0, 3), "m": scalars})},
+        ),
+        "of": st.sampled_from(["x", "a b", 3, 1.5, None]),
+    },
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(trees, max_size=4))
+def test_nested_fields_are_read_the_same_on_both_roads(records: list[object]) -> None:
+    lines = [json.dumps(each).encode() for each in records]
+    one_by_one = [(*row[:-1], at) for at, line in enumerate(lines) for row in rows_of(NESTED, b"{", line)[1:]]
+    assert rows_of(NESTED, *lines) == one_by_one
+
+
+def test_a_path_leads_into_objects() -> None:
+    line = b'{"by": {"id": 7, "at": 5, "counts": {"n": 3, "more": [{}]}}, "of": 12}'
+    thing = "<http://example.org/thing/12>"
+    assert rows_of(NESTED, line) == [(5, "<http://example.org/user/7>", 3, thing, None, 0)]
+    without = b'{"by": {"id": "a", "at": 5, "counts": null}}'
+    assert rows_of(NESTED, without) == [(5, "<http://example.org/user/a>", None, None, None, 0)]
+    assert rows_of(NESTED, line.replace(b"12", b'"a b"'))[0][4] == 'the field "of" does not fit into an IRI'
+    assert rows_of(NESTED, b'{"by": 3}')[0][4] == 'the field "by.counts.n" is not a whole number'
+
+
+@pytest.mark.parametrize(
+    ("time_as", "written", "expected"),
+    [
+        ("milliseconds", "1500", 1500),
+        ("seconds", "1.5", 1500),
+        ("seconds", "1700000000", 1_700_000_000_000),
+        ("seconds", "1e300", 'the field "t" is not a time in seconds'),
+        ("dateTime", '"1970-01-01T01:00:01.5+01:00"', 1500),
+        ("dateTime", '"yesterday"', 'the field "t" is not an xsd:dateTime'),
+        ("dateTime", "7", 'the field "t" is not a string'),
+    ],
+)
+def test_a_time_may_be_written_in_three_ways(time_as: str, written: str, expected: object) -> None:
+    mapping = JsonMapping(Template.parse("urn:{u}"), "t", {}, time_as)
+    ((time, _, fault, _),) = rows_of(mapping, f'{{"u": "a", "t": {written}}}'.encode())
+    assert (time if fault is None else fault) == expected
+
+
+def test_the_time_may_be_that_of_the_arrival() -> None:
+    mapping = JsonMapping(Template.parse("urn:{u}"), ARRIVAL, {})
+    received = pa.array([1_000, 2_000, 3_000], pa.timestamp("ms", "UTC"))
+    rows = rows_of(mapping, b'{"u": "a"}', b" ", b"{", received=received)
+    assert [(row[0], row[2]) for row in rows] == [(1_000, None), (None, "not JSON")]
+
+
+def test_a_fresh_subject_is_a_record_s_place() -> None:
+    mapping = JsonMapping(Template.parse("urn:event:{}:x"), "t", {})
+    lines = [b'{"t": 1}'] * 3
+    first, second, other = (row[1] for row in rows_of(mapping, *lines, file=["a", "a", "b"], position=[0, 9, 0]))
+    assert len({first, second, other}) == 3
+    assert rows_of(mapping, lines[1], file=["a"], position=[9])[0][1] == second
+    assert rows_of(mapping, lines[0], position=[9])[0][1] == "<urn:event:9:x>"
 
 
 def test_a_template_has_one_field() -> None:

@@ -31,7 +31,7 @@ def rows_between(reader: ParquetReader, start: Offset, end: Offset) -> list[int]
     batches = [
         batch for part in reader.partitions(start, end) for batch in pickle.loads(pickle.dumps(reader)).read(part)
     ]
-    assert all(batch.schema.names == ["n", "user", MISFIT] for batch in batches)
+    assert all(batch.schema.names == ["n", "user", MISFIT, "_file", "_row"] for batch in batches)
     return [number for batch in batches for number in batch.column("n").to_pylist()]
 
 
@@ -95,9 +95,10 @@ def test_values_that_do_not_fit_are_named_and_columns_that_are_not_there_are_nul
     reader = ParquetReader(tmp_path, TYPES, 10)
     (part,) = reader.partitions({}, {"a.parquet": 2})
     (batch,) = reader.read(part)
+    where = [{"_file": "a.parquet", "_row": row} for row in (0, 1)]
     assert batch.to_pylist() == [
-        {"n": 1, "user": None, MISFIT: None},
-        {"n": None, "user": None, MISFIT: 'the field "n" is not a whole number'},
+        {"n": 1, "user": None, MISFIT: None, **where[0]},
+        {"n": None, "user": None, MISFIT: 'the field "n" is not a whole number', **where[1]},
     ]
     pq.write_table(pa.table({"x": [1.0, 1.5]}), tmp_path / "b.parquet")
     (part,) = reader.partitions({"b.parquet": 1}, {"b.parquet": 2})

@@ -359,6 +359,10 @@ def test_compressed_replies_are_refused(client: HttpClient) -> None:
         (b"503 Wait\r\nRetry-After: -3", "HTTP 503 Wait", False, None),
         (b"503 Wait\r\nRetry-After: soon", "HTTP 503 Wait", False, None),
         (b"503 Wait", "HTTP 503 Wait", False, None),
+        (b"429 No\r\nX-Rate-Limit-Remaining: 0\r\nX-Rate-Limit-Reset: 1767225660", "HTTP 429 No", False, 60.0),
+        (b"429 No\r\nX-Rate-Limit-Remaining: 3\r\nX-Rate-Limit-Reset: 1767225660", "HTTP 429 No", False, None),
+        (b"429 No\r\nX-Rate-Limit-Remaining: 0\r\nX-Rate-Limit-Reset: soon", "HTTP 429 No", False, None),
+        (b"429 No\r\nX-Rate-Limit-Remaining: 0\r\nX-Rate-Limit-Reset: 1", "HTTP 429 No", False, 0.0),
         (b"500 No\r\nRetry-After: 12", "HTTP 500 No", False, None),
     ],
 )
@@ -368,6 +372,18 @@ def test_refusals_say_what_would_help(reply: bytes, message: str, too_large: boo
         error = failure(client, served.url)
     assert str(error) == f"the server failed: {message}"
     assert (error.too_large, error.retry_after) == (too_large, wait)
+
+
+def test_who_wants_to_know_is_told_when_no_request_is_left() -> None:
+    told: list[float] = []
+    client = HttpClient(name="the server", now=lambda: 1767225600.0, used_up=told.append)
+    for left in (b"1", b"0"):
+        head = b"HTTP/1.1 200 OK\r\nx-rate-limit-remaining: " + left + b"\r\nx-rate-limit-reset: 1767226500\r\n"
+        with serving(always(head + b"Content-Length: 2\r\n\r\n{}")) as served:
+            request = Request("GET", served.url)
+            with client.send(request, 30.0) as reply:
+                assert reply.read() == b"{}"
+    assert told == [900.0]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 300])

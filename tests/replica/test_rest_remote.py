@@ -7,18 +7,23 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from examples.x.server import USERS, WINDOW_SECONDS, XServer
+from replica.access import Access
+from replica.budget import Budget
 from replica.http.auth import BearerAuth, Secret
 from replica.http.client import HttpClient
+from replica.maintainer import Maintainer
 from replica.remotes import RemoteError
 from replica.remotes.addresses import RestAddress
 from replica.remotes.json_records import MOST_NESTED, JsonRecords, NotRecordsError
 from replica.remotes.records import Field, KeyTemplate, RecordMapping, Star
 from replica.remotes.rest import UNSENDABLE, RestRemote
 from replica.remotes.values import XSD
+from replica.store import ReplicaStore
 from tests.replica.json_server import Answer, Asked, JsonServer, serving
 from tests.replica.remote_contract import (
     FOLLOWERS,
@@ -32,7 +37,7 @@ from tests.replica.remote_contract import (
     user,
 )
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "x_users"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "x"
 STAR = Star("u", {"f": FOLLOWERS})
 Serve = Callable[[Callable[[Asked], Answer]], JsonServer]
 
@@ -233,42 +238,68 @@ def test_records_that_nest_too_deep_are_refused_before_they_fill_the_memory() ->
             assert len(list(records)) == 1
 
 
-def test_the_example_asks_x_for_100_users_at_once_with_its_token(serve: Serve) -> None:
+@pytest.fixture
+def x() -> Iterator[XServer]:
+    with XServer(token="xyzzy", limits={USERS: 3}, now=lambda: 1_700_000_000.0) as server:
+        for id_ in map(str, range(0, 100, 2)):
+            server.users[id_] = {
+                "id": id_,
+                "name": "x",
+                "username": "x",
+                "public_metrics": {"followers_count": int(id_)},
+            }
+        yield server
+
+
+def test_the_example_asks_x_for_100_users_at_once_with_its_token(x: XServer) -> None:
+    remote, template = x_remote(x)
+    assert remote.block_size == 100
+    found = remote.fetch([str(template.term(number)) for number in range(100)], TIMEOUT)
+    assert found == [{"user": template.term(number), "followers": integer(number)} for number in range(0, 100, 2)]
+    (asked,) = x.requests(USERS)
+    assert asked.parameters["user.fields"] == "public_metrics"
+
+
+def test_x_is_left_alone_from_its_last_answer_on_until_its_limit_is_reset(x: XServer) -> None:
+    now = 0.0
+    access = Access(block_size=100, clock=lambda: now)
+    remote, template = x_remote(x, access)
+    store = ReplicaStore("user", ["user", "followers"])
+    keeper = Maintainer(store, remote, Budget(9, 1, TIMEOUT), access=access, clock=lambda: now)
+    spent = [keeper.refresh([str(template.term(2 * number))]) for number in range(5)]
+    assert [each.spending.requests for each in spent] == [1, 1, 1, 0, 0]
+    assert "no request is left of those that it allows (it is left alone for another" in (spent[-1].failure or "")
+    until_reset = WINDOW_SECONDS - 1_700_000_000 % WINDOW_SECONDS
+    assert access.breaker.wait == pytest.approx(until_reset)
+    assert len(x.requests(USERS)) == 3
+    now = until_reset
+    assert access.breaker.allowed() == 1
+    keeper.close()
+
+
+def x_remote(x: XServer, access: Access | None = None) -> tuple[RestRemote, KeyTemplate]:
+    """Return the remote that the example's catalog describes, and what makes its keys."""
     catalog = tomllib.loads((EXAMPLE / "catalog.toml").read_text("utf-8"))
-    service = catalog["services"][":X"]
-    prefix = catalog["prefixes"][""]
-
-    def answer(asked: Asked) -> Answer:
-        query = parse_qs(urlsplit(asked.path).query)
-        assert asked.headers["Authorization"] == "Bearer xyzzy"
-        assert urlsplit(asked.path).path == "/2/users"
-        assert query["user.fields"] == ["public_metrics"]
-        ids = query["ids"][0].split(",")
-        known = [id_ for id_ in ids if int(id_) % 2 == 0]
-        data = [
-            {"id": id_, "name": "x", "username": "x", "public_metrics": {"followers_count": int(id_), "like_count": 1}}
-            for id_ in known
-        ]
-        errors = [{"value": id_, "title": "Not Found Error"} for id_ in ids if id_ not in known]
-        return Answer.json({"data": data, "errors": errors})
-
-    server = serve(answer)
+    service, prefix = catalog["services"][":X"], catalog["prefixes"][""]
     fields = {
         name.replace(":", prefix, 1): Field(table["field"], table["datatype"].replace("xsd:", XSD))
         for name, table in service["mapping"]["properties"].items()
     }
     assert service["remote"] == "rest"
     assert service["auth"] == {"type": "bearer", "token": "${X_BEARER_TOKEN}"}
+    template = KeyTemplate.parse(service["mapping"]["key"])
+    client = HttpClient(
+        name="X",
+        auth=BearerAuth(Secret("xyzzy")),
+        now=lambda: 1_700_000_000.0,
+        used_up=access.used_up if access else None,
+    )
     remote = RestRemote(
-        service["endpoint"].replace("https://api.x.com", server.url),
-        mapping=RecordMapping(KeyTemplate.parse(service["mapping"]["key"]), fields),
+        service["endpoint"].replace("${X_URL}", x.url),
+        mapping=RecordMapping(template, fields),
         star=Star("user", {"followers": prefix + "followers"}),
-        client=HttpClient(name="X", auth=BearerAuth(Secret("xyzzy"))),
+        client=client,
         items=service["items"],
         block_size=service["block_size"],
     )
-    assert remote.block_size == 100
-    template = KeyTemplate.parse(service["mapping"]["key"])
-    found = remote.fetch([str(template.term(number)) for number in range(100)], TIMEOUT)
-    assert found == [{"user": template.term(number), "followers": integer(number)} for number in range(0, 100, 2)]
-    assert len(server.asked) == 1
+    return remote, template

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.operators.match import Found
+from acquatop.operators.reduce.bad import bad_items
 from acquatop.operators.reduce.contract import Facts, Part, Reducer, panes_of
 from acquatop.operators.reduce.late import LateFinder, without_far_ahead
 from acquatop.topk.contract import IntArray
@@ -22,18 +23,20 @@ _NOWHERE = np.empty((0, 2), dtype=np.int64)
 class Job:
     """What is to be done with each partition of a batch.
 
-    Records later than ``latest_ms`` are bad. With ``late`` those that come too late for a window are looked for.
+    Records later than ``latest_ms`` are bad. With ``late`` those that come too late for a window are looked for, and
+    with ``keeps_bad`` the rows that cannot be used are handed on.
     """
 
     mapping: RecordDecoder
     reducers: Sequence[Reducer]
     latest_ms: int | None = None
     late: LateFinder | None = None
+    keeps_bad: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
         """Yield what a partition comes to for each reducer, in their order; nothing if it is empty.
 
-        After these comes a part with late records, if there are any.
+        After these comes a part with late records, and one with bad items, if there are any.
         """
         batches = [batch for batch in batches if len(batch)]
         if not batches:
@@ -44,8 +47,8 @@ class Job:
             records = without_far_ahead(records, self.latest_ms)
         yield from reduced(records, self.reducers)
         late = None if self.late is None else self.late.find(rows, records, self.mapping)
-        if late is not None:
-            yield Part(Facts(), _NOWHERE, late)
+        bad = bad_items(rows, records, self.mapping) if self.keeps_bad else None
+        yield from (Part(Facts(), _NOWHERE, table) for table in (late, bad) if table is not None)
 
 
 def reduced(records: pa.RecordBatch, reducers: Sequence[Reducer]) -> Iterator[Part]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.operators.match import terms_of
+from acquatop.operators.reduce.rows import is_of_statements, plain
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
-from connectors.columns import MISFIT
 from connectors.contract import RecordDecoder
+from connectors.fields import ROW
 from connectors.mapping import BAD, SUBJECT, TIME
 
 RECORD = "record"
@@ -32,7 +31,9 @@ def without_far_ahead(records: pa.RecordBatch, latest_ms: int) -> pa.RecordBatch
     if not pc.any(is_ahead).as_py():
         return records
     columns = [
-        pc.if_else(is_ahead, pa.scalar(TOO_FAR_AHEAD if name == BAD else None, column.type), column)
+        column
+        if name == ROW
+        else pc.if_else(is_ahead, pa.scalar(TOO_FAR_AHEAD if name == BAD else None, column.type), column)
         for name, column in zip(records.schema.names, records.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=records.schema)
@@ -78,20 +79,12 @@ class LateFinder:
 
 def _texts(rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder, at: IntArray) -> list[str]:
     """Return records as JSON: the line that each stood in, or the columns; statements as they were understood."""
+    places = records.column(ROW).take(pa.array(at))
     if "value" in rows.schema.names and pa.types.is_binary(rows.schema.field("value").type):
-        lines = rows.column("value")
-        if len(lines) != len(records):
-            # Lines without anything in them are passed over.
-            lines = lines.filter(pa.array([bool(line.strip()) for line in lines.to_pylist()]))
-        if len(lines) == len(records) and not _is_of_statements(mapping):
-            return [json.dumps(line.decode(errors="replace")) for line in lines.take(pa.array(at)).to_pylist()]
-        return [json.dumps(text) for text in _statements(records.take(pa.array(at)), mapping)]
-    return [json.dumps(_plain(row), default=str) for row in rows.take(pa.array(at)).to_pylist()]
-
-
-def _is_of_statements(mapping: RecordDecoder) -> bool:
-    """Say whether a record may be several lines."""
-    return hasattr(mapping, "together")
+        if is_of_statements(mapping):
+            return [json.dumps(text) for text in _statements(records.take(pa.array(at)), mapping)]
+        return [json.dumps(line.decode(errors="replace")) for line in rows.column("value").take(places).to_pylist()]
+    return [json.dumps(plain(row), default=str) for row in rows.take(places).to_pylist()]
 
 
 def _statements(records: pa.RecordBatch, mapping: RecordDecoder) -> list[str]:
@@ -103,12 +96,3 @@ def _statements(records: pa.RecordBatch, mapping: RecordDecoder) -> list[str]:
             if term is not None:
                 lines.append(f"{subject} <{predicate}> {term} .")
     return ["\n".join(lines) for lines in said]
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row's columns, null where JSON has no word for a value."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in row.items()
-        if name != MISFIT
-    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from acquatop.operators.match import Found
+from connectors.fields import ROW
 
 
 class Records:
@@ -14,5 +15,5 @@ class Records:
     windows = None
 
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
-        """Return the records."""
-        return pa.Table.from_batches([records])
+        """Return the records, without where they stood."""
+        return pa.Table.from_batches([records]).drop_columns([ROW])

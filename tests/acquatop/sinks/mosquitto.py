@@ -18,9 +18,12 @@ USER, PASSWORD = "ann", "xyzzy-plugh"
 
 
 class Mosquitto:
-    """A broker that can be killed, frozen and started again, on the same ports, with nothing kept."""
+    """A broker that can be killed, frozen and started again, on the same ports, with nothing kept.
 
-    def __init__(self, folder: Path) -> None:
+    Unless the ``settings`` say so; it logs what is of a kind in ``log``.
+    """
+
+    def __init__(self, folder: Path, settings: str = "", log: str = "all") -> None:
         self.port, self.guarded_port, self.tls_port = (free_port() for _ in range(3))
         self._configuration = folder / "mosquitto.conf"
         passwords, access = folder / "passwords", folder / "access"
@@ -29,7 +32,7 @@ class Mosquitto:
         access.write_text(f"user {USER}\ntopic write answers/#\n")
         access.chmod(0o600)
         self._configuration.write_text(
-            f"user root\nper_listener_settings true\nlog_dest stderr\nlog_type all\n"
+            f"user root\nper_listener_settings true\nlog_dest stderr\nlog_type {log}\n{settings}\n"
             f"listener {self.port} 127.0.0.1\nallow_anonymous true\n"
             f"listener {self.guarded_port} 127.0.0.1\nallow_anonymous false\n"
             f"password_file {passwords}\nacl_file {access}\n"
@@ -55,6 +58,15 @@ class Mosquitto:
 
     def thaw(self) -> None:
         self._process.send_signal(signal.SIGCONT)
+
+    def save(self) -> None:
+        """Tell it to write down what it is to keep."""
+        self._process.send_signal(signal.SIGUSR1)
+
+    def stop(self) -> None:
+        """Let it end by itself, which keeps what it is to keep."""
+        self._process.terminate()
+        self._process.wait(60)
 
     def kill(self) -> None:
         self._process.kill()

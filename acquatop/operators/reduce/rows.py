@@ -1,0 +1,28 @@
+"""What is kept aside of a source's rows, in the words of JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from connectors.columns import MISFIT
+from connectors.contract import RecordDecoder
+from connectors.places import ROW_FILE, ROW_NUMBER
+
+
+def is_of_statements(mapping: RecordDecoder) -> bool:
+    """Say whether a record may be several lines."""
+    return hasattr(mapping, "together")
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row's columns, null where JSON has no word for a value.
+
+    >>> plain({"n": float("nan"), "user": "ann", "_misfit": None})
+    {'n': None, 'user': 'ann'}
+    """
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+        if name not in (MISFIT, ROW_FILE, ROW_NUMBER)
+    }

@@ -1,0 +1,186 @@
+"""Whole files as a stream: a folder to which small files are added, each of which is one row.
+
+In plain PySpark, where each file of a folder is a message::
+
+    from connectors.files import FilesDataSource
+
+    spark.dataSource.register(FilesDataSource)
+    files = spark.readStream.format("whole_files").option("path", "messages/").load()
+
+A row is one file: its bytes, its name, 0 as its position, and when it was last written (``received``). Files must be
+whole when they appear under their name: write them under one that starts with ``.`` or ``_`` and rename them. They are
+read in the order of their names; one that comes later is read from then on, whatever its name. Offsets are the names of
+the files that have been read, so every batch can be read again as long as the files stay; they grow by one name per
+file. A file that is too long is not read: its bytes are null, and the column ``_misfit`` says so.
+
+Options:
+
+- ``path``: the folder, or a single file; what is in its folders, and names that start with ``.`` or ``_``, are left
+  out.
+- ``ending``: what names must end with to be read, such as ``.ttl``; any unless given.
+- ``maxFilesPerBatch``: how many files to read in one batch, 1000 unless given.
+- ``maxBytesPerBatch``: how much to read in one batch, 64 MiB unless given; one file at least.
+- ``maxBytesPerFile``: how long a file may be, 64 MiB unless given.
+- ``maxPartitions``: into how many parts to cut a batch, one per core unless given.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+
+from connectors import ConnectorError
+from connectors.columns import MISFIT
+from connectors.places import ARRIVED, FILE, POSITION
+
+Offset = dict[str, int]
+"""The names of the files that have been read, with how long they were."""
+
+SCHEMA = pa.schema(
+    [
+        ("value", pa.binary()),
+        (FILE, pa.string()),
+        (POSITION, pa.int64()),
+        (ARRIVED, pa.timestamp("us", "UTC")),
+        (MISFIT, pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much is read: in a batch, and of a file."""
+
+    files: int = 1000
+    bytes: int = 64 << 20
+    file_bytes: int = 64 << 20
+
+
+class FilesDataSource(DataSource):
+    """The data source ``whole_files``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "whole_files"
+
+    def schema(self) -> str:
+        """Return the columns of a row."""
+        return f"value binary, {FILE} string, {POSITION} bigint, {ARRIVED} timestamp, {MISFIT} string"
+
+    def streamReader(self, schema: Any) -> FilesReader:  # noqa: N802 (the name is PySpark's)
+        """Return a reader for the options given."""
+        path = self.options.get("path")
+        if not path:
+            raise ConnectorError('the connector "files" needs the option path: a folder, or a file')
+        usual = Bounds()
+        bounds = Bounds(
+            int(self.options.get("maxFilesPerBatch", usual.files)),
+            int(self.options.get("maxBytesPerBatch", usual.bytes)),
+            int(self.options.get("maxBytesPerFile", usual.file_bytes)),
+        )
+        partitions = int(self.options.get("maxPartitions", "0"))
+        return FilesReader(Path(path), bounds, ending=self.options.get("ending", ""), max_partitions=partitions or None)
+
+
+@dataclass
+class _Files(InputPartition):
+    """Some files, by their names."""
+
+    names: tuple[str, ...]
+
+
+class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads files that have not been read; see the module for what an offset is."""
+
+    def __init__(self, path: Path, bounds: Bounds, *, ending: str = "", max_partitions: int | None = None) -> None:
+        self._path = path
+        self._bounds = bounds
+        self._ending = ending
+        self._max_partitions = max_partitions or os.cpu_count() or 1
+        self._target: Offset | None = None
+
+    # Where the stream stands ------------------------------------------------------------------
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        """Return the offset before the first file."""
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return how much one batch may hold."""
+        return ReadMaxBytes(self._bounds.bytes)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Take the files that are there now as the end of the stream."""
+        if not self._path.exists():
+            raise ConnectorError(f"there is no file or folder {self._path}")
+        self._target = dict(self._sizes())
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        """Return which files have been read after the next batch: the next ones in the order of their names."""
+        room = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        new: Offset = {}
+        for name, size in self._sizes() if self._target is None else sorted(self._target.items()):
+            if name in start:
+                continue
+            if len(new) >= self._bounds.files or (new and room is not None and size > room):
+                break
+            new[name] = size
+            room = None if room is None else room - min(size, self._bounds.file_bytes)
+        return dict(sorted({**start, **new}.items()))
+
+    def progress(self, offset: Offset) -> tuple[int, int]:
+        """Return how many bytes have been read at an offset, and how many there are."""
+        return sum(offset.values()), sum((self._target or dict(self._sizes())).values())
+
+    def _sizes(self) -> Iterator[tuple[str, int]]:
+        """Yield the names of the files that are there, in their order, and how long they are."""
+        if not self._path.is_dir():
+            if self._path.exists():
+                yield self._path.name, self._path.stat().st_size
+            return
+        with os.scandir(self._path) as entries:
+            files = [each for each in entries if each.name[0] not in "._" and each.name.endswith(self._ending)]
+            yield from sorted((each.name, each.stat().st_size) for each in files if each.is_file())
+
+    # The files themselves ---------------------------------------------------------------------
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[_Files]:
+        """Return the new files, neighbours together, in so many parts of about one length as there are cores."""
+        new = [(name, size) for name, size in sorted(end.items()) if name not in start]
+        share = max(1, -(-sum(size + 1 for _, size in new) // self._max_partitions))
+        parts: list[list[str]] = []
+        filled = share
+        for name, size in new:
+            if filled >= share:
+                parts.append([])
+                filled = 0
+            parts[-1].append(name)
+            filled += size + 1
+        return [_Files(tuple(part)) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield a partition's files as one Arrow batch."""
+        assert isinstance(partition, _Files)
+        rows = [self._row(name) for name in partition.names]
+        columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+    def _row(self, name: str) -> tuple[bytes | None, str, int, int, str | None]:
+        file = self._path / name if self._path.is_dir() else self._path
+        try:
+            about = file.stat()
+            is_long = about.st_size > self._bounds.file_bytes
+            value = None if is_long else file.read_bytes()
+        except OSError as error:
+            hint = "files must stay as long as they may be read again"
+            raise ConnectorError(f"{file} cannot be read: {error.strerror}\n  hint: {hint}") from error
+        misfit = f"longer than {self._bounds.file_bytes} bytes" if is_long else None
+        return value, name, 0, about.st_mtime_ns // 1_000, misfit

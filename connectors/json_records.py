@@ -1,0 +1,167 @@
+"""Lines of JSON as columns of fields: all at once where each is as declared, else one by one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from connectors.fields import FAULT, NOT_UTF8, ROW, misfit, path_of
+
+_MOST_NAMES = 3
+"""Of so many names that may be texts or whole numbers all combinations are tried."""
+
+Fields = Mapping[str, pa.DataType]
+
+
+def parse(lines: pa.BinaryArray, fields: Fields, names: Collection[str]) -> pa.Table:
+    """Return the fields of lines that are JSON objects, each as its type; ``names`` may be whole numbers, too.
+
+    A line that cannot be used has a fault in the column :data:`~connectors.fields.FAULT`; empty lines are passed over.
+    The column :data:`~connectors.fields.ROW` says which lines there are. A field that an object lacks is null.
+    """
+    lines = pc.fill_null(lines, b"")
+    try:
+        text, rows = _objects(lines)
+    except pa.ArrowInvalid:
+        return _parse_singly(lines, fields, names)
+    varying = sorted(set(names) & set(fields))[:_MOST_NAMES]
+    for types in itertools.product((pa.string(), pa.int64()), repeat=len(varying)):
+        try:
+            table = _parse_at_once(text, {**fields, **dict(zip(varying, types, strict=True))})
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+        return table.append_column(ROW, rows)
+    return _parse_singly(lines, fields, names)
+
+
+def _objects(lines: pa.BinaryArray) -> tuple[pa.StringArray, pa.Int32Array]:
+    """Return the lines that hold something, and which they are; ArrowInvalid where one is no object for sure."""
+    text = lines.cast(pa.string())
+    rows = np.arange(len(text), dtype=np.int32)
+    if not _all_objects(text):
+        text = pc.ascii_trim_whitespace(text)
+        kept = pc.not_equal(text, "")
+        text, rows = text.filter(kept), rows[kept.to_numpy(zero_copy_only=False)]
+    if not _all_objects(text):
+        raise pa.ArrowInvalid("a line is not an object")
+    return text, pa.array(rows)
+
+
+def _parse_at_once(text: pa.StringArray, fields: Fields) -> pa.Table:
+    """Parse all lines at once; ArrowInvalid when any line is not as declared."""
+    if not len(text):
+        return pa.table({name: pa.array([], type_) for name, type_ in fields.items()})
+    data = pc.binary_join(pa.ListArray.from_arrays([0, len(text)], text), "\n")[0].as_buffer()
+    options = pj.ParseOptions(explicit_schema=_schema_of(fields), unexpected_field_behavior="ignore")
+    table = pj.read_json(pa.BufferReader(data), pj.ReadOptions(block_size=len(data) + 1), options)
+    if len(table) != len(text):
+        raise pa.ArrowInvalid("a line holds more than one object")
+    columns = {name: _at(table.combine_chunks(), path_of(name)) for name in fields}
+    for name, type_ in fields.items():
+        if type_ == pa.float64() and not pc.all(pc.is_finite(columns[name]), min_count=0).as_py():
+            raise pa.ArrowInvalid("a number is not finite")
+    return pa.table(columns)
+
+
+def _schema_of(fields: Fields) -> pa.Schema:
+    """Return the schema of objects with some fields, objects within them for those that are nested."""
+    tree: dict[str, Any] = {}
+    for name, type_ in fields.items():
+        *parents, last = path_of(name)
+        place = tree
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = type_
+    return pa.schema(_types(tree))
+
+
+def _types(tree: Mapping[str, Any]) -> Sequence[tuple[str, pa.DataType]]:
+    return [(name, pa.struct(_types(each)) if isinstance(each, dict) else each) for name, each in tree.items()]
+
+
+def _at(table: pa.Table, path: Sequence[str]) -> pa.Array:
+    first, *rest = path
+    column = table[first].combine_chunks() if isinstance(table[first], pa.ChunkedArray) else table[first]
+    return pc.struct_field(column, rest) if rest else column
+
+
+def _parse_singly(lines: pa.BinaryArray, fields: Fields, names: Collection[str]) -> pa.Table:
+    """Parse line by line, so that one bad line costs only itself."""
+    parsed = [(at, _parse_line(line, fields, names)) for at, line in enumerate(lines.to_pylist()) if line.strip()]
+    types = {**fields, FAULT: pa.string()}
+    columns = {name: pa.array([row.get(name) for _, row in parsed], type_) for name, type_ in types.items()}
+    return pa.table({**columns, ROW: pa.array([at for at, _ in parsed], pa.int32())})
+
+
+def _all_objects(text: pa.StringArray) -> bool:
+    """Say whether all lines begin and end as objects do.
+
+    Between two objects stands then nothing but a line break, and no value can hold one: as many
+    objects as lines means one on each.
+    """
+    return bool(pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")), min_count=0).as_py())
+
+
+def _parse_line(line: bytes, fields: Fields, names: Collection[str]) -> dict[str, Any]:
+    try:
+        record = json.loads(line.decode("utf-8"), parse_constant=_refuse)
+    except UnicodeDecodeError:
+        return {FAULT: NOT_UTF8}
+    except (ValueError, RecursionError):
+        return {FAULT: "not JSON"}
+    if not isinstance(record, dict):
+        return {FAULT: "not a JSON object"}
+    row: dict[str, Any] = {}
+    for name, type_ in fields.items():
+        try:
+            value = _value_at(record, path_of(name))
+        except TypeError:
+            return {FAULT: misfit(name, type_)}
+        if name in names and isinstance(value, int) and not isinstance(value, bool):
+            value = _digits(value)
+        if value is not None and not _fits(value, type_):
+            return {FAULT: misfit(name, type_)}
+        row[name] = float(value) if type_ == pa.float64() and value is not None else value
+    return row
+
+
+def _value_at(record: dict[str, Any], path: Sequence[str]) -> Any:
+    """Return what stands at the end of a path, None where that is nothing; TypeError where there is no way to it."""
+    value: Any = record
+    for name in path:
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise TypeError(name)
+        value = value.get(name)
+    return value
+
+
+def _digits(value: int) -> str | None:
+    try:
+        return str(value)
+    except ValueError:  # more digits than Python writes
+        return None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _fits(value: Any, type_: pa.DataType) -> bool:
+    if type_ == pa.string():
+        # JSON's escapes can write half a character, which no text can hold.
+        return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if type_ == pa.float64():
+        return abs(value) <= sys.float_info.max
+    return isinstance(value, int) and -(2**63) <= value < 2**63

@@ -1,0 +1,175 @@
+"""A log's folder: which files it has, and what all who use it know of each other."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from connectors import ConnectorError
+from connectors.log.position import Position
+
+_MANIFEST, _RELEASED = "log.json", "released.json"
+_VERSION = 1
+_FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)
+"""What empties a disk's own cache where ``fdatasync`` does not (macOS)."""
+_SEGMENT = re.compile(r"segment-(\d{20})")
+
+
+class LogFolder:
+    """The files of a log, whoever reads or writes them.
+
+    ``log.json`` says which log it is, so that a position in one is never taken for one in another; ``released.json``
+    before which record nothing is needed any more; ``segment-…`` files hold the records from a number on. Whoever
+    comes first makes the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.log = self._identity()
+        except OSError as error:
+            raise ConnectorError(
+                f"the log in {self.path} cannot be opened: {error.strerror}\n"
+                "  hint: the option log names a folder on a local disk that may be written to"
+            ) from error
+
+    def _identity(self) -> str:
+        """Return the log's name for itself, the same to all who open it at once."""
+        manifest = self.path / _MANIFEST
+        if not manifest.exists():
+            if self.segments():
+                raise ConnectorError(f"{self.path} has segments of a log, but no {_MANIFEST}\n  hint: put it back")
+            own = self.path / f".{_MANIFEST}-{secrets.token_hex(4)}"
+            write_file(own, [json.dumps({"version": _VERSION, "log": secrets.token_hex(8)}).encode()])
+            with suppress(FileExistsError):
+                os.link(own, manifest)
+            own.unlink()
+            sync_folder(self.path)
+        try:
+            said = json.loads(manifest.read_text("utf-8"))
+            version, log = said["version"], str(said["log"])
+        except (ValueError, KeyError, TypeError):
+            raise ConnectorError(f"{manifest} cannot be read\n  hint: put it back from a copy") from None
+        if version != _VERSION:
+            raise ConnectorError(f"{self.path} was written by a newer version\n  hint: use that, or another folder")
+        return log
+
+    def segments(self) -> list[int]:
+        """Return the numbers of the segments' first records, in order."""
+        found = (_SEGMENT.fullmatch(file.name) for file in self.path.iterdir())
+        return sorted(int(match[1]) for match in found if match is not None)
+
+    def remove_unfinished(self) -> None:
+        """Remove what killed processes were writing; for the one who holds the lock."""
+        for file in self.path.glob(".segment-*"):
+            file.unlink(missing_ok=True)
+
+    def segment(self, first: int) -> Path:
+        """Return the file of the segment that begins with a record."""
+        return self.path / f"segment-{first:020}"
+
+    def size(self, first: int) -> int:
+        """Return how many bytes a segment has, 0 if it has been removed."""
+        try:
+            return self.segment(first).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    # What is needed ---------------------------------------------------------------------------
+
+    def released(self) -> Position | None:
+        """Return before which position nothing is needed any more; None if all is."""
+        try:
+            said = json.loads((self.path / _RELEASED).read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            # What a loss of power has left of it.
+            return None
+        position = Position.from_json(said)
+        return position if position.log == self.log else None
+
+    def release(self, position: Position) -> None:
+        """Note that nothing before a position is needed any more; what was noted is never taken back.
+
+        It is not waited for the disk: see :meth:`settle`.
+        """
+        before = self.released()
+        if before is not None and before.record >= position.record:
+            return
+        unfinished = self.path / f".{_RELEASED}-{os.getpid()}-{threading.get_ident()}"
+        unfinished.write_text(json.dumps(position.to_json()), "utf-8")
+        unfinished.replace(self.path / _RELEASED)
+
+    def settle(self) -> None:
+        """Return once what was released is on the disk: before anything is removed that is not needed any more."""
+        file = os.open(self.path / _RELEASED, os.O_RDONLY)
+        try:
+            sync_file(file)
+        finally:
+            os.close(file)
+        sync_folder(self.path)
+
+    def check(self, position: Position) -> None:
+        """Raise :class:`~connectors.ConnectorError` if a position is not one of this log."""
+        if position.log != self.log:
+            raise ConnectorError(
+                f"the log in {self.path} is not the one that has been read so far: it was removed or replaced\n"
+                "  hint: put the old folder back, or begin anew with another checkpoint or state directory"
+            )
+
+
+def write_file(path: Path, pieces: Iterable[bytes | pa.Buffer]) -> None:
+    """Write a file whose content is on the disk on return; its name may not be yet."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        write_at(file, 0, pieces)
+        sync_file(file)
+    finally:
+        os.close(file)
+
+
+def replace_file(path: Path, pieces: Iterable[bytes | pa.Buffer]) -> None:
+    """Give a file new content in one step, which is on the disk on return."""
+    unfinished = path.with_name(f".{path.name}-{os.getpid()}")
+    write_file(unfinished, pieces)
+    unfinished.replace(path)
+    sync_folder(path.parent)
+
+
+def write_at(file: int, offset: int, pieces: Iterable[bytes | pa.Buffer]) -> int:
+    """Write pieces one after the other, and return where they end."""
+    for piece in pieces:
+        left = memoryview(piece)
+        while left:
+            written = os.pwrite(file, left, offset)
+            offset += written
+            left = left[written:]
+    return offset
+
+
+def sync_file(file: int) -> None:
+    """Return once the content of a file would survive a loss of power."""
+    if _FULL_SYNC is not None:
+        fcntl.fcntl(file, _FULL_SYNC)
+    else:
+        os.fdatasync(file)
+
+
+def sync_folder(path: Path) -> None:
+    """Return once the names of a folder's files would survive a loss of power."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

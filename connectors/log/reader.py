@@ -1,0 +1,181 @@
+"""Those who read a log, side by side with the one who writes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from connectors import ConnectorError
+from connectors.log.blocks import (
+    BLOCK_HEAD,
+    SHORTEST_HEAD,
+    BlockHead,
+    DamageError,
+    SegmentHead,
+    blocks_in,
+    decode_block_head,
+    decode_head,
+    head_length,
+    read_block,
+)
+from connectors.log.folder import LogFolder
+from connectors.log.position import Position
+
+POSITION = "position"
+"""The column with the records' numbers, which the log adds to the source's."""
+
+
+class Span(NamedTuple):
+    """Some whole blocks of one segment: their bytes from ``start`` to ``end``."""
+
+    segment: int
+    start: int
+    end: int
+
+
+class LogReader:
+    """Finds the records between two positions, both of which are durable."""
+
+    def __init__(self, folder: LogFolder) -> None:
+        self._folder = folder
+
+    def begin(self) -> Position:
+        """Return where one begins who has read nothing: behind what was released, or where the log begins."""
+        released = self._folder.released()
+        if released is not None:
+            return released
+        first = next(iter(self._folder.segments()), 0)
+        return Position(self._folder.log, first, first, 0)
+
+    def limited(self, start: Position, end: Position, rows: int | None, size: int | None) -> Position:
+        """Return the last position up to an end behind so many rows or bytes at most, but of one block at least.
+
+        O(blocks passed over).
+        """
+        taken, read = start, 0
+        for span in self._whole(start, end):
+            for block in self._heads(span):
+                following = Position(start.log, block.first + block.records, span.segment, block.end)
+                read += block.end - block.byte
+                too_many = rows is not None and following.record - start.record > rows
+                if (too_many or (size is not None and read > size)) and taken.record > start.record:
+                    return taken
+                taken = following
+        return taken
+
+    def kept(self, end: Position) -> int:
+        """Return how many bytes the segments have that hold what was not released and comes before a position."""
+        released = self._folder.released()
+        low = 0 if released is None else released.record
+        segments = self._folder.segments()
+        following = [*segments[1:], end.record + 1]
+        held = [first for first, after in zip(segments, following, strict=False) if after > low and first < end.record]
+        return sum(self._folder.size(first) for first in held)
+
+    def spans(self, start: Position, end: Position, least: int) -> list[Span]:
+        """Return the records between two positions, in order, in pieces of about a length where there is more."""
+        return [piece for span in self._whole(start, end) for piece in self._pieces(span, least)]
+
+    def read(self, spans: Iterable[Span]) -> pa.RecordBatch | None:
+        """Return the records of some spans as one batch, with their numbers in the column ``position``."""
+        batches = [batch for span in spans for batch in self._batches(span)]
+        return pa.concat_batches(batches) if batches else None
+
+    # Segments ---------------------------------------------------------------------------------
+
+    def _whole(self, start: Position, end: Position) -> Iterator[Span]:
+        """Yield what of each segment lies between two positions."""
+        if start.record >= end.record:
+            return
+        segments = self._folder.segments()
+        begin, byte = self._found(start, segments)
+        for first in segments:
+            if begin <= first <= end.segment:
+                low = byte if first == begin and byte else self._head_length(first)
+                high = self._folder.segment(first).stat().st_size if first < end.segment else end.byte
+                if high > low:
+                    yield Span(first, low, high)
+
+    def _found(self, start: Position, segments: Sequence[int]) -> tuple[int, int]:
+        """Return the segment and the byte of a position whose segment may have been removed behind it."""
+        self._folder.check(start)
+        if start.segment in segments:
+            return start.segment, start.byte
+        if start.record in segments:
+            return start.record, 0
+        begins = f"it begins with {segments[0]}" if segments else "it is empty"
+        raise ConnectorError(
+            f"the log in {self._folder.path} has no record {start.record} any more: {begins}\n"
+            "  hint: put back what was removed, or begin anew with another checkpoint or state directory"
+        )
+
+    def _head_length(self, first: int) -> int:
+        with self._opened(first) as file:
+            return self._head(file).length
+
+    def _head(self, file: int) -> SegmentHead:
+        return decode_head(os.pread(file, head_length(os.pread(file, SHORTEST_HEAD, 0)), 0))
+
+    @contextmanager
+    def _opened(self, first: int) -> Iterator[int]:
+        """Open a segment to read; what is wrong with it names it."""
+        path: Path = self._folder.segment(first)
+        try:
+            file = os.open(path, os.O_RDONLY)
+            try:
+                yield file
+            finally:
+                os.close(file)
+        except DamageError as damage:
+            raise ConnectorError(f"{path} is damaged: {damage}\n  hint: put it back from a copy") from None
+        except OSError as error:
+            raise ConnectorError(
+                f"{path} cannot be read: {error.strerror}\n"
+                "  hint: read a log where it is written, or where its folder is mounted under the same path"
+            ) from error
+
+    # Blocks -----------------------------------------------------------------------------------
+
+    def _heads(self, span: Span) -> Iterator[BlockHead]:
+        """Yield the heads of the blocks in a span."""
+        with self._opened(span.segment) as file:
+            byte = span.start
+            while byte < span.end:
+                block = decode_block_head(os.pread(file, BLOCK_HEAD, byte), byte)
+                if block is None:
+                    raise DamageError(f"there is no block at byte {byte}")
+                yield block
+                byte = block.end
+
+    def _pieces(self, span: Span, least: int) -> Iterator[Span]:
+        """Cut a span into pieces of at least a length, and of less than that and a block more."""
+        start = span.start
+        if span.end - span.start >= 2 * least:
+            for block in self._heads(span):
+                if block.end - start >= least and span.end - block.end >= least:
+                    yield Span(span.segment, start, block.end)
+                    start = block.end
+        yield Span(span.segment, start, span.end)
+
+    def _batches(self, span: Span) -> Iterator[pa.RecordBatch]:
+        with self._opened(span.segment) as file:
+            head = self._head(file)
+            content = os.pread(file, span.end - span.start, span.start)
+            blocks = list(blocks_in(content, span.start))
+            end = blocks[-1].end if blocks else span.start
+            if end != span.end:
+                raise DamageError(f"what stands at byte {end} is not what was written")
+        for block in blocks:
+            yield numbered(content, block, head.schema, span.start)
+
+
+def numbered(content: bytes, block: BlockHead, schema: pa.Schema, byte: int) -> pa.RecordBatch:
+    """Return a block's records with their numbers; ``byte`` is where the content stands in its segment."""
+    numbers = np.arange(block.first, block.first + block.records)
+    return read_block(content, block, schema, byte).append_column(POSITION, pa.array(numbers, pa.int64()))

@@ -1,0 +1,1 @@
+"""What the connector ``mqtt`` is made of: its options, the packets, what has been seen before, the connection."""

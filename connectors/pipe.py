@@ -1,0 +1,126 @@
+"""Lines from a named pipe, or another file that can be read but once, as a stream.
+
+In plain PySpark::
+
+    from connectors.pipe import PipeDataSource
+
+    spark.dataSource.register(PipeDataSource)
+    lines = spark.readStream.format("pipe_lines").option("path", "events.pipe").option("log", "received/").load()
+
+A row is a line: its bytes, when it was ``received``, and its ``position`` among all that was. Lines are written to a
+durable log before they are read (:mod:`connectors.live` says how): what is in there is read once, whatever is killed.
+What has left the pipe and is not in the log yet when this end is killed is lost.
+
+Spark plans batches in processes of its own, whose standard input is not the program's. So there ``-`` does not do; on
+Linux the standard input of the process PID is ``/proc/PID/fd/0``.
+
+Options:
+
+- ``path``: the pipe, ``-`` for this process's standard input. When all writers have closed a named pipe, it is opened
+  anew; the standard input has an end, and then the stream brings nothing more.
+- ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
+  :func:`connectors.live.log_options`.
+- ``maxLineBytes``: of a longer line (8 MiB unless given) only the beginning is kept, which is bad.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import select
+import stat
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource
+
+from connectors import ConnectorError
+from connectors.line_buffer import COLUMNS, LONGEST_LINE, SCHEMA, LineBuffer, received
+from connectors.live import LiveReader, LiveSource, log_options
+from connectors.log.writer import Remembered
+
+STANDARD_INPUT = "-"
+_CHUNK = 1 << 20
+
+
+class PipeDataSource(DataSource):
+    """The data source ``pipe_lines``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "pipe_lines"
+
+    def schema(self) -> str:
+        """Return the columns of a row."""
+        return COLUMNS
+
+    def streamReader(self, schema: Any) -> LiveReader:  # noqa: N802 (the name is PySpark's)
+        """Return a reader for the options given; nothing is opened before it is asked for something new."""
+        path = self.options.get("path")
+        if not path:
+            raise ConnectorError('the connector "pipe" needs the option path: a named pipe, or - for standard input')
+        longest = int(self.options.get("maxLineBytes", LONGEST_LINE))
+        return LiveReader(functools.partial(PipeSource, path, longest), log_options("pipe", self.options))
+
+
+class PipeSource(LiveSource):
+    """The end of a pipe where lines come out."""
+
+    schema = SCHEMA
+
+    def __init__(self, path: str, longest: int) -> None:
+        self._path = path
+        self._lines = LineBuffer(longest)
+        self._file: int | None = None
+        self._is_named = False
+        self._has_ended = False
+
+    def open(self, remembered: Remembered) -> None:
+        """Open the pipe; what was logged does not matter, as nothing comes again."""
+        if self._path == STANDARD_INPUT:
+            self._file = os.dup(0)
+            return
+        try:
+            # Without waiting for a writer: the stream may be stopped before there is one.
+            self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError as error:
+            hint = f"make a named pipe with mkfifo {self._path}"
+            raise ConnectorError(f"{self._path} cannot be opened: {error.strerror}\n  hint: {hint}") from error
+        self._is_named = stat.S_ISFIFO(os.fstat(self._file).st_mode) and not self._path.startswith("/proc/")
+
+    def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
+        """Return the lines that have come, once there are some."""
+        if self._has_ended or self._file is None:
+            select.select([], [], [], wait_seconds)
+            return None
+        if not select.select([self._file], [], [], wait_seconds)[0]:
+            return None
+        try:
+            data = os.read(self._file, _CHUNK)
+        except BlockingIOError:
+            return None
+        if data:
+            return received(self._lines.add(data))
+        return received(self._ended(wait_seconds))
+
+    def _ended(self, wait_seconds: float) -> list[bytes]:
+        """Note that there is no writer any more, or none yet; return the line that the last one has not ended."""
+        if self._is_named:
+            select.select([], [], [], wait_seconds)  # a pipe without writers is always ready
+        else:
+            self._has_ended = True
+        return self._lines.rest()
+
+    def is_caught_up(self) -> bool:
+        """Say whether the standard input has ended; a named pipe never does, and what it holds is what there is."""
+        return self._has_ended or self._is_named
+
+    def acknowledge(self) -> None:
+        """Do nothing: what has been read is gone from the pipe."""
+
+    def close(self) -> None:
+        """Close the pipe."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

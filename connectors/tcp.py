@@ -1,0 +1,166 @@
+"""Lines from a TCP server as a stream: this end connects, the other one sends lines.
+
+In plain PySpark::
+
+    from connectors.tcp import TcpDataSource
+
+    spark.dataSource.register(TcpDataSource)
+    lines = (
+        spark.readStream.format("tcp_lines")
+        .option("address", "127.0.0.1:9999")
+        .option("log", "received/")
+        .load()
+    )
+
+A row is a line: its bytes, when it was ``received``, and its ``position`` among all that was. Lines are written to a
+durable log before they are read (:mod:`connectors.live` says how): what is in there is read once, whatever is killed.
+TCP tells nobody what was made durable, so what is on its way when this end is killed, or the connection breaks, is
+lost. A connection that is lost is made anew; the line at which it was lost is taken as it is.
+
+Options:
+
+- ``address``: ``HOST:PORT``.
+- ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
+  :func:`connectors.live.log_options`.
+- ``maxLineBytes``: of a longer line (8 MiB unless given) only the beginning is kept, which is bad.
+- ``patience``: within how many seconds the first connection must come about, 30 unless given; later ones are tried
+  for ever.
+"""
+
+from __future__ import annotations
+
+import functools
+import select
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource
+
+from connectors import ConnectorError
+from connectors.line_buffer import COLUMNS, LONGEST_LINE, SCHEMA, LineBuffer, received
+from connectors.live import LiveReader, LiveSource, log_options
+from connectors.log.writer import Remembered
+from connectors.reconnecting import Reconnecting
+
+_CHUNK = 1 << 20
+_MOST_BYTES = 4 << 20
+"""How much is received at once, so that it can be made durable together."""
+_CONNECT_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Address:
+    """A host and a port."""
+
+    host: str
+    port: int
+
+    @staticmethod
+    def parse(text: str) -> Address:
+        """Return the address that a text says.
+
+        >>> Address.parse("[::1]:9999")
+        Address(host='::1', port=9999)
+        """
+        host, _, port = text.rpartition(":")
+        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+            raise ConnectorError(f'"{text}" is no address of the connector "tcp": write HOST:PORT')
+        return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+class TcpDataSource(DataSource):
+    """The data source ``tcp_lines``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "tcp_lines"
+
+    def schema(self) -> str:
+        """Return the columns of a row."""
+        return COLUMNS
+
+    def streamReader(self, schema: Any) -> LiveReader:  # noqa: N802 (the name is PySpark's)
+        """Return a reader for the options given; nothing is connected before it is asked for something new."""
+        address = self.options.get("address")
+        if not address:
+            raise ConnectorError('the connector "tcp" needs the option address: HOST:PORT')
+        log = log_options("tcp", self.options)
+        longest = int(self.options.get("maxLineBytes", LONGEST_LINE))
+        patience = float(self.options.get("patience", "30"))
+        return LiveReader(functools.partial(TcpSource, Address.parse(address), longest, patience), log)
+
+
+class TcpSource(LiveSource):
+    """The end of a connection where lines come in."""
+
+    schema = SCHEMA
+
+    def __init__(self, address: Address, longest: int, patience: float) -> None:
+        self._address = address
+        self._lines = LineBuffer(longest)
+        self._patience = patience
+        self._socket: socket.socket | None = None
+        self._attempts = Reconnecting(patience)
+
+    def open(self, remembered: Remembered) -> None:
+        """Begin to try; what was logged does not matter, as nothing comes again."""
+        self._attempts = Reconnecting(self._patience)
+
+    def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
+        """Return the lines that have come, once there are some; connect first if that is needed and may be tried."""
+        until = time.monotonic() + wait_seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._socket is None:
+                self._connect(left)
+            elif select.select([self._socket], [], [], left)[0] and (lines := self._read(self._socket)):
+                return received(lines)
+        return None
+
+    def _connect(self, seconds: float) -> None:
+        wait = self._attempts.seconds()
+        if wait > 0:
+            time.sleep(min(wait, seconds))
+            return
+        try:
+            place = (self._address.host, self._address.port)
+            self._socket = socket.create_connection(place, timeout=_CONNECT_SECONDS)
+        except OSError as error:
+            self._attempts.failed(f"{self._address.host}:{self._address.port}", error)
+            return
+        self._socket.setblocking(False)
+        self._attempts.connected()
+
+    def _read(self, connection: socket.socket) -> list[bytes]:
+        """Return the lines in what has come, some megabytes of it at most."""
+        lines: list[bytes] = []
+        size = 0
+        try:
+            while size < _MOST_BYTES and (data := connection.recv(_CHUNK)):
+                size += len(data)
+                lines += self._lines.add(data)
+            if size < _MOST_BYTES:
+                lines += self._lost("the other end has closed it")
+        except BlockingIOError:
+            pass  # that was all for now
+        except OSError as error:
+            lines += self._lost(str(error))
+        return lines
+
+    def _lost(self, reason: str) -> list[bytes]:
+        """Let go of the connection; return the line at which it was lost."""
+        self.close()
+        self._attempts.failed(f"{self._address.host}:{self._address.port}", ConnectionError(reason))
+        return self._lines.rest()
+
+    def acknowledge(self) -> None:
+        """Do nothing: TCP's own acknowledgement has been sent before."""
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None

@@ -1,0 +1,201 @@
+"""Messages from a WebSocket server as a stream.
+
+In plain PySpark::
+
+    from connectors.websocket import WebSocketDataSource
+
+    spark.dataSource.register(WebSocketDataSource)
+    messages = (
+        spark.readStream.format("websocket")
+        .option("url", "ws://127.0.0.1:9999/events")
+        .option("log", "received/")
+        .load()
+    )
+
+A row is a message, or a line of one that holds several: its bytes, when it was ``received``, and its ``position`` among
+all that was. They are written to a durable log before they are read (:mod:`connectors.live` says how): what is in there
+is read once, whatever is killed. WebSockets have no acknowledgements, so what is on its way when this end is killed, or
+the connection breaks, is lost. A connection that is lost is made anew; one that is silent is probed. A server that
+sends more than 128 MiB in one message loses the connection.
+
+Options:
+
+- ``url``: ``ws://HOST[:PORT]/PATH``, or ``wss://`` for TLS.
+- ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
+  :func:`connectors.live.log_options`.
+- ``subscribe``: a text to send whenever a connection is made, as many servers want one.
+- ``split``: ``lines`` if a message holds a record per line, ``none`` if it is one record, as it is unless given.
+- ``tokenVariable``: the environment variable with a token to be sent as ``Authorization: Bearer``.
+- ``maxMessageBytes``: of a longer message (8 MiB unless given) only the beginning is kept, which is bad.
+- ``keepAlive``: after how many seconds of silence the connection is probed, and after as many more given up; 30
+  unless given.
+- ``patience``: within how many seconds the first connection must come about, 30 unless given; later ones are tried
+  for ever.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource
+
+from connectors import ConnectorError
+from connectors.line_buffer import COLUMNS, LONGEST_LINE, SCHEMA, received, shortened
+from connectors.live import LiveReader, LiveSource, log_options
+from connectors.log.writer import Remembered
+from connectors.reconnecting import Reconnecting
+
+SPLITS = ("none", "lines")
+_MOST_BYTES = 4 << 20
+"""How much is received at once, so that it can be made durable together."""
+_LARGEST = 128 << 20
+_CONNECT_SECONDS = 5.0
+_CLOSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class WebSocketOptions:
+    """Where to connect to, and how."""
+
+    url: str
+    subscribe: str | None = None
+    has_lines: bool = False
+    token_variable: str | None = None
+    longest: int = LONGEST_LINE
+    keep_alive: float = 30.0
+    patience: float = 30.0
+
+
+class WebSocketDataSource(DataSource):
+    """The data source ``websocket``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "websocket"
+
+    def schema(self) -> str:
+        """Return the columns of a row."""
+        return COLUMNS
+
+    def streamReader(self, schema: Any) -> LiveReader:  # noqa: N802 (the name is PySpark's)
+        """Return a reader for the options given; nothing is connected before it is asked for something new."""
+        url, split = self.options.get("url"), self.options.get("split", "none")
+        if not url:
+            raise ConnectorError('the connector "websocket" needs the option url: ws://HOST[:PORT]/PATH, or wss://')
+        log = log_options("websocket", self.options)
+        if not url.startswith(("ws://", "wss://")):
+            raise ConnectorError('the option url of the connector "websocket" must begin with ws:// or wss://')
+        if split not in SPLITS:
+            raise ConnectorError(f'the option split of the connector "websocket" is "none" or "lines", not "{split}"')
+        usual = WebSocketOptions(url)
+        options = WebSocketOptions(
+            url,
+            self.options.get("subscribe"),
+            split == "lines",
+            self.options.get("tokenVariable"),
+            int(self.options.get("maxMessageBytes", usual.longest)),
+            float(self.options.get("keepAlive", usual.keep_alive)),
+            float(self.options.get("patience", usual.patience)),
+        )
+        return LiveReader(functools.partial(WebSocketSource, options), log)
+
+
+class WebSocketSource(LiveSource):
+    """The client's end of a WebSocket."""
+
+    schema = SCHEMA
+
+    def __init__(self, options: WebSocketOptions) -> None:
+        self._options = options
+        self._socket: Any = None
+        self._attempts = Reconnecting(options.patience)
+
+    def open(self, remembered: Remembered) -> None:
+        """Begin to try; what was logged does not matter, as nothing comes again."""
+        self._attempts = Reconnecting(self._options.patience)
+
+    def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
+        """Return the messages that have come, once there are some; connect first if that is needed and may be tried."""
+        until = time.monotonic() + wait_seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._socket is None:
+                self._connect(left)
+            elif lines := self._read(left):
+                return received(lines)
+        return None
+
+    def _connect(self, seconds: float) -> None:
+        from websockets.sync.client import connect
+
+        wait = self._attempts.seconds()
+        if wait > 0:
+            time.sleep(min(wait, seconds))
+            return
+        try:
+            self._socket = connect(
+                self._options.url,
+                additional_headers=self._headers(),
+                open_timeout=_CONNECT_SECONDS,
+                close_timeout=_CLOSE_SECONDS,
+                ping_interval=self._options.keep_alive,
+                ping_timeout=self._options.keep_alive,
+                max_size=_LARGEST,
+            )
+            if self._options.subscribe is not None:
+                self._socket.send(self._options.subscribe)
+        except Exception as error:
+            self._lost(error)
+        else:
+            self._attempts.connected()
+
+    def _headers(self) -> dict[str, str]:
+        variable = self._options.token_variable
+        if variable is None:
+            return {}
+        token = os.environ.get(variable)
+        if not token:
+            raise ConnectorError(f"the environment variable {variable}, which should hold a token, is not set")
+        return {"Authorization": f"Bearer {token}"}
+
+    def _read(self, seconds: float) -> list[bytes]:
+        """Return what has come, some megabytes of it at most."""
+        lines: list[bytes] = []
+        size = 0
+        try:
+            while size < _MOST_BYTES:
+                message = self._socket.recv(timeout=0 if lines else seconds)
+                data = message.encode() if isinstance(message, str) else message
+                size += len(data)
+                lines += self._rows(data)
+        except TimeoutError:
+            pass  # that was all for now
+        except Exception as error:
+            self._lost(error)
+        return lines
+
+    def _rows(self, data: bytes) -> list[bytes]:
+        rows = data.splitlines() if self._options.has_lines else [data]
+        return [shortened(row, self._options.longest) for row in rows]
+
+    def _lost(self, error: Exception) -> None:
+        """Let go of the connection; raises what no further attempt would mend."""
+        self.close()
+        if isinstance(error, ConnectorError):
+            raise error
+        # Without what follows the path: it may hold a token.
+        self._attempts.failed(self._options.url.partition("?")[0], error)
+
+    def acknowledge(self) -> None:
+        """Do nothing: there is nobody to be told."""
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None

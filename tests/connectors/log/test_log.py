@@ -1,0 +1,209 @@
+"""The durable log against a list in memory: whatever is written, removed, torn and read again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors import ConnectorError
+from connectors.log.folder import LogFolder
+from connectors.log.position import Position
+from connectors.log.reader import LogReader
+from connectors.log.writer import LogWriter
+from tests.connectors.live_sources import SCHEMA, records, values_of
+
+SMALL = 4096
+"""So full is a log soon, with segments of 512 bytes."""
+
+
+@pytest.fixture
+def folder() -> Iterator[LogFolder]:
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
+        yield LogFolder(Path(name) / "log")
+
+
+def opened(folder: LogFolder, max_bytes: int = SMALL) -> LogWriter:
+    return LogWriter(folder, SCHEMA, max_bytes, patience_seconds=0)
+
+
+def read(folder: LogFolder, start: Position, end: Position, least: int = 1) -> list[tuple[int, bytes]]:
+    reader = LogReader(folder)
+    batch = reader.read(reader.spans(start, end, least))
+    return [] if batch is None else [(row["position"], row["value"]) for row in batch.to_pylist()]
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_it_holds_what_was_written_whatever_happens(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as name:
+        folder = LogFolder(Path(name))
+        writer, written, number = opened(folder), [], 0
+        positions, memory, since = [writer.end], b"", 0
+        released = 0
+        for _ in range(data.draw(st.integers(1, 25))):
+            match data.draw(st.sampled_from(["append", "append", "append", "restart", "tear", "release", "remember"])):
+                case "append":
+                    new = [f"{number + each}".encode() * data.draw(st.integers(1, 60)) for each in range(3)]
+                    number += 3
+                    writer.append(records(new))
+                    written += new
+                    positions.append(writer.end)
+                case "remember":
+                    memory, since = f"at {number}".encode(), number
+                    writer.remember(memory)
+                    positions.append(writer.end)
+                case "release":
+                    position = data.draw(st.sampled_from(positions))
+                    folder.release(position)
+                    released = max(released, position.record)
+                case "tear":
+                    last = folder.segment(folder.segments()[-1])
+                    writer.close()
+                    with last.open("ab") as file:
+                        torn = data.draw(st.binary(min_size=1, max_size=40))
+                        file.write(torn)
+                    writer = opened(folder)
+                case _:
+                    writer.close()
+                    writer = opened(folder)
+                    assert writer.remembered.memory == memory
+                    assert list(values_of(writer.remembered.since)) == written[since:]
+            assert writer.end.record == number
+            assert writer.size == sum(folder.segment(each).stat().st_size for each in folder.segments())
+        usable = [each for each in positions if each.record >= released]
+        start, end = sorted((data.draw(st.sampled_from(usable)) for _ in range(2)), key=lambda each: each.record)
+        expected = list(enumerate(written))[start.record : end.record]
+        assert read(folder, start, end, least=data.draw(st.integers(1, 2000))) == expected
+        assert LogReader(folder).begin().record == released
+        rows = data.draw(st.integers(1, 20))
+        limited = LogReader(folder).limited(start, end, rows, None)
+        assert limited.record == (
+            end.record if end.record - start.record <= rows else max(3, rows // 3 * 3) + start.record
+        )
+        writer.close()
+
+
+def test_what_nobody_needs_is_removed_and_a_full_log_gets_room_by_that(folder: LogFolder) -> None:
+    writer = opened(folder)
+    while writer.has_room():
+        writer.append(records([b"x" * 100]))
+        if writer.is_long:
+            writer.remember(b"")
+    assert SMALL <= writer.size < SMALL + 400
+    before = folder.segments()
+    middle = Position(folder.log, before[3], before[3], 0)
+    folder.release(middle)
+    folder.release(Position(folder.log, 0, 0, 0))
+    assert folder.released() == middle
+    assert writer.has_room()
+    assert folder.segments() == before[3:]
+    with pytest.raises(ConnectorError, match=r"has no record 0 any more: it begins with \d+\n  hint: "):
+        read(folder, Position(folder.log, 0, 0, 0), writer.end)
+    folder.release(writer.end)
+    writer.remember(b"")
+    assert folder.segments() == [writer.end.record]
+    writer.close()
+
+
+def test_an_empty_log_goes_on_with_its_numbers(folder: LogFolder) -> None:
+    writer = opened(folder)
+    writer.append(records([b"a"]))
+    folder.release(writer.end)
+    writer.close()
+    folder.segment(0).unlink()
+    writer = opened(folder)
+    writer.append(records([b"b"]))
+    assert read(folder, LogReader(folder).begin(), writer.end) == [(1, b"b")]
+    writer.close()
+
+
+def test_a_log_has_one_writer_who_is_named(folder: LogFolder) -> None:
+    writer = opened(folder)
+    with pytest.raises(ConnectorError, match=rf"in use by process {os.getpid()}\n  hint: "):
+        opened(folder)
+    waiting = threading.Thread(target=lambda: LogWriter(folder, SCHEMA, SMALL, patience_seconds=60).close())
+    waiting.start()
+    writer.close()
+    waiting.join(60)
+    assert not waiting.is_alive()
+
+
+def test_a_copy_of_the_process_does_not_hold_the_lock(folder: LogFolder) -> None:
+    writer = opened(folder)
+    child = os.fork()
+    if not child:
+        signal.pause()
+        os._exit(0)
+    try:
+        writer.close()
+        LogWriter(folder, SCHEMA, SMALL, patience_seconds=60).close()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_every_changed_byte_is_noticed_or_cut_off_as_torn(folder: LogFolder) -> None:
+    writer = opened(folder)
+    values = [b"one", b"two", b"three"]
+    for value in values:
+        writer.append(records([value]))
+    end = writer.end
+    writer.close()
+    path, content = folder.segment(0), folder.segment(0).read_bytes()
+    random = Random(5)
+    for at in random.sample(range(len(content)), 120):
+        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << random.randrange(8))]) + content[at + 1 :])
+        with pytest.raises(ConnectorError, match=r"(damaged|records of another kind)[^~]*hint: "):
+            read(folder, Position(folder.log, 0, 0, 0), end)
+        # Damage to the last block looks like one that was not finished.
+        with suppress(ConnectorError), closing(opened(folder)) as writer:
+            assert list(values_of(writer.remembered.since)) == values[:2]
+
+
+def test_positions_of_another_log_are_refused(folder: LogFolder) -> None:
+    writer = opened(folder)
+    writer.append(records([b"a"]))
+    start = writer.end
+    writer.close()
+    shutil.rmtree(folder.path)
+    folder = LogFolder(folder.path)
+    writer = opened(folder)
+    writer.append(records([b"b", b"c"]))
+    with pytest.raises(ConnectorError, match=r"not the one that has been read so far"):
+        read(folder, start, writer.end)
+    writer.close()
+
+
+def test_a_disk_that_is_full_loses_nothing_that_was_acknowledged(
+    folder: LogFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = opened(folder)
+    writer.append(records([b"a"]))
+    put, calls = os.pwrite, []
+
+    def refuse(file: int, content: memoryview, offset: int) -> int:
+        calls.append(offset)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        return put(file, content[:7], offset)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", refuse)
+        with pytest.raises(OSError, match="No space"):
+            writer.append(records([b"b" * 100]))
+    writer.append(records([b"c"]))
+    assert read(folder, Position(folder.log, 0, 0, 0), writer.end) == [(0, b"a"), (1, b"c")]
+    writer.close()
+    assert opened(folder).end == writer.end

@@ -1,0 +1,20 @@
+"""A program that receives messages until it is killed: ``child.py FOLDER URL QOS VERSION``."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from connectors.mqtt import MqttDataSource
+
+if __name__ == "__main__":
+    folder, url, qos, version = sys.argv[1:]
+    options = {"url": url, "topics": "plant/#", "log": folder, "qos": qos, "version": version, "receiveMaximum": "50"}
+    reader = MqttDataSource(options).streamReader(None)
+    start = reader.initialOffset()
+    while True:
+        # What has gone wrong ends it.
+        reader.latestOffset(start, ReadAllAvailable())
+        threading.Event().wait(0.01)
