@@ -126,7 +126,7 @@ def gallery(stage: Stage) -> Answer:
     """Let some queries run for a while, and return the last answer of the first."""
     for name in ("TopkUsersToContact", "RisingStars", "MostMentioned", "QuietGiants", "NightOwls"):
         stage.client.register(QUERY, name=SOCIAL + name)
-    world = Social(11)
+    world = Social(9)
     for at in range(50):
         answer = world.answer(f"{SOCIAL}TopkUsersToContact", NOON + 2000 * at)
         stage.engine.give(answer)
@@ -238,7 +238,7 @@ def test_the_page_keeps_up_and_does_not_grow(browser: Browser, stage: Stage) -> 
 
     def run(first: int, rounds: int) -> tuple[float, int]:
         for at in range(first, first + rounds):
-            for name in names[:20]:
+            for name in names[:12]:
                 stage.engine.give(replace(ranking(name, 1000 * at, *USERS[:3]), window=at))
         leader = f"window {f'{(first + rounds - 2) // 60:02}:{(first + rounds - 2) % 60:02}'}"
         expect(page.locator(".window")).to_contain_text(f"00:{leader.removeprefix('window ')}")
@@ -248,7 +248,7 @@ def test_the_page_keeps_up_and_does_not_grow(browser: Browser, stage: Stage) -> 
 
     run(1, 62)
     memory, nodes = run(63, 1)
-    more_memory, more_nodes = run(64, 25)
+    more_memory, more_nodes = run(64, 20)
     assert more_nodes <= nodes + 50
     assert more_memory <= memory + 1.0
     watched.close()

@@ -214,11 +214,13 @@ def serving(world: World, *more: str, **variables: str) -> Iterator[tuple[subpro
 
 
 @pytest.mark.slow
-def test_after_kill_9_the_service_goes_on_where_it_was(world: World) -> None:
+def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was(world: World) -> None:
     (world.folder / "first.rspql").write_text(QUERY)
     with serving(world, "first.rspql") as (child, client):
         assert client.register(QUERY, name="second")["id"] == "second"
         client.pause("second")
+        with pytest.raises(AssertionError, match="is in use by process"), serving(world):
+            pass
         world.events(30)
         reading = client.stream("first")
         next(reading)
@@ -240,12 +242,6 @@ def test_after_kill_9_the_service_goes_on_where_it_was(world: World) -> None:
         assert child.wait(LIMIT) == 0
     events = [json.loads(line)["event"] for line in (world.folder / "log").read_text().splitlines()]
     assert {"query_registered", "started", "stopping", "stopped"} <= set(events)
-
-
-@pytest.mark.slow
-def test_a_second_service_on_one_state_directory_is_refused(world: World) -> None:
-    with serving(world), pytest.raises(AssertionError, match="is in use by process"), serving(world):
-        pass
 
 
 @pytest.mark.slow
