@@ -109,8 +109,8 @@ def _changing(
 class Service:
     """An engine's queries, for many. Safe for several threads.
 
-    ``make_engine`` is given the
-       observer that the engine must have, and returns one that has not started. ``events`` are those of all queries.
+    ``make_engine`` is given the observer that the engine must have, and returns one that has not started. ``events``
+    are those of all queries.
     """
 
     def __init__(
