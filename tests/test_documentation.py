@@ -18,6 +18,9 @@ from acquatop import catalog
 from acquatop.catalog_services import COMMON_KEYS, SOLUTIONS
 from acquatop.catalog_sources import AUTH, FEEDS, KINDS, METHODS, TABLES, keys_of
 from acquatop.cli import build_parser, main
+from acquatop.evaluation.data import values_of
+from acquatop.evaluation.generator import KINDS as KINDS_OF_CHANGE
+from acquatop.evaluation.measure import NUMBERS
 from acquatop.operators.proposers import PROPOSERS
 from connectors.mapping import DATATYPES
 from connectors.registry import CONNECTORS
@@ -85,6 +88,18 @@ def test_every_catalog_key_and_choice_is_documented() -> None:
     datatypes = {iri.replace("http://www.w3.org/2001/XMLSchema#", "xsd:") for iri in DATATYPES}
     assert len(catalog_keys()) > 20
     assert [each for each in {*catalog_keys(), *choices, *datatypes} if f"`{each}`" not in documented] == []
+
+
+def test_every_key_of_an_experiment_and_every_measure_is_documented() -> None:
+    documented = text_of("docs/evaluate.md")
+    calls = (
+        node for node in ast.walk(ast.parse(text_of("acquatop/evaluation/experiment.py"))) if isinstance(node, ast.Call)
+    )
+    allowed = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow")
+    keys = {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
+    keys |= {name for kind in KINDS_OF_CHANGE for name in values_of(kind)}
+    assert len(keys) > 15
+    assert [each for each in {*keys, *KINDS_OF_CHANGE, *NUMBERS} if f"`{each}`" not in documented] == []
 
 
 @pytest.mark.parametrize("name", CONNECTORS)
