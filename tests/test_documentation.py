@@ -141,6 +141,19 @@ def test_every_environment_variable_is_documented() -> None:
     assert [each for each in used if each not in text_of("docs/cli.md")] == []
 
 
+def test_all_of_the_service_is_documented() -> None:
+    from acquatop.serve.formats import FORMATS
+    from acquatop.serve.openapi import document
+    from acquatop.serve.problems import KINDS
+
+    shown = text_of("docs/serve.md")
+    addresses = {path.replace("/resume", "/pause") for path in document()["paths"]}
+    rows = re.findall(r"^\| `(.+?)` \|(?: ([0-9]{3}) \|)?", shown, re.MULTILINE)
+    assert [each for each in addresses if f"{each}`" not in shown] == []
+    assert {name: int(status) for name, status in rows if status} == {name: kind.status for name, kind in KINDS.items()}
+    assert [each.media_type for each in FORMATS if f"`{each.media_type}`" not in shown] == []
+
+
 def test_the_catalog_and_the_queries_in_the_documents_are_good(tmp_path: Path) -> None:
     shown, _feed = snippets("docs/catalog.md", "toml")
     assert list(catalog.Catalog.parse(shown, file=tmp_path / "c.toml", variables={}).services) == [f"{NS}people"]

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from acquatop.catalog import Catalog
-from acquatop.checking import check_query
-from acquatop.cli.explain import replicas_of, structure_of
+from acquatop.checking import check_query, replicas_of, structure_of
 from rspql.explain import explain, render
 from tests.worlds import catalog_text
 
