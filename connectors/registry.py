@@ -126,7 +126,7 @@ SPARK = Connector(
     summary="any streaming source of Spark's, such as kafka, rate or delta, by its name and options",
     source="",
     formats=("columns", "json", "csv", "rdf"),
-    guarantee="every row once while an engine runs; no state directory can keep it",
+    guarantee="every row once if the source can be read again, as Kafka, Delta and files can",
     options={
         "format": Option(
             "the source's name in Spark; all other options are handed on to it", required=True, names_source=True
