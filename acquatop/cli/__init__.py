@@ -11,6 +11,7 @@ from acquatop.cli.connectors import add_parser as add_connectors
 from acquatop.cli.explain import add_parser as add_explain
 from acquatop.cli.fmt import add_parser as add_fmt
 from acquatop.cli.guard import guarded
+from acquatop.cli.record import add_parser as add_record
 from acquatop.cli.run import add_parser as add_run
 
 
@@ -22,7 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for add_verb in (add_run, add_check, add_explain, add_fmt, add_connectors):
+    for add_verb in (add_run, add_record, add_check, add_explain, add_fmt, add_connectors):
         add_verb(verbs)
     return parser
 
