@@ -49,6 +49,8 @@ def _service(service: Service, file: str, columns: Sequence[TableColumn]) -> Ite
     yield f"block_size = {service.block_size}"
     if service.capacity is not None:
         yield f"capacity = {service.capacity}"
+    if service.ask_absent_after:
+        yield f'ask_absent_after = "{round(1000 * service.ask_absent_after)}ms"'
     if service.limits:
         yield f"limits = [{', '.join(_text(str(limit)) for limit in service.limits)}]"
     yield from ("", f"[{table}.mapping]", f'key = "{{{remote_tape.SUBJECT}}}"')

@@ -25,6 +25,7 @@ from acquatop.recording.table_column import TableColumn, UnwritableError
 from acquatop.remote_patterns import Question, star_of
 from acquatop.state.folder import Folder, make_folder
 from acquatop.state.lock import DirectoryLock
+from acquatop.state.names import LOCK
 from acquatop.state.problems import explained
 from connectors.mapping import BAD
 from replica.feeds.contract import Feed
@@ -34,6 +35,10 @@ from replica.spending.quota import Quota
 from rspql import ast
 
 CATALOG, QUERY, STREAM, REMOTE, STATE = "catalog.toml", "query.rspql", "stream.ndjson", "remote.jsonl", "state"
+_NEW = ".new"
+"""What the name of a file ends with that is being written."""
+_WITHOUT_QUERY = {CATALOG, CATALOG + _NEW, QUERY + _NEW, REMOTE, LOCK}
+"""What a folder may hold to which a recording has not quite begun."""
 
 
 class Recording:
@@ -194,13 +199,13 @@ def _check(folder: Path, query: str) -> None:
         if (folder / STREAM).is_file() and (folder / STREAM).stat().st_size and not (folder / STATE).is_dir():
             message = f"{folder} cannot be gone on with: its folder {STATE}, which says how far it has come, is missing"
             raise UserError(f"{message}\n  hint: {hint}")
-    elif names := sorted({each.name for each in folder.iterdir()} - {CATALOG, REMOTE, "acquatop.lock"}):
+    elif names := sorted({each.name for each in folder.iterdir()} - _WITHOUT_QUERY):
         raise UserError(f"{folder} is no recording: it holds {names[0]}\n  hint: {hint}")
 
 
 def _replace(path: Path, text: str) -> None:
     """Write a file in one step."""
-    new = path.with_name(path.name + ".new")
+    new = path.with_name(path.name + _NEW)
     with explained(path, "write the recording"):
         with new.open("w", encoding="utf-8") as file:
             file.write(text)

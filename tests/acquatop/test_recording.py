@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -16,20 +18,26 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from acquatop import Answer, Engine
 from acquatop.catalog import Catalog
 from acquatop.cli import main
+from acquatop.cli.progress import RecordingProgress
 from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.evaluation.trace import open_trace
 from acquatop.recording.full_snapshots import FullSnapshots, SnapshotBudget
-from acquatop.recording.recorded_remote import RecordedRemote
+from acquatop.recording.recorded_remote import RecordedFeed, RecordedRemote
 from acquatop.recording.recording import CATALOG as FILE
 from acquatop.recording.recording import QUERY, REMOTE, STREAM, Recording
 from acquatop.recording.remote_tape import RemoteTape
 from acquatop.recording.stream_tape import StreamTape
 from acquatop.recording.table_column import TableColumn, UnwritableError
+from acquatop.watch.observer import BatchSeen
+from connectors.fields import ROW
 from connectors.mapping import JsonMapping, Property, Template
 from examples.oxigraph import OxigraphServer
+from replica.feeds.contract import Sink
 from replica.remotes import RemoteError
 from replica.remotes.records import Field, KeyTemplate, RecordMapping, Star
 from replica.remotes.table import TableRemote as ReplayedRemote
@@ -145,6 +153,18 @@ def test_full_snapshots_say_what_the_remote_had_at_every_evaluation(
         assert known == {user: value for user, value in truth.items() if user in met}
     assert run.recording.snapshot_requests <= 8 * 10
     assert not run.recording.snapshot_failures
+
+
+@pytest.mark.server
+def test_the_oracle_takes_a_recording_as_it_is(server: OxigraphServer, tmp_path: Path) -> None:
+    run = Run(tmp_path, server, 11, windows=6, snapshots=SnapshotBudget(SLIDE, 1))
+    trace = open_trace(run.out, (run.out / QUERY).read_text("utf-8"))
+    assert trace.records.num_rows == len((tmp_path / "events").read_bytes().splitlines())
+    for (closes, truth), state in zip(run.truth.items(), trace.history.states(list(run.truth)), strict=True):
+        held = zip(trace.history.keys, state.present, state.numbers["followers"], strict=True)
+        assert {key: number for key, is_there, number in held if is_there} == {
+            user_term(user): number for user, number in truth.items()
+        }, closes
 
 
 @pytest.mark.server
@@ -295,7 +315,7 @@ def test_records_are_written_column_by_column_as_they_are(tmp_path: Path) -> Non
         {iri: Property(mapping.column(iri), each.datatype) for iri, each in properties.items()},
     )
     written = again.decode(pa.array((tmp_path / STREAM).read_bytes().splitlines(), pa.binary()))
-    assert written.drop_columns(["row"]).equals(batch.slice(0, 3).drop_columns(["row"]))
+    assert written.drop_columns([ROW]).equals(batch.slice(0, 3).drop_columns([ROW]))
 
 
 # The folder ---------------------------------------------------------------------------------------
@@ -338,9 +358,8 @@ def test_what_cannot_be_replayed_is_not_recorded(tmp_path: Path) -> None:
         open_recording(tmp_path, nested)
 
 
-def test_nothing_of_where_values_came_from_is_written(
-    server: OxigraphServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.server
+def test_nothing_of_where_values_came_from_is_written(server: OxigraphServer, tmp_path: Path) -> None:
     Run(tmp_path, server, 1, windows=2)
     written = b"".join(each.read_bytes() for each in (tmp_path / "out").iterdir() if each.is_file())
     assert server.query_url.encode() not in written
@@ -423,6 +442,64 @@ def test_wrong_options_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
         main(command(tmp_path, *wrong))
     assert ended.value.code == 2
     assert wrong[0] in capsys.readouterr().err
+
+
+def test_a_feed_is_recorded_and_handed_on(tmp_path: Path) -> None:
+    class OneWord:
+        failure = "none"
+
+        def start(self, sink: Sink) -> None:
+            said = {user_term("a"): [{"user": user_term("a"), "followers": integer(3)}], user_term("b"): []}
+            sink(said, 7.0)
+
+        def stop(self) -> None:
+            self.failure = "stopped"
+
+    tape = RemoteTape(tmp_path / REMOTE, "user", [TableColumn("p0", f"{NS}followers", "followers")])
+    heard: list[float] = []
+    feed = RecordedFeed(OneWord(), tape, lambda: 5.0)
+    feed.start(lambda said, now: heard.append(now))
+    feed.stop()
+    assert (heard, feed.failure) == ([7.0], "stopped")
+    assert [json.loads(line) for line in (tmp_path / REMOTE).read_bytes().splitlines()] == [
+        {"time_ms": 5000, "subject": f"{NS}user/a", "p0": 3},
+        {"time_ms": 5000, "subject": f"{NS}user/b"},
+    ]
+
+
+@pytest.mark.server
+def test_a_pattern_of_several_properties_and_constants_is_replayed(server: OxigraphServer, tmp_path: Path) -> None:
+    server.update(
+        f"""PREFIX : <{NS}> INSERT DATA {{
+        {user_term("u0")} :followers 3 ; :kind :person ; :name "a, \\"b\\"" .
+        {user_term("u1")} :followers 2.5 ; :kind :person ; :name "c" . {user_term("u2")} :followers 9 }}"""
+    )
+    pattern = "?user :followers ?followers ; :kind :person ; :name ?name"
+    query = query_text(width=SLIDE, slide=SLIDE).replace("?user :followers ?followers", pattern)
+    query = query.replace("?followers (", "?followers ?name (")
+    catalog = catalog_of(tmp_path, server, deadline="30s")
+    append(tmp_path, [Event(1 + at, f"u{at}", 1) for at in range(3)] + [Event(SLIDE + 1, "u0", 1)])
+    with closing(Recording.open(tmp_path / "out", catalog, query, file="q")) as recording:
+        engine = Engine(catalog, runtime="local", state=recording.state, autostart=False, recording=recording)
+        with engine:
+            answers = engine.register(query)
+            engine.start()
+            answer = next(iter(answers))
+        assert not recording.left_out
+    assert len(answer.rows) == 2
+    again = replayed(tmp_path / "out")[0]
+    assert [(row.score, row.bindings["name"]) for row in again.rows] == [
+        (row.score, row.bindings["name"]) for row in answer.rows
+    ]
+
+
+def test_a_terminal_shows_how_much_there_is() -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=80)
+    with RecordingProgress(lambda: "recorded [3] events", console) as progress:
+        progress.begin()
+        progress.batch(BatchSeen(stream="urn:s", events=3))
+    assert "recorded [3] events" in screen.getvalue()
 
 
 def test_a_remote_that_fails_is_recorded_as_nothing(tmp_path: Path) -> None:
