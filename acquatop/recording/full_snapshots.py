@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass
 
 from acquatop.recording.remote_tape import RemoteTape
-from replica.clocks import EventTime
+from replica.clocks import Clock, EventTime
 from replica.remotes import Remote, RemoteError
 from replica.spending.ledger import LedgerError
 from replica.spending.quota import Quota
@@ -23,11 +24,21 @@ class SnapshotBudget:
 class FullSnapshots:
     """Asks a remote for all keys that are known, those first that have not been asked for longest.
 
-    What the budget or the remote's ``quota`` does not allow is left for the next one; the first request that fails
-    ends a snapshot. ``requests`` counts those that were sent, ``failures`` why some have failed.
+    What the budget or the remote's ``quota`` does not allow is left for the next one. A snapshot ends with the first
+    request that fails, and sends none after half of the time from one to the next: the stream waits for it, and must
+    not fall behind for good. ``requests`` counts those that were sent, ``failures`` why some have failed.
     """
 
-    def __init__(self, budget: SnapshotBudget, remote: Remote, tape: RemoteTape, quota: Quota, timeout: float) -> None:
+    def __init__(
+        self,
+        budget: SnapshotBudget,
+        remote: Remote,
+        tape: RemoteTape,
+        quota: Quota,
+        timeout: float,
+        *,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self.requests = 0
         self.failures: Counter[str] = Counter()
         self._budget = budget
@@ -35,6 +46,7 @@ class FullSnapshots:
         self._tape = tape
         self._quota = quota
         self._timeout = timeout
+        self._clock = clock
         self._last_ms: int | None = None
 
     def evaluate(self, time_ms: int) -> None:
@@ -48,9 +60,10 @@ class FullSnapshots:
             self.failures[str(error)] += 1
 
     def _take(self, time_ms: int) -> None:
+        until = self._clock() + self._budget.every_ms / 2000
         for _ in range(self._budget.requests):
             keys = self._tape.due(self._remote.block_size, time_ms)
-            if not keys or not self._quota.take(len(keys), 1):
+            if not keys or self._clock() >= until or not self._quota.take(len(keys), 1):
                 return
             self.requests += 1
             self._remote.fetch(keys, self._timeout)

@@ -28,6 +28,7 @@ from acquatop.state.lock import DirectoryLock
 from acquatop.state.names import LOCK
 from acquatop.state.problems import explained
 from connectors.mapping import BAD
+from connectors.registry import SPARK
 from replica.feeds.contract import Feed
 from replica.remotes import Remote
 from replica.remotes.records import Star
@@ -158,6 +159,9 @@ def _recordable(bound: BoundQuery | BoundWindowed, file: str) -> BoundQuery:
         why = f" ({bound.reason.message})" if bound.reason else ""
         hint = "recorded are top-k joins of a WINDOW with a SERVICE: acquatop explain says why this is none"
         raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
+    if bound.stream.connector == SPARK.name:
+        hint = "let Spark write it to files, and record those"
+        raise UserError(f"<{bound.stream.iri}> is read by a source of Spark's, and not in this process\n  hint: {hint}")
     if bound.service is None:
         raise UserError(f"{file}: the query asks no remote: its stream can be kept as it is, without a recording")
     return bound

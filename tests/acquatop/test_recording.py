@@ -179,7 +179,7 @@ def test_a_snapshot_asks_for_no_more_than_its_budget_and_goes_on_in_the_next(tmp
     tape.meet(map(user_term, USERS), 0)
     now = [0.0]
     recorded = RecordedRemote(remote, tape, lambda: now[0])
-    snapshots = FullSnapshots(SnapshotBudget(1000, 2), recorded, tape, Quota(), 1.0)
+    snapshots = FullSnapshots(SnapshotBudget(1000, 2), recorded, tape, Quota(), 1.0, clock=lambda: 0.0)
     for second in (1.0, 1.5, 2.0):
         now[0] = second
         snapshots.evaluate(round(1000 * second))
@@ -194,12 +194,23 @@ def test_a_snapshot_keeps_to_the_limits_of_its_service_and_ends_with_a_failure(t
     tape.meet(map(user_term, USERS), 0)
     quota = Quota([Limit.parse("2 requests per hour")])
     recorded = RecordedRemote(remote, tape, lambda: 1.0)
-    FullSnapshots(SnapshotBudget(1, 10), recorded, tape, quota, 1.0).evaluate(1000)
+    budget = SnapshotBudget(600_000, 10)
+    FullSnapshots(budget, recorded, tape, quota, 1.0).evaluate(1000)
     assert len(remote.asked) == 2
     remote.failing = True
-    failing = FullSnapshots(SnapshotBudget(1, 10), recorded, tape, Quota(), 1.0)
+    failing = FullSnapshots(budget, recorded, tape, Quota(), 1.0)
     failing.evaluate(2000)
     assert (failing.requests, dict(failing.failures)) == (1, {"the table is out of order": 1})
+
+
+def test_a_snapshot_of_a_slow_remote_leaves_half_of_the_time_to_the_stream(tmp_path: Path) -> None:
+    remote = TableRemote(dict.fromkeys(USERS, 1), block_size=1)
+    tape = RemoteTape(tmp_path / REMOTE, "user", [TableColumn("p0", f"{NS}followers", "followers")])
+    tape.meet(map(user_term, USERS), 0)
+    recorded = RecordedRemote(remote, tape, lambda: 1.0)
+    budget = SnapshotBudget(10_000, 100)
+    FullSnapshots(budget, recorded, tape, Quota(), 1.0, clock=lambda: 2.0 * len(remote.asked)).evaluate(1000)
+    assert len(remote.asked) == 3
 
 
 # The files ----------------------------------------------------------------------------------------
@@ -318,6 +329,22 @@ def test_records_are_written_column_by_column_as_they_are(tmp_path: Path) -> Non
     assert written.drop_columns([ROW]).equals(batch.slice(0, 3).drop_columns([ROW]))
 
 
+def test_what_no_state_knows_of_is_cut_off_and_read_again(tmp_path: Path) -> None:
+    mapping = JsonMapping(Template("urn:s:", "id", ""), "t", {})
+    records = [pa.Table.from_batches([mapping.decode(pa.array([b'{"t": 1, "id": "a"}'], pa.binary()))])]
+    killed = StreamTape(tmp_path / STREAM, mapping)
+    killed.begin()
+    killed.add(records, durable=True)
+    again = StreamTape(tmp_path / STREAM, mapping)
+    again.begin()
+    assert again.size == (tmp_path / STREAM).stat().st_size == 0
+    again.add(records, durable=True)
+    moved = StreamTape((tmp_path / STREAM).rename(tmp_path / "moved"), mapping)
+    moved.resume(again.state())
+    moved.begin()
+    assert moved.size == killed.size == (tmp_path / "moved").stat().st_size > 0
+
+
 # The folder ---------------------------------------------------------------------------------------
 
 
@@ -351,6 +378,13 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_replayed_is_not_recorded(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="asks no remote"):
+        open_recording(
+            tmp_path,
+            query_text(score="?mentions")
+            .replace("SERVICE :people { ?user :followers ?followers }", "")
+            .replace("?followers", ""),
+        )
     with pytest.raises(UserError, match="window by window"):
         open_recording(tmp_path, service='solutions = "many"')
     nested = query_text().replace("?user :followers ?followers", "?user :profile/:followers ?followers")
