@@ -200,6 +200,12 @@ def test_the_ranker_in_the_catalog_s_document_works(tmp_path: Path, monkeypatch:
     assert set(names["rankers"]) == set(rankers)
 
 
+def test_the_changes_in_the_document_of_sliding_windows_are_these(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = snippets("docs/sliding.md", "python")
+    exec(program, {})
+    assert capsys.readouterr().out == "[0 1 2 4] [0 1 2 4] [-1 -1  0  1]\n[1 2] [2 4]\n"
+
+
 def test_the_explanation_in_the_readme_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     (shown,) = (text for text in snippets("README.md", "console") if "acquatop explain" in text)
     command, expected = shown.split("\n", 1)
