@@ -184,14 +184,15 @@ class Pipeline:
         self._has_changed = self._has_changed or bool(joining or leaving)
         times = [time for time in (self._time.newest_ms, self._time.watermark_ms) if time is not None]
         after = {self.stream.iri: max(times)} if times else {}
+        # Who has left may be back by now, under the same name.
+        for unit, name in leaving:
+            with unit.turn:
+                unit.work.leave(name)
         for each in joining:
             with each.unit.turn:
                 if each.bound.name not in each.unit.work.names or each.unit not in self._units:
                     each.unit.work.join(each.bound, after)
             self.go_on(each.unit)
-        for unit, name in leaving:
-            with unit.turn:
-                unit.work.leave(name)
         self._units = [unit for unit in self._units if unit.error is None and self._outlet.wants(unit)]
 
     # Batches --------------------------------------------------------------------------------------

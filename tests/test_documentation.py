@@ -141,6 +141,19 @@ def test_every_environment_variable_is_documented() -> None:
     assert [each for each in used if each not in text_of("docs/cli.md")] == []
 
 
+def test_all_of_the_service_is_documented() -> None:
+    from acquatop.serve.formats import FORMATS
+    from acquatop.serve.openapi import document
+    from acquatop.serve.problems import KINDS
+
+    shown = text_of("docs/serve.md")
+    addresses = {path.replace("/resume", "/pause") for path in document()["paths"]}
+    rows = re.findall(r"^\| `(.+?)` \|(?: ([0-9]{3}) \|)?", shown, re.MULTILINE)
+    assert [each for each in addresses if f"{each}`" not in shown] == []
+    assert {name: int(status) for name, status in rows if status} == {name: kind.status for name, kind in KINDS.items()}
+    assert [each.media_type for each in FORMATS if f"`{each.media_type}`" not in shown] == []
+
+
 def test_the_catalog_and_the_queries_in_the_documents_are_good(tmp_path: Path) -> None:
     shown, _feed = snippets("docs/catalog.md", "toml")
     assert list(catalog.Catalog.parse(shown, file=tmp_path / "c.toml", variables={}).services) == [f"{NS}people"]
@@ -204,6 +217,18 @@ def test_the_changes_in_the_document_of_sliding_windows_are_these(capsys: pytest
     (program,) = snippets("docs/sliding.md", "python")
     exec(program, {})
     assert capsys.readouterr().out == "[0 1 2 4] [0 1 2 4] [-1 -1  0  1]\n[1 2] [2 4]\n"
+
+
+def test_the_queries_in_the_document_of_strategies_are_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = snippets("docs/strategies.md", "python")
+    exec(program, {})
+    assert capsys.readouterr().out.splitlines() == [
+        "last two [1] [5.]",
+        "last six [1 3] [5. 2.]",
+        "last two [4] [4.]",
+        "last six [1 4] [5. 4.]",
+        "last two [5] [3.]",
+    ]
 
 
 def test_the_explanation_in_the_readme_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

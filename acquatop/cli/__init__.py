@@ -15,6 +15,7 @@ from acquatop.cli.fmt import add_parser as add_fmt
 from acquatop.cli.generate import add_parser as add_generate
 from acquatop.cli.guard import guarded
 from acquatop.cli.run import add_parser as add_run
+from acquatop.cli.serve import add_parser as add_serve
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -25,8 +26,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    verbs_in_order = (add_run, add_check, add_explain, add_fmt, add_connectors, add_generate, add_evaluate, add_advise)
-    for add_verb in verbs_in_order:
+    for add_verb in (
+        *(add_run, add_serve, add_check, add_explain, add_fmt, add_connectors),
+        *(add_generate, add_evaluate, add_advise),
+    ):
         add_verb(verbs)
     return parser
 
