@@ -1,4 +1,4 @@
-"""Follows a page of the documentation as its reader does: every snippet, in the page's order, in a folder of its own."""
+"""Follows a page of the documentation as its reader does: each snippet, in the page's order, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def snippets_of(page: Path) -> Iterator[Snippet]:
 def follow(page: Path) -> None:
     """Write the files that a page shows, run its commands and programs, and compare what they print; here and now.
 
-    A block with a title is a file. In a ``console`` block what follows ``$`` is a command, and the lines below it what it
-    prints (``...`` stands for anything; no lines for whatever it prints). Other blocks are Python programs. What is marked
-    with ``<!-- not run by the tests: REASON -->`` is left out.
+    A block with a title is a file. In a ``console`` block what follows ``$`` is a command, and the lines below it what
+    it prints (``...`` stands for anything; no lines for whatever it prints). Other blocks are Python programs. What is
+    marked with ``<!-- not run by the tests: REASON -->`` is left out.
     """
     for snippet in snippets_of(page):
         place = f"{page.name}:{snippet.line}"
