@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from acquatop.cli.evaluate import positive
+
 if TYPE_CHECKING:
     from acquatop.catalog import Catalog
     from acquatop.recording.full_snapshots import SnapshotBudget
@@ -25,14 +27,14 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument(
         "--for", dest="lasts_ms", type=_duration, metavar="TIME", help="stop after so long, such as 10m"
     )
-    parser.add_argument("--events", type=_positive, metavar="N", help="stop with the batch that brings the Nth event")
-    parser.add_argument("--max-bytes", type=_positive, metavar="N", help="stop with the batch that makes it N bytes")
+    parser.add_argument("--events", type=positive, metavar="N", help="stop with the batch that brings the Nth event")
+    parser.add_argument("--max-bytes", type=positive, metavar="N", help="stop with the batch that makes it N bytes")
     parser.add_argument(
         "--snapshot-every", type=_duration, metavar="TIME", help="ask for every key so often, in the stream's time"
     )
     parser.add_argument(
         "--snapshot-requests",
-        type=_positive,
+        type=positive,
         default=SNAPSHOT_REQUESTS,
         metavar="N",
         help="how many requests that may take each time (%(default)s)",
@@ -134,9 +136,3 @@ def _duration(text: str) -> int:
         return milliseconds(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < len(text) < 19 and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)

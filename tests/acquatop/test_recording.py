@@ -203,6 +203,16 @@ def test_a_snapshot_keeps_to_the_limits_of_its_service_and_ends_with_a_failure(t
     assert (failing.requests, dict(failing.failures)) == (1, {"the table is out of order": 1})
 
 
+def test_keys_that_have_never_been_asked_for_come_first(tmp_path: Path) -> None:
+    tape = RemoteTape(tmp_path / REMOTE, "user", [TableColumn("p0", f"{NS}followers", "followers")])
+    first, second, new = map(user_term, USERS[:3])
+    tape.add([first], [], 1)
+    tape.add([second], [], 2)
+    tape.meet([second, new], 2)
+    assert tape.due(5, 3) == [new, first, second]
+    assert tape.due(5, 2) == [new, first]
+
+
 def test_a_snapshot_of_a_slow_remote_leaves_half_of_the_time_to_the_stream(tmp_path: Path) -> None:
     remote = TableRemote(dict.fromkeys(USERS, 1), block_size=1)
     tape = RemoteTape(tmp_path / REMOTE, "user", [TableColumn("p0", f"{NS}followers", "followers")])
