@@ -10,6 +10,8 @@ from acquatop.catalog_sources import SparqlSource
 from acquatop.operators.match import Matcher, unknown_predicate
 from acquatop.remote_patterns import star_of
 from acquatop.static_graphs import StaticGraph
+from acquatop.topk.choice import Choice, Strategy, Workload, choose
+from acquatop.topk.many.contract import Asked
 from acquatop.windows import Windows
 from rspql import ast
 from rspql.ast import Iri
@@ -31,13 +33,26 @@ class BoundQuery:
     matcher: Matcher
 
     @property
-    def refills(self) -> bool:
-        """Whether the windows' content is kept.
+    def choice(self) -> Choice:
+        """What keeps the candidates of a query without aggregates, and why.
 
-        So the catalog can say. Without a remote nothing but a newer arrival changes a score, and there
-        is nothing to save by being uncertain.
+        The catalog says whether the windows' content is kept for a remote's sake. Without a remote nothing but a
+        newer arrival changes a score, and there is nothing to save by being uncertain.
         """
-        return self.service.refresh.refill if self.service else self.stream.arrivals == "latest"
+        exact = self.service is None or self.service.refresh.refill
+        workload = Workload(
+            (Asked(self.windows, self.plan.k + self.plan.offset),),
+            changes=self.service is not None,
+            recurring=self.stream.arrivals == "latest",
+            may_retain=exact,
+            may_approximate=not exact,
+        )
+        return choose(workload, available=(Strategy.EACH, Strategy.REFILLED))
+
+    @property
+    def refills(self) -> bool:
+        """Whether the windows' content is kept."""
+        return self.choice.strategy is Strategy.REFILLED
 
     @property
     def keys_in_executors(self) -> bool:

@@ -147,6 +147,15 @@ class Section:
             return []
         return [self._expanded(key, each) for each in values]
 
+    def numbers(self, key: str) -> list[float]:
+        """Return a list of numbers, or the only one; it must not be empty."""
+        value = self._data.get(key)
+        values: list[Any] = value if isinstance(value, list) else [value]
+        if not values or not all(isinstance(each, int | float) and not isinstance(each, bool) for each in values):
+            self.problem(f'"{key}" must be a number, or a list of numbers', key)
+            return [0]
+        return values
+
     @overload
     def whole(self, key: str, *, default: None, least: int | None = None) -> int | None: ...
     @overload

@@ -103,7 +103,7 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
     if "ledger" in section and not strict:
         section.problem('"ledger" is for strict = true alone', "ledger")
     return Refresh(
-        policy=section.choice("policy", policies, default="AT-TSM"),
+        policy=section.choice("policy", policies, default="ANY-IMP"),
         n=section.whole("n", default=10, least=0),
         refill=section.flag("refill", default=False),
         budget=Budget(

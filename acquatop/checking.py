@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rspql.compiler import Analysis, analyse
 from rspql.diagnostics import QueryError
@@ -46,3 +46,33 @@ def check_syntax(text: str, *, bare_unit: str | None = None, file: str = "<query
     except QueryError as error:
         return Analysis(text, file, error.diagnostics)
     return Analysis(text, file, (), query)
+
+
+def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:
+    """Return how each service's replica is kept, by the service's IRI: what an explanation says of it."""
+    if catalog is None:
+        return {}
+    return {
+        iri: {
+            "policy": service.refresh.policy,
+            "proposer": service.refresh.policy.partition("-")[0],
+            "ranker": service.refresh.policy.partition("-")[2],
+            "n": service.refresh.n,
+            "items": service.refresh.budget.items,
+            "requests": service.refresh.budget.requests,
+            "deadline_ms": round(1000 * service.refresh.budget.seconds),
+        }
+        for iri, service in catalog.services.items()
+    }
+
+
+def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] | None:
+    """Return what will keep a top-k query's candidates, and why; None where there is nothing to choose."""
+    if catalog is None or analysis.plan is None:
+        return None
+    from acquatop.binding import BoundQuery, bind_plan
+
+    bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
+    if not isinstance(bound, BoundQuery) or bound.plan.aggregate is not None:
+        return None
+    return {"name": bound.choice.strategy.value, "because": bound.choice.why}

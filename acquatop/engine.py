@@ -39,6 +39,7 @@ from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from acquatop.recording.recording import Recording
     from acquatop.sinks.contract import Sink
 
 __all__ = ["BACKLOG", "Engine", "RegisteredQuery"]
@@ -53,7 +54,8 @@ class Engine:
     ``state``, an engine goes on where one before it ended, however that ended; all queries that shall go on must be
     registered before it starts. ``spark`` is a session to use instead of one of the engine's own;
     ``functions`` are those that scores may call and ``rankers`` those that policies may name, with your own
-    among them; ``progress`` is told how far the loading of a replica has come, ``observer`` what the engine does.
+    among them; ``progress`` is told how far the loading of a replica has come, ``observer`` what the engine does. A
+    ``recording`` writes down the stream and the remote of the one query that it was opened for.
 
     ::
 
@@ -76,6 +78,7 @@ class Engine:
         observer: Observer | None = None,
         state: Path | None = None,
         autostart: bool | None = None,
+        recording: Recording | None = None,
     ) -> None:
         check_runtime(runtime)
         if autostart and state is not None:
@@ -83,7 +86,8 @@ class Engine:
         self.catalog = catalog
         self._functions = functions
         self._rankers = rankers
-        self._replicas = Replicas(clock=clock, progress=progress)
+        self._recording = recording
+        self._replicas = Replicas(clock=clock, progress=progress, recording=recording)
         self._until_end = until_end
         self._clock = clock
         self._observer = observer or Silent()
@@ -138,15 +142,22 @@ class Engine:
     # Queries --------------------------------------------------------------------------------------
 
     def register(
-        self, text: str, *, name: str | None = None, file: str = "<query>", sinks: Sequence[Sink] = ()
+        self,
+        text: str,
+        *,
+        name: str | None = None,
+        file: str = "<query>",
+        sinks: Sequence[Sink] = (),
+        backlog: int | None = None,
     ) -> RegisteredQuery:
         """Compile a query, fill its replicas, and run it on its streams from now on; ``sinks`` are given its answers.
 
+        ``backlog`` is how many answers may wait to be read, where that is not ``BACKLOG``: none, for who has a sink.
         Raises :class:`~rspql.diagnostics.QueryError` for what is wrong with the text, and
         :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached.
         """
         bound = bind_query(text, self.catalog, functions=self._functions, file=file, name=name)
-        return self._run(bound, text, sinks)
+        return self._run(bound, text, sinks, backlog)
 
     def run(self, bound: Bound, *, sinks: Sequence[Sink] = ()) -> RegisteredQuery:
         """Run a query that is bound already; :meth:`register` binds one given as text."""
@@ -169,14 +180,15 @@ class Engine:
 
     def _manifest(self) -> dict[str, str]:
         """Return what must not change as long as it is kept, of the queries that run or are to run."""
-        running = [name for name, query in self._queries.items() if not query.stopped]
-        return {name: text for query in running for name, text in self._texts[query].items()}
+        with self._lock:
+            running = [name for name, query in self._queries.items() if not query.stopped]
+            return {name: text for query in running for name, text in self._texts[query].items()}
 
     def answers(self, limit: int | None = None) -> Iterator[Answer]:
         """Yield the answers of all queries registered so far, in the order in which they come."""
         return merged(list(self._queries.values()), self._news, limit)
 
-    def _run(self, bound: Bound, text: str, sinks: Sequence[Sink]) -> RegisteredQuery:
+    def _run(self, bound: Bound, text: str, sinks: Sequence[Sink], backlog: int | None = None) -> RegisteredQuery:
         bound = replace(bound, name=self._free_name(bound.name))
         query = RegisteredQuery(
             bound.name,
@@ -184,6 +196,7 @@ class Engine:
             live=not self._until_end,
             news=self._news,
             sinks=sinks,
+            backlog=backlog,
             leave=self._stopped,
         )
         with self._lock:
@@ -256,7 +269,14 @@ class Engine:
         return next((each for each in self._pipelines if each.stream.iri == stream.iri and not each.ended), None)
 
     def _new_pipeline(self, stream: Stream, unit: Unit, bound: Bound, *, goes_on: bool) -> Pipeline:
-        pipeline = Pipeline(stream, self, self._observer, clock=self._clock, live=not self._until_end)
+        pipeline = Pipeline(
+            stream,
+            self,
+            self._observer,
+            clock=self._clock,
+            live=not self._until_end,
+            recording=self._recording,
+        )
         kept = None if self._state is None else self._state.stream(stream.iri)
         if kept is not None:
             pipeline.resume(kept)
@@ -347,22 +367,25 @@ class Engine:
 
     def give(self, answers: Sequence[Answer], *, repeated: bool = False) -> None:
         """Give answers to their sinks, and to who reads them."""
-        wanted = [answer for answer in answers if answer.query in self._queries]
+        # Once, as a query may be removed meanwhile.
+        queries = {name: query for name in {each.query for each in answers} if (query := self._queries.get(name))}
+        wanted = [answer for answer in answers if answer.query in queries]
         for answer in wanted:
-            held = self._held(answer.query)
+            held = self._held(queries[answer.query])
             self._observer.answer(AnswerSeen(answer=answer, repeated=repeated, **held))
-        for sink in {id(sink): sink for answer in wanted for sink in self._queries[answer.query].sinks}.values():
-            self._write(sink, [answer for answer in wanted if sink in self._queries[answer.query].sinks])
+        for sink in {id(sink): sink for answer in wanted for sink in queries[answer.query].sinks}.values():
+            self._write(sink, [answer for answer in wanted if sink in queries[answer.query].sinks], queries)
         for answer in wanted:
-            self._queries[answer.query].put(answer)
+            queries[answer.query].put(answer)
 
-    def _held(self, name: str) -> dict[str, int]:
-        unit = next((unit for unit, queries in self._queries_of.items() if self._queries[name] in queries), None)
+    def _held(self, query: RegisteredQuery) -> dict[str, int]:
+        # Without the lock, which is held while replicas are filled.
+        unit = next((unit for unit, queries in list(self._queries_of.items()) if query in queries), None)
         if unit is None:
             return {}
-        return unit.work.held(name)._asdict()
+        return unit.work.held(query.name)._asdict()
 
-    def _write(self, sink: Sink, answers: Sequence[Answer]) -> None:
+    def _write(self, sink: Sink, answers: Sequence[Answer], queries: Mapping[str, RegisteredQuery]) -> None:
         try:
             sink.write(answers)
         except Exception as error:
@@ -371,7 +394,7 @@ class Engine:
                 # What is kept must not run ahead of what a sink has: all ends here, and begins again here.
                 raise
             for name in {answer.query for answer in answers}:
-                self._fail(self._queries[name], error)
+                self._fail(queries[name], error)
 
     def wants(self, unit: Unit) -> bool:
         """Say whether anybody wants answers of a unit still."""
@@ -422,6 +445,10 @@ class Engine:
             for pipeline in self._pipelines:
                 pipeline.leave(unit, query.name)
         self._forget(query)
+        with self._lock:
+            # Those that come and go must leave nothing behind.
+            if self._queries.get(query.name) is query:
+                del self._queries[query.name], self._texts[query.name]
         if self._state is not None and self._started:
             self._state.declare(self._manifest())
 

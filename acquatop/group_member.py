@@ -42,7 +42,10 @@ class Closed:
 
 
 class GroupMember:
-    """A query at work on its group's windows, from window ``since`` on."""
+    """A query at work on its group's windows, from window ``since`` on.
+
+    Its answers say what they can be expected to be worth, unless nobody ``expects`` them to.
+    """
 
     def __init__(
         self,
@@ -51,13 +54,15 @@ class GroupMember:
         maintainer: Maintainer[ReplicaStore] | None,
         glimpse: Glimpse | None,
         since: int | None,
+        *,
+        expects: bool = True,
     ) -> None:
         self.bound = bound
         self.operator = operator
         self.since = since
         self._maintainer = maintainer
         self._store = glimpse
-        self._expectation = _expectation(operator, maintainer, glimpse, bound.plan.offset)
+        self._expectation = _expectation(operator, maintainer, glimpse, bound.plan.offset) if expects else None
         self._output = RelationToStream(bound.plan.output)
         self._score_types: dict[frozenset[tuple[str, str]], str | None] = {}
 

@@ -69,7 +69,8 @@ class QueryGroup:
 
     What the windows hold, the replica and what may be spent on it are theirs together: an evaluation is the close of
     a window, however many queries it answers. Free of any runtime: whoever has parts hands them in and takes the
-    answers. Not safe for use by several threads at once.
+    answers. These say what they can be expected to be worth, unless nobody ``expects`` them to. Not safe for use by
+    several threads at once.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class QueryGroup:
         rankers: RankerRegistry = DEFAULT_RANKERS,
         random: np.random.Generator | None = None,
         scattered: ScatteredContent | None = None,
+        expects: bool = True,
     ) -> None:
         self.slide_ms = bound.windows.slide_ms
         self.maintainer = maintainer
@@ -92,6 +94,7 @@ class QueryGroup:
         self._glimpse = Glimpse(maintainer.store) if maintainer else None
         self._clock = clock
         self._wall_clock = wall_clock
+        self._expects = expects
         self._refresher = _Refresher(bound, maintainer, rankers, random) if maintainer else None
         self._panes = PaneBuffer(bound.windows)
         self._occupancy = Occupancy(bound.windows)
@@ -131,7 +134,7 @@ class QueryGroup:
             )
         if since is not None:
             operator.close_before(since)
-        member = GroupMember(bound, operator, self.maintainer, self._glimpse, since)
+        member = GroupMember(bound, operator, self.maintainer, self._glimpse, since, expects=self._expects)
         self.members[bound.name] = member
         return member
 
@@ -433,9 +436,12 @@ class _Refresher:
 
     def _keys(self, member: GroupMember, window: int, limit: int) -> list[str]:
         now, operator = self._maintainer.now(), member.operator
-        wanted = operator.wanted(window, limit, self._order.absent_before(now))
+        beyond = self.proposer.looks_beyond_candidates
+        wanted = operator.wanted(window, limit, self._order.absent_before(now), beyond_candidates=beyond)
         proposed = self.proposer.propose(window, wanted.held)
-        return self._order(wanted.unknown, proposed, wanted.absent, window=window, k=operator.k, now=now)
+        return self._order(
+            wanted.unknown, proposed, wanted.absent, window=window, k=operator.k, now=now, scoring=operator.scoring
+        )
 
     def snapshot(self) -> bytes:
         """Return the replica with all that is known of it, and what the order depends on."""

@@ -29,7 +29,7 @@ class News:
 class RegisteredQuery:
     """A query that runs; iterate over it for its answers, one per window close.
 
-    A reader never holds up the streams: of a live query the newest ``BACKLOG`` answers wait to be
+    A reader never holds up the streams: of a live query the newest ``BACKLOG`` answers (or ``backlog``) wait to be
     read, and ``missed`` counts those that were dropped before; of a recording all wait. The query
     ends when all its streams have, or with the first error.
     """
@@ -43,6 +43,7 @@ class RegisteredQuery:
         news: News,
         slide_ms: int = 0,
         sinks: Sequence[Sink] = (),
+        backlog: int | None = None,
         leave: Callable[[RegisteredQuery], None] = lambda query: None,
     ) -> None:
         self.name = name
@@ -50,6 +51,7 @@ class RegisteredQuery:
         self.missed = 0
         self.sinks = tuple(sinks)
         self._live = live
+        self._backlog = backlog
         self._running = set(streams)
         self._answers: deque[tuple[int, Answer]] = deque()
         self._end: _End | None = None
@@ -85,7 +87,7 @@ class RegisteredQuery:
         with self._news.condition:
             if self._end is None:
                 self._answers.append((next(self._news.numbers), answer))
-                if self._live and len(self._answers) > BACKLOG:
+                if self._live and len(self._answers) > (BACKLOG if self._backlog is None else self._backlog):
                     self._answers.popleft()
                     self.missed += 1
                 self._news.condition.notify_all()

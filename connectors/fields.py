@@ -6,8 +6,8 @@ import pyarrow as pa
 
 FAULT = ""
 """The column of faults among a record's fields; no field of a mapping has an empty name."""
-ROW = "row"
-"""The column that says at which row of its source's batch a record begins."""
+ROW = "."
+"""The column that says at which row of its source's batch a record begins; no field of a mapping is a dot alone."""
 NAMES = {
     pa.string(): "a string",
     pa.dictionary(pa.int32(), pa.string()): "a string",

@@ -15,11 +15,14 @@ Document = dict[str, Any]
 """What JSON can hold: the explanation of a query, or a part of it."""
 
 
-def explain(analysis: Analysis, remotes: Mapping[str, Document] | None = None) -> Document:
+def explain(
+    analysis: Analysis, remotes: Mapping[str, Document] | None = None, structure: Document | None = None
+) -> Document:
     """Return the explanation of a query that has a plan.
 
     ``remotes`` is what is known of services by IRI besides the query: how their replica is kept
-    (``policy``, ``n``, ``items``, …). Where it is not given, the explanation leaves it out.
+    (``policy``, ``n``, ``items``, …). ``structure`` says what keeps the candidates (``name``), and why it was
+    chosen (``because``). Where they are not given, the explanation leaves them out.
     """
     plan = analysis.plan
     assert plan is not None, "a query with errors has no plan to explain"
@@ -29,6 +32,7 @@ def explain(analysis: Analysis, remotes: Mapping[str, Document] | None = None) -
         "query": plan.name,
         "class": "top-k" if analysis.is_topk else "general",
         "strategy": "incremental" if isinstance(plan, TopKPlan) else "window by window",
+        "structure": structure,
         "reason": _reason(analysis),
         "output": plan.output,
         **body,
@@ -221,7 +225,15 @@ def _incremental(document: Document) -> _Branch:
         strategy = "Topk+N, a Super-MTK+N list keeps what can still reach an answer"
     else:
         strategy = "MinTopk, a Super-MTK list keeps what can still reach an answer"
-    return f"class: {matched}{joined}, scored, ordered, limited", [(f"strategy: {strategy}", [])]
+    return f"class: {matched}{joined}, scored, ordered, limited", [
+        (f"strategy: {strategy}", []),
+        *_structure_lines(document["structure"]),
+    ]
+
+
+def _structure_lines(structure: Document | None) -> Iterator[_Branch]:
+    if structure is not None:
+        yield f"structure: {structure['name']}, because {structure['because']}", []
 
 
 def _window_lines(window: Document) -> Iterator[_Branch]:

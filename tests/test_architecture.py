@@ -23,8 +23,12 @@ FORBIDDEN = {
     "acquatop/query.py": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
     "acquatop/windowed_query.py": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
     "acquatop/query_group.py": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
+    "acquatop/recording": {"pyspark", "acquatop.engine", "acquatop.runtime", "acquatop.cli"},
     "acquatop/sinks": {"rspql.plan", "connectors", "acquatop.engine", "acquatop.runtime", "acquatop.operators"},
     "acquatop/state": {"pyspark", "pyarrow", "numpy", "rspql", "replica", "connectors", "acquatop.engine"},
+    "acquatop/serve": {"pyspark", "acquatop.operators", "acquatop.runtime", "acquatop.cli"},
+    "acquatop/serve/service.py": {"starlette", "uvicorn", "acquatop.serve.app", "acquatop.serve.guard"},
+    "acquatop/serve/client.py": {"starlette", "uvicorn", "acquatop", "rspql", "replica", "connectors"},
     "acquatop/watch": {"pyspark", "rspql", "connectors", "acquatop.engine", "acquatop.runtime", "acquatop.operators"},
     "acquatop/windows.py": {"pyspark", "pyarrow", "rspql", "replica", "connectors", "acquatop"},
 }
@@ -96,7 +100,8 @@ def test_the_design_says_what_this_test_enforces() -> None:
     [
         ("rspql", ["pyspark", "pandas", "pyarrow", "rdflib", "SPARQLWrapper"]),
         ("acquatop", ["pyspark", "pandas", "pyarrow", "rdflib", "numpy", "pyoxigraph"]),
-        ("acquatop.cli", ["pyspark", "pandas", "pyarrow", "pyoxigraph"]),
+        ("acquatop.cli", ["pyspark", "pandas", "pyarrow", "pyoxigraph", "starlette", "uvicorn"]),
+        ("acquatop.serve.client", ["pyspark", "pandas", "pyarrow", "rdflib", "starlette", "acquatop.engine"]),
         ("acquatop.catalog", ["pyspark", "pandas"]),
         ("connectors.registry", ["pyspark", "pandas", "pyarrow", "numpy", "pyoxigraph"]),
         ("replica.maintainer", ["pyspark", "pandas", "rspql", "pyoxigraph"]),

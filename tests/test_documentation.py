@@ -18,6 +18,9 @@ from acquatop import catalog
 from acquatop.catalog_services import COMMON_KEYS, SOLUTIONS
 from acquatop.catalog_sources import AUTH, FEEDS, KINDS, METHODS, TABLES, keys_of
 from acquatop.cli import build_parser, main
+from acquatop.evaluation.data import values_of
+from acquatop.evaluation.generator import KINDS as KINDS_OF_CHANGE
+from acquatop.evaluation.measure import NUMBERS
 from acquatop.operators.proposers import PROPOSERS
 from connectors.mapping import DATATYPES
 from connectors.registry import CONNECTORS
@@ -87,6 +90,18 @@ def test_every_catalog_key_and_choice_is_documented() -> None:
     assert [each for each in {*catalog_keys(), *choices, *datatypes} if f"`{each}`" not in documented] == []
 
 
+def test_every_key_of_an_experiment_and_every_measure_is_documented() -> None:
+    documented = text_of("docs/evaluate.md")
+    calls = (
+        node for node in ast.walk(ast.parse(text_of("acquatop/evaluation/experiment.py"))) if isinstance(node, ast.Call)
+    )
+    allowed = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow")
+    keys = {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
+    keys |= {name for kind in KINDS_OF_CHANGE for name in values_of(kind)}
+    assert len(keys) > 15
+    assert [each for each in {*keys, *KINDS_OF_CHANGE, *NUMBERS} if f"`{each}`" not in documented] == []
+
+
 @pytest.mark.parametrize("name", CONNECTORS)
 def test_every_option_of_a_connector_is_documented(name: str) -> None:
     connector, documented = CONNECTORS[name], text_of("docs/connectors.md")
@@ -124,6 +139,19 @@ def test_every_environment_variable_is_documented() -> None:
                 used |= set(re.findall(r"ACQUATOP_[A-Z_]+", file.read_text("utf-8")))
     assert used
     assert [each for each in used if each not in text_of("docs/cli.md")] == []
+
+
+def test_all_of_the_service_is_documented() -> None:
+    from acquatop.serve.formats import FORMATS
+    from acquatop.serve.openapi import document
+    from acquatop.serve.problems import KINDS
+
+    shown = text_of("docs/serve.md")
+    addresses = {path.replace("/resume", "/pause") for path in document()["paths"]}
+    rows = re.findall(r"^\| `(.+?)` \|(?: ([0-9]{3}) \|)?", shown, re.MULTILINE)
+    assert [each for each in addresses if f"{each}`" not in shown] == []
+    assert {name: int(status) for name, status in rows if status} == {name: kind.status for name, kind in KINDS.items()}
+    assert [each.media_type for each in FORMATS if f"`{each.media_type}`" not in shown] == []
 
 
 def test_the_catalog_and_the_queries_in_the_documents_are_good(tmp_path: Path) -> None:
@@ -183,6 +211,24 @@ def test_the_ranker_in_the_catalog_s_document_works(tmp_path: Path, monkeypatch:
     service = names["engine"].catalog.services[f"{NS}people"]
     assert service.refresh.policy == "AT-OLDEST"
     assert set(names["rankers"]) == set(rankers)
+
+
+def test_the_changes_in_the_document_of_sliding_windows_are_these(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = snippets("docs/sliding.md", "python")
+    exec(program, {})
+    assert capsys.readouterr().out == "[0 1 2 4] [0 1 2 4] [-1 -1  0  1]\n[1 2] [2 4]\n"
+
+
+def test_the_queries_in_the_document_of_strategies_are_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = snippets("docs/strategies.md", "python")
+    exec(program, {})
+    assert capsys.readouterr().out.splitlines() == [
+        "last two [1] [5.]",
+        "last six [1 3] [5. 2.]",
+        "last two [4] [4.]",
+        "last six [1 4] [5. 4.]",
+        "last two [5] [3.]",
+    ]
 
 
 def test_the_explanation_in_the_readme_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,12 +6,17 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from acquatop import __version__
+from acquatop.cli.advise import add_parser as add_advise
 from acquatop.cli.check import add_parser as add_check
 from acquatop.cli.connectors import add_parser as add_connectors
+from acquatop.cli.evaluate import add_parser as add_evaluate
 from acquatop.cli.explain import add_parser as add_explain
 from acquatop.cli.fmt import add_parser as add_fmt
+from acquatop.cli.generate import add_parser as add_generate
 from acquatop.cli.guard import guarded
+from acquatop.cli.record import add_parser as add_record
 from acquatop.cli.run import add_parser as add_run
+from acquatop.cli.serve import add_parser as add_serve
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -22,7 +27,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"acquatop {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for add_verb in (add_run, add_check, add_explain, add_fmt, add_connectors):
+    for add_verb in (
+        *(add_run, add_serve, add_check, add_explain, add_fmt, add_connectors),
+        *(add_record, add_generate, add_evaluate, add_advise),
+    ):
         add_verb(verbs)
     return parser
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from acquatop.cli.texts import add_language_options, catalog_of, read_text, write_line
-
-if TYPE_CHECKING:
-    from acquatop.catalog import Catalog
 
 
 def add_parser(verbs: Any) -> None:
@@ -23,7 +20,7 @@ def add_parser(verbs: Any) -> None:
 
 def execute(options: argparse.Namespace) -> None:
     """Print the explanation; a query with errors is refused with all of them."""
-    from acquatop.checking import check_query
+    from acquatop.checking import check_query, replicas_of, structure_of
     from rspql.diagnostics import QueryError
     from rspql.explain import explain, render
 
@@ -32,23 +29,5 @@ def execute(options: argparse.Namespace) -> None:
     analysis = check_query(text, catalog=catalog, bare_unit=options.unit, file=options.file)
     if analysis.plan is None:
         raise QueryError(analysis.diagnostics, text, options.file)
-    document = explain(analysis, replicas_of(catalog))
+    document = explain(analysis, replicas_of(catalog), structure_of(analysis, catalog))
     write_line(json.dumps(document, ensure_ascii=False) if options.json else render(document).rstrip("\n"))
-
-
-def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:
-    """Return how each service's replica is kept, by the service's IRI."""
-    if catalog is None:
-        return {}
-    return {
-        iri: {
-            "policy": service.refresh.policy,
-            "proposer": service.refresh.policy.partition("-")[0],
-            "ranker": service.refresh.policy.partition("-")[2],
-            "n": service.refresh.n,
-            "items": service.refresh.budget.items,
-            "requests": service.refresh.budget.requests,
-            "deadline_ms": round(1000 * service.refresh.budget.seconds),
-        }
-        for iri, service in catalog.services.items()
-    }

@@ -30,15 +30,13 @@ def add_parser(verbs: Any) -> None:
     parser.set_defaults(execute=execute)
 
 
-def add_run_options(parser: argparse.ArgumentParser, *, windows: int | None) -> None:
-    """Add the options that everything has that runs a query."""
+def add_run_options(parser: argparse.ArgumentParser, *, windows: int | None, unless: str | None = None) -> None:
+    """Add the options that everything has that runs a query; ``unless`` says when it ends if they do not."""
     from acquatop.runtime import RUNTIMES
 
     parser.add_argument("--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)")
-    some = "until stopped" if windows is None else "%(default)s"
-    parser.add_argument(
-        "--windows", type=_positive, default=windows, metavar="N", help=f"stop after N answers ({some})"
-    )
+    some = unless or ("until stopped" if windows is None else "%(default)s")
+    parser.add_argument("--windows", type=positive, default=windows, metavar="N", help=f"stop after N answers ({some})")
     parser.add_argument("--json", action="store_true", help="print one JSON object per answer instead of tables")
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
 
@@ -97,7 +95,8 @@ def _sinks(targets: Sequence[str] | None) -> Iterator[list[Sink]]:
         yield sinks
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Return the number from 1 on that an option names."""
     try:
         number = int(text)
     except ValueError:

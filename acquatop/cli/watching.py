@@ -30,7 +30,12 @@ LEVELS = ("debug", "info", "warning", "error")
 def add_watch_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say who watches."""
     parser.add_argument("--plain", action="store_true", help="print one table after the other on a terminal, too")
-    parser.add_argument("--metrics", type=_address, metavar="[HOST:]PORT", help="serve metrics for Prometheus")
+    parser.add_argument("--metrics", type=address, metavar="[HOST:]PORT", help="serve metrics for Prometheus")
+    add_log_options(parser)
+
+
+def add_log_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say whether there is a log."""
     parser.add_argument("--log", metavar="FILE", help="append a log in lines of JSON, - for the standard error")
     parser.add_argument("--log-level", choices=LEVELS, default="info", help="what is worth a line (%(default)s)")
 
@@ -60,20 +65,13 @@ class Watching:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._log is not None:
-            self._say_end(self._log, error)
+            say_end(self._log, self._since, error)
         self._resources.close()
 
     def _open_log(self, made: ExitStack) -> None:
-        if self._options.log is None:
-            return
-        from acquatop.watch.json_lines import JsonLines
-        from acquatop.watch.log import Level, Log, MessagesAsLines
-
-        log = Log(JsonLines(self._options.log), level=Level[self._options.log_level.upper()])
-        made.callback(log.close)
-        made.enter_context(_listening(MessagesAsLines(log), alone=self._options.log == "-"))
-        self._log = log
-        self._stack.append(log)
+        self._log = open_log(self._options, made)
+        if self._log is not None:
+            self._stack.append(self._log)
 
     def _open_metrics(self, made: ExitStack) -> None:
         if self._options.metrics is None:
@@ -88,7 +86,7 @@ class Watching:
         if self._log is not None:
             self._say("metrics", url=endpoint.url)
         if self._options.log != "-":
-            _tell(f"metrics at {endpoint.url}")
+            tell(f"metrics at {endpoint.url}")
 
     def _open_show(self, made: ExitStack) -> Callable[[], contextlib.AbstractContextManager[Show]]:
         from acquatop.cli.show import output_console, shower
@@ -138,21 +136,36 @@ class Watching:
         """Say that the end has been asked for, and that the batch at hand is finished."""
         self._say("stopping")
         if sys.stderr is not None and sys.stderr.isatty():
-            _tell("stopping after the batch at hand; once more ends it at once")
-
-    def _say_end(self, log: Log, error: BaseException | None) -> None:
-        from acquatop.watch.log import Level, told
-
-        failed = isinstance(error, Exception) and not isinstance(error, BrokenPipeError)
-        facts = told(error) if failed and error is not None else {}
-        seconds = round(time.monotonic() - self._since, 3)
-        log.say(Level.ERROR if failed else Level.INFO, "stopped", seconds=seconds, **facts)
+            tell("stopping after the batch at hand; once more ends it at once")
 
     def _say(self, event: str, **facts: Any) -> None:
         if self._log is not None:
             from acquatop.watch.log import Level
 
             self._log.say(Level.INFO, event, **facts)
+
+
+def open_log(options: argparse.Namespace, made: ExitStack) -> Log | None:
+    """Open the log that the options name, if they do, and let it hear what libraries say, until ``made`` ends."""
+    if options.log is None:
+        return None
+    from acquatop.watch.json_lines import JsonLines
+    from acquatop.watch.log import Level, Log, MessagesAsLines
+
+    log = Log(JsonLines(options.log), level=Level[options.log_level.upper()])
+    made.callback(log.close)
+    made.enter_context(_listening(MessagesAsLines(log), alone=options.log == "-"))
+    return log
+
+
+def say_end(log: Log, since: float, error: BaseException | None) -> None:
+    """Write into the log that what began at a time has come to its end, and with which error."""
+    from acquatop.watch.log import Level, told
+
+    failed = isinstance(error, Exception) and not isinstance(error, BrokenPipeError)
+    facts = told(error) if failed and error is not None else {}
+    seconds = round(time.monotonic() - since, 3)
+    log.say(Level.ERROR if failed else Level.INFO, "stopped", seconds=seconds, **facts)
 
 
 @contextlib.contextmanager
@@ -167,7 +180,8 @@ def _listening(handler: logging.Handler, *, alone: bool) -> Iterator[None]:
         root.handlers = before
 
 
-def _tell(message: str) -> None:
+def tell(message: str) -> None:
+    """Say something on the standard error."""
     print(f"acquatop: {message}", file=sys.stderr, flush=True)  # noqa: T201
 
 
@@ -175,7 +189,8 @@ def _nothing(_: Answer) -> None:
     """Show nothing of an answer."""
 
 
-def _address(text: str) -> Address:
+def address(text: str) -> Address:
+    """Return the address that an option names."""
     from acquatop.watch.address import Address
 
     try:

@@ -1,4 +1,4 @@
-"""nDCG@k and precision@k as in the AcquaTop paper (section 2.1.2): an answer against the whole, right order."""
+"""nDCG@k and precision@k as in the AcquaTop paper (section 2.1.2), and others: an answer against the right order."""
 
 from __future__ import annotations
 
@@ -43,6 +43,38 @@ def precision_at(k: int, answer: Sequence[Hashable], relevance: Mapping[Hashable
     right = set(sorted(relevance, key=relevance.__getitem__, reverse=True)[:k])
     size = max(len(right), len(answer[:k]))
     return len(right.intersection(answer[:k])) / size if size else 1.0
+
+
+def ndcg_positional_at(k: int, answer: Sequence[Hashable], right: Sequence[Hashable]) -> float:
+    """Return nDCG as the paper's authors compute it: whatever is right gains what its *reported* place is worth.
+
+    So swaps within the right answer cost nothing; ``right`` is the right order. The paper's Table 6 holds
+    this metric, its text defines :func:`ndcg_at`. O(k).
+
+    >>> ndcg_positional_at(3, "CBA", "ABCDEF"), round(ndcg_positional_at(3, "ADF", "ABCDEF"), 3)
+    (1.0, 0.745)
+    """
+    _check(k)
+    best = set(right[:k])
+    size = max(len(best), len(answer[:k]))
+    places = [float(size - at) for at in range(size)]
+    ideal = _gain(places, float(size))
+    gained = [place if at < len(answer) and answer[at] in best else 0.0 for at, place in enumerate(places)]
+    return _gain(gained, float(size)) / ideal if ideal else 1.0
+
+
+def rank_correlation(answer: Sequence[Hashable], right: Sequence[Hashable]) -> float:
+    """Return Kendall's tau of an answer's order against the right one: 1 where all pairs stand rightly, -1 where none.
+
+    Only what is in both counts; fewer than two say nothing wrong: 1. O(n²) for n that are.
+
+    >>> rank_correlation("ABC", "ABCDEF"), rank_correlation("FX", "ABCDEF"), rank_correlation("BAC", "ABC")
+    (1.0, 1.0, 0.3333333333333333)
+    """
+    places = {each: place for place, each in enumerate(right)}
+    order = [places[each] for each in answer if each in places]
+    pairs = [1 if order[a] < order[b] else -1 for b in range(len(order)) for a in range(b)]
+    return sum(pairs) / len(pairs) if pairs else 1.0
 
 
 def _check(k: int) -> None:

@@ -95,20 +95,39 @@ class Aggregated:
         """Return the terms of one of the best: its key and its aggregates."""
         return {self._key: rows.keys[at], **self._columns.terms(rows.parts, at)}
 
-    def wanted(self, window: int, limit: int, absent_before: float = math.inf) -> Wanted:
+    def wanted(
+        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
+    ) -> Wanted:
         """Return the keys to ask for: of those that have no score only the first ``limit``. O(keys) on columns."""
         assert self._store is not None
         keys = self._without_merit()
         expected = self.scoring.expected(self._parts_of(keys), len(keys))
         # What promises nothing comes last.
         expected = np.where(np.isnan(expected), -math.inf, expected)
-        found = self.list.top(window)
-        _, lasts = self._windows.spans(found.rows.times)
-        held = Proposed(tuple(self._named(found.rows).keys.tolist()), found.merits, lasts)
+        held = self._best_considered() if beyond_candidates else self._candidates(window)
         rows = self._content.rows[keys]
         is_due = (rows >= 0) & (self._store.fetched_at(rows) <= absent_before)
         unknown, absent = (self._first(limit, keys[which], expected[which]) for which in (rows < 0, is_due))
         return Wanted(unknown, held, absent)
+
+    def _candidates(self, window: int) -> Proposed:
+        found = self.list.top(window)
+        return self._proposed(found.rows.keys, found.merits)
+
+    def _best_considered(self) -> Proposed:
+        """Return the best of all keys that have a merit, as many as are considered one by one for an answer."""
+        keys, room = self.list.inside(), considered(self.k)
+        merits = self.list.merits(keys)
+        scored = np.flatnonzero(~np.isnan(merits))
+        if len(scored) > room:
+            scored = scored[np.argpartition(-merits[scored], room)[:room]]
+        keys, merits = keys[scored], merits[scored]
+        at = best(room, merits, self.list.newest(keys), self._codes.texts(keys))
+        return self._proposed(keys[at], merits[at])
+
+    def _proposed(self, keys: IntArray, merits: FloatArray) -> Proposed:
+        _, lasts = self._windows.spans(self.list.newest(keys))
+        return Proposed(tuple(self._codes.texts(keys).tolist()), merits, lasts, self._parts_of(keys))
 
     def needed(self) -> Iterable[str]:
         """Return the keys of the open windows."""

@@ -51,10 +51,13 @@ class TopKOperator(Protocol):
     def settle(self, window: int) -> None:
         """Note that all panes of a window have come."""
 
-    def wanted(self, window: int, limit: int, absent_before: float = math.inf) -> Wanted:
+    def wanted(
+        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
+    ) -> Wanted:
         """Return what to ask the remote for in a window, of each kind all, or the first ``limit``.
 
-        Of the absent those that were asked for at a time or before it.
+        Of the absent those that were asked for at a time or before it. What is held are the K+N candidates; with
+        ``beyond_candidates`` also others of the window's best that could become results, as far as they are known.
         """
 
     def needed(self) -> Iterable[str]:

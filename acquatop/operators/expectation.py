@@ -63,7 +63,14 @@ class ChangeModel(Protocol):
         """Return the chance that each row has changed since it was fetched."""
 
     def draw(
-        self, variable: str, rows: IntArray, values: FloatArray, count: int, random: np.random.Generator
+        self,
+        variable: str,
+        rows: IntArray,
+        values: FloatArray,
+        count: int,
+        random: np.random.Generator,
+        *,
+        now: float,
     ) -> FloatArray:
         """Return values that each row may have now, given that it has changed, a row of them per world."""
 
@@ -283,7 +290,9 @@ class _Worlds:
             numbers = np.full(changed.shape, np.nan)
             moved, others = matters & is_known, matters & ~is_known
             if moved.any():
-                numbers[:, moved] = self._model.draw(name, rows[moved], values[moved], len(changed), self._random)
+                numbers[:, moved] = self._model.draw(
+                    name, rows[moved], values[moved], len(changed), self._random, now=self._now
+                )
             if others.any() and len(self._known):
                 # A key has all its numbers from the same other one.
                 anyone = self._anyone(changed.shape) if anyone is None else anyone

@@ -8,7 +8,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from acquatop.operators.outlook import ChangedMerits
 from acquatop.operators.proposers import Proposed
+from acquatop.operators.scoring import ReplicaScoring
+from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import (
     State,
     pack,
@@ -21,6 +24,7 @@ from acquatop.topk.snapshot import (
 )
 from replica.freshness.change_model import ChangeModel
 from replica.rankers import Candidates, Ranker, ranked
+from replica.rankers.contract import Outlook, no_outlook
 from replica.store import ReplicaStore, SolutionStore
 
 _KIND, _VERSION = "refresh order", 1
@@ -62,9 +66,20 @@ class RefreshOrder:
         self._random = random
 
     def __call__(
-        self, unknown: Sequence[str], proposed: Proposed, absent: Sequence[str], *, window: int, k: int, now: float
+        self,
+        unknown: Sequence[str],
+        proposed: Proposed,
+        absent: Sequence[str],
+        *,
+        window: int,
+        k: int,
+        now: float,
+        scoring: ReplicaScoring | None = None,
     ) -> list[str]:
-        """Return all keys, each once, in the order in which to ask."""
+        """Return all keys, each once, in the order in which to ask.
+
+        With the ``scoring`` of what was proposed, the ranker can see what may have become of it.
+        """
         rows = self._store.rows(proposed.keys)
         is_absent = (rows >= 0) & ~self._store.present(rows)
         kept = np.flatnonzero(~is_absent)
@@ -78,11 +93,22 @@ class RefreshOrder:
             slide=self._slide,
             remaining=np.maximum(proposed.lasts[kept] - window, 0),
             intervals=self._model.intervals(rows),
+            chances=self._model.chance(rows, now),
+            outlook=self._outlook(proposed, kept, rows, now, scoring),
             random=self._random,
         )
         chosen = (proposed.keys[at] for at in kept[ranked(self._ranker, candidates)].tolist())
         gone = [*absent, *(proposed.keys[at] for at in np.flatnonzero(is_absent).tolist())]
         return list(dict.fromkeys([*unknown, *chosen, *self._due(gone, now)]))
+
+    def _outlook(
+        self, proposed: Proposed, kept: IntArray, rows: IntArray, now: float, scoring: ReplicaScoring | None
+    ) -> Outlook:
+        known = scoring is not None and len(proposed.parts) == len(scoring.stream_variables)
+        if scoring is None or not known or not isinstance(self._store, ReplicaStore):
+            return no_outlook
+        parts = tuple(part[kept] for part in proposed.parts)
+        return ChangedMerits(scoring, self._store, self._model, rows, parts, now=now, random=self._random)
 
     def absent_before(self, now: float) -> float:
         """Return when what the remote did not have must have been asked for to be asked for again."""

@@ -92,14 +92,18 @@ class Scattered:
         """Return the terms of one of the best: its key and its aggregates."""
         return {self._key: rows.keys[at], **self._columns.terms(rows.parts, at)}
 
-    def wanted(self, window: int, limit: int, absent_before: float = math.inf) -> Wanted:
+    def wanted(
+        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
+    ) -> Wanted:
         """Return the keys to ask for: of those that have no score only the first of each bucket are known here."""
         assert self._store is not None
         found = self._look(absent_before)
         merits, rows = self._merits(found), self._rows(found)
-        held = self._best(self._held, np.flatnonzero(~np.isnan(merits)), merits)
+        most = len(merits) if beyond_candidates else self._held
+        held = self._best(most, np.flatnonzero(~np.isnan(merits)), merits)
         _, lasts = self._windows.spans(found.rows.times[held])
         parts = self._parts(found)
+        names = tuple(found.rows.keys[held].tolist())
         expected = self.scoring.expected(parts, len(found.rows))
         # What promises nothing comes last.
         expected = np.where(np.isnan(expected), -math.inf, expected)
@@ -110,7 +114,8 @@ class Scattered:
             found.rows.keys[self._best(limit, np.flatnonzero(which), expected)].tolist()
             for which in (without & (rows < 0), is_due)
         )
-        return Wanted(unknown, Proposed(tuple(found.rows.keys[held].tolist()), merits[held], lasts), absent)
+        proposed = Proposed(names, merits[held], lasts, tuple(part[held] for part in parts))
+        return Wanted(unknown, proposed, absent)
 
     def needed(self) -> Iterable[str]:
         """Return the keys of the open windows that are known here."""

@@ -57,6 +57,11 @@ class ReplicaScoring:
         """How many rows have been scored."""
 
     @property
+    def stream_variables(self) -> tuple[str, ...]:
+        """Return the stream's variables that the score needs."""
+        return self._score.stream_variables
+
+    @property
     def remote_variables(self) -> tuple[str, ...]:
         """Return the remote's variables that the score needs."""
         return self._score.remote_variables

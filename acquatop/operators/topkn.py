@@ -207,8 +207,10 @@ class TopKN:
         """Return the terms of one of the best: what the window's pattern binds."""
         return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
 
-    def wanted(self, window: int, limit: int, absent_before: float = math.inf) -> Wanted:
-        """Return the candidates' keys: all that wait, in any window, and all that are held."""
+    def wanted(
+        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
+    ) -> Wanted:
+        """Return the candidates' keys, of all windows: those that wait, and those held. No others can be results."""
         assert self._store is not None
         waiting = list(self.waiting)
         if waiting:
@@ -230,7 +232,7 @@ class TopKN:
             return NOTHING_PROPOSED
         rows = held.take(at)
         _, lasts = self._windows.spans(rows.times)
-        return Proposed(tuple(rows.keys.tolist()), self.scoring.merits(rows.keys, rows.parts), lasts)
+        return Proposed(tuple(rows.keys.tolist()), self.scoring.merits(rows.keys, rows.parts), lasts, rows.parts)
 
     def needed(self) -> Iterable[str]:
         """Return the keys of all that is held, waits, or may be brought back."""

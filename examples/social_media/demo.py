@@ -10,22 +10,31 @@ import argparse
 import os
 import sys
 import tempfile
+import threading
+import webbrowser
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acquatop.cli.guard import guarded
 from acquatop.cli.run import add_run_options
 
+if TYPE_CHECKING:
+    from examples.social_media.world import Driver
+
 HERE = Path(__file__).parent
+QUERY = HERE / "query.rspql"
+WINDOWS = 10
 
 
 def main() -> int:
     """Run the demo and return its exit code."""
     parser = argparse.ArgumentParser(prog="run demo", description=__doc__.splitlines()[0])
-    add_run_options(parser, windows=10)
+    add_run_options(parser, windows=None, unless=f"{WINDOWS}, with --ui until stopped")
     parser.add_argument(
         "--port", type=_port, default=0, metavar="P", help="the SPARQL server's port (any that is free)"
     )
+    parser.add_argument("--ui", action="store_true", help="show the answers on a live page in a browser")
     parser.add_argument("--seed", type=int, default=7, metavar="S", help="of the simulated network (%(default)s)")
     options = parser.parse_args()
     return guarded(lambda: demo(options), debug=options.debug)
@@ -34,14 +43,11 @@ def main() -> int:
 def demo(options: argparse.Namespace) -> None:
     """Set the scene, run the query, clear the scene."""
     # Imported only here, where a Ctrl-C while they load ends the demo as it should.
-    from acquatop.cli.show import shower
-    from acquatop.engine import Engine
     from examples.oxigraph import OxigraphServer
     from examples.social_media.world import Driver, SocialNetwork, store_followers
 
     os.environ["no_proxy"] = "127.0.0.1"  # the server is on this machine, whatever proxy leads out of it
     network = SocialNetwork(options.seed)
-    query_file = HERE / "query.rspql"
     with ExitStack() as scene:
         folder = Path(scene.enter_context(tempfile.TemporaryDirectory(prefix="acquatop-demo-")))
         _say("starting a SPARQL server …")
@@ -49,17 +55,68 @@ def demo(options: argparse.Namespace) -> None:
         store_followers(server, network.followers.items())
         _say(f"{len(network.followers)} users are at {server.query_url}; starting the engine on {options.runtime} …")
         variables = {"MENTIONS": str(folder), "FOLLOWERS": server.query_url}
-        engine = scene.enter_context(
-            Engine.from_catalog(HERE / "catalog.toml", runtime=options.runtime, variables=variables)
-        )
-        query = engine.register(query_file.read_text("utf-8"), file=str(query_file))
         driver = Driver(network, server, folder)
         scene.callback(driver.stop)
+        if options.ui:
+            _on_a_page(options, variables, driver)
+        else:
+            _on_the_terminal(options, variables, driver)
+
+
+def _on_the_terminal(options: argparse.Namespace, variables: dict[str, str], driver: Driver) -> None:
+    """Print answers as they come."""
+    from acquatop.cli.show import shower
+    from acquatop.engine import Engine
+
+    catalog = HERE / "catalog.toml"
+    with Engine.from_catalog(catalog, runtime=options.runtime, variables=variables) as engine:
+        query = engine.register(QUERY.read_text("utf-8"), file=str(QUERY))
         driver.start()
         _say("mentions are streaming in; an answer follows at every window close (Ctrl-C ends it)\n")
         show = shower(as_json=options.json)
-        for answer in query.answers(limit=options.windows):
+        for answer in query.answers(limit=options.windows or WINDOWS):
             show(answer)
+
+
+def _on_a_page(options: argparse.Namespace, variables: dict[str, str], driver: Driver) -> None:
+    """Serve answers on a live page, and open it."""
+    from acquatop.engine import Engine
+    from acquatop.serve.meters import Meters
+    from acquatop.serve.server import Server
+    from acquatop.serve.service import Service
+    from acquatop.watch.address import Address
+    from acquatop.watch.observer import AnswerSeen, Observer, Several, Silent
+    from acquatop.watch.prometheus import Metrics
+
+    enough = threading.Event()
+
+    class Counting(Silent):
+        count = 0
+
+        def answer(self, seen: AnswerSeen) -> None:
+            self.count += 1
+            if self.count == options.windows:
+                enough.set()
+
+    metrics, catalog = Metrics(), HERE / "catalog.toml"
+
+    def make_engine(ending: Observer) -> Engine:
+        observer = Several([metrics, Counting(), ending])
+        return Engine.from_catalog(
+            catalog, runtime=options.runtime, variables=variables, observer=observer, autostart=False
+        )
+
+    service = Service(make_engine)
+    with ExitStack() as running:
+        server = running.enter_context(Server(service, Meters(metrics.registry), Address("127.0.0.1", 0)))
+        running.callback(service.stop)
+        service.start()
+        service.register(QUERY.read_text("utf-8"))
+        driver.start()
+        _say(f"the live page is at {server.url} (Ctrl-C ends it)")
+        if sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
+            webbrowser.open(server.url)
+        enough.wait()
 
 
 def _port(text: str) -> int:

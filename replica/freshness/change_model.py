@@ -39,27 +39,31 @@ class ChangeModel:
 
         The mean of ``1 - e^(-rate · age)`` over all that the rate may be, corrected by how often that came about.
         """
-        fetched_at = self._history.fetched_at
-        known = (rows >= 0) & (len(fetched_at) > 0)
-        times = np.full(len(rows), NEVER)
-        times[known] = fetched_at[rows[known]]
-        return self._history.rates.chance(rows, np.maximum(now - times, 0.0))
+        return self._history.rates.chance(rows, self._ages(rows, now))
 
     def draw(
-        self, variable: str, rows: IntArray, values: FloatArray, count: int, random: np.random.Generator
+        self,
+        variable: str,
+        rows: IntArray,
+        values: FloatArray,
+        count: int,
+        random: np.random.Generator,
+        *,
+        now: float,
     ) -> FloatArray:
         """Return ``count`` samples of each row's value, given that the row has changed: (count, rows). O(samples).
 
-        Steps are drawn from those seen, fitted to the row. Where there is no value (NaN), values are drawn from those
-        known of any row; where none is known either, the value stays. While few changes have been seen, some samples
-        draw all rows' values so, in others all steps are wider or narrower than those seen. Values are whole, never
-        negative, or never fall (or rise) where that held for all seen.
+        Steps are drawn from those seen, fitted to the row: the longer ago it was fetched the wider, if steps have been
+        so. Where there is no value (NaN), values are drawn from those known of any row; where none is known either, the
+        value stays. While few changes have been seen, some samples draw all rows' values so, in others all steps are
+        wider or narrower than those seen. Values are whole, never negative, or never fall (or rise) where that held for
+        all seen.
         """
         jumps = self._history.jumps[variable]
         shape = (count, len(rows))
         drawn = np.broadcast_to(values, shape).copy()
         if jumps.fit.residuals:
-            drawn = _moved(jumps, rows, values, count, random)
+            drawn = _moved(jumps, rows, values, self._changes(rows, now), count, random)
         known = jumps.known.figures[:, 0]
         if not len(known):
             return drawn
@@ -67,18 +71,32 @@ class ChangeModel:
         drawn[anew] = known[random.integers(0, len(known), int(anew.sum()))]
         return drawn
 
+    def _changes(self, rows: IntArray, now: float) -> FloatArray:
+        """Return how many changes are likely to lie behind what rows have now, if any; 1 for what was never fetched."""
+        ages = self._ages(rows, now)
+        return self._history.rates.changes_behind(rows, np.where(np.isfinite(ages), ages, 0.0))
+
+    def _ages(self, rows: IntArray, now: float) -> FloatArray:
+        fetched_at = self._history.fetched_at
+        known = (rows >= 0) & (len(fetched_at) > 0)
+        times = np.full(len(rows), NEVER)
+        times[known] = fetched_at[rows[known]]
+        return np.asarray(np.maximum(now - times, 0.0))
+
 
 def _share_anew(jumps: Jumps) -> float:
     """Return the share of samples in which changes draw from the values known: none once enough have been seen."""
     seen = len(jumps.fit.residuals)
     if not 0 < seen < _ENOUGH:
         return float(seen == 0)
-    before, _, steps, _ = jumps.changes.figures.T
+    before, _, steps, _, _ = jumps.changes.figures.T
     moved = steps != 0
     return (1 - seen / _ENOUGH) * chance_drawn_anew(before[moved], steps[moved], jumps.known.figures[:, 0])
 
 
-def _moved(jumps: Jumps, rows: IntArray, values: FloatArray, count: int, random: np.random.Generator) -> FloatArray:
+def _moved(
+    jumps: Jumps, rows: IntArray, values: FloatArray, changes: FloatArray, count: int, random: np.random.Generator
+) -> FloatArray:
     fit, shape = jumps.fit, (count, len(rows))
     offsets, spreads = jumps.of(rows)
     residuals = np.array(fit.residuals)[random.integers(0, len(fit.residuals), shape)]
@@ -86,7 +104,7 @@ def _moved(jumps: Jumps, rows: IntArray, values: FloatArray, count: int, random:
         # How wide so few are is as unsure as in Student's t. It is the same width for all rows.
         squares = random.chisquare(len(fit.residuals), (count, 1))
         residuals *= np.sqrt(len(fit.residuals) / np.maximum(squares, _LEAST_SQUARES))
-    drawn = values + fit.middle(values, offsets) + fit.size(values) * spreads * residuals
+    drawn = values + fit.middle(values, offsets) + fit.size(values, changes) * spreads * residuals
     known = jumps.known.figures[:, 0]
     whole = bool((known == np.rint(known)).all())
     if whole:

@@ -91,11 +91,13 @@ class History:
         found = changed & (fetched_at > NEVER)
         ages = np.minimum(now - fetched_at, _LONGEST)
         looked = (fetched_at > NEVER) & (ages > _SHORTEST)
+        # Those that are announced come one by one.
+        behind = np.ones(len(rows)) if pushed else self.rates.changes_behind(rows, np.where(looked, ages, 0.0))
         self.rates.observe(rows[looked], ages[looked], changed[looked], pushed=pushed)
         for name, jumps in self.jumps.items():
             jumps.see(after[name])
             numbers = found & (np.abs(before[name]) < _GREATEST) & (np.abs(after[name]) < _GREATEST)
-            jumps.observe(rows[numbers], before[name][numbers], after[name][numbers])
+            jumps.observe(rows[numbers], before[name][numbers], after[name][numbers], behind[numbers])
         self.fetched_at[rows] = now
         self.changed_at[rows[found]] = now
 

@@ -12,6 +12,7 @@ _LARGEST = 1e120
 _ROUNDS = 4
 _OUTLIER = 2.5
 _STEEPEST = 1.5
+_FASTEST = 1.0
 _FEW = 16
 SPREADS = (1 / 64, 64.0)
 """How much less or more than others a row may move."""
@@ -19,19 +20,21 @@ SPREADS = (1 / 64, 64.0)
 
 @dataclass(frozen=True)
 class JumpFit:
-    """A step is ``intercept + slope · value + pull · offset + size(value) · spread · z``.
+    """A step is ``intercept + slope · value + pull · offset + size(value, changes) · spread · z``.
 
     ``value`` is what changes (less ``origin``), ``offset`` how far the mean of the row's values so far lies above it,
     ``spread`` how much more than others the row moves (relative to ``centre``, its mean). The size of a step grows as a
-    power of the value: 0 for noise of the same size everywhere, 1 for growth by a percentage. What is left, ``z``, has
-    no assumed shape: ``residuals`` are those seen, ``usual`` the mean of their logarithms. ``still`` is the share of
-    changes that left this value as it was (a key has several).
+    power of the value: 0 for noise of the same size everywhere, 1 for growth by a percentage; and as a power,
+    ``growth``, of the changes that one look finds together: 0 where each draws the value anew, 0.5 for a random walk,
+    1 for a drift. What is left, ``z``, has no assumed shape: ``residuals`` are those seen, ``usual`` the mean of their
+    logarithms. ``still`` is the share of changes that left this value as it was (a key has several).
     """
 
     origin: float = 0.0
     coefficients: tuple[float, float, float] = (0.0, 0.0, 0.0)
     unit: float = 1.0
     power: float = 0.0
+    growth: float = 0.0
     residuals: tuple[float, ...] = ()
     usual: float = 0.0
     centre: float = 1.0
@@ -44,9 +47,9 @@ class JumpFit:
         intercept, slope, pull = self.coefficients
         return np.asarray(intercept + slope * (values - self.origin) + pull * offsets)
 
-    def size(self, values: FloatArray) -> FloatArray:
-        """Return how large a row's steps are that moves as much as others: never zero."""
-        return np.asarray(self.unit * (1 + np.abs(values)) ** self.power)
+    def size(self, values: FloatArray, changes: FloatArray | float = 1.0) -> FloatArray:
+        """Return how large a row's steps are that moves as much as others, of some changes together: never zero."""
+        return np.asarray(self.unit * (1 + np.abs(values)) ** self.power * changes**self.growth)
 
     def state(self) -> FloatArray:
         """Return all of it as one row of numbers."""
@@ -55,6 +58,7 @@ class JumpFit:
             *self.coefficients,
             self.unit,
             self.power,
+            self.growth,
             self.usual,
             self.centre,
             self.still,
@@ -66,12 +70,14 @@ class JumpFit:
     @classmethod
     def restore(cls, state: list[float]) -> JumpFit:
         """Return the one with a state; raises ``ValueError`` for what is none."""
-        origin, intercept, slope, pull, unit, power, usual, centre, still, rises, falls, *residuals = state
+        origin, intercept, slope, pull, *others = state
+        unit, power, growth, usual, centre, still, rises, falls, *residuals = others
         return cls(
             origin,
             (intercept, slope, pull),
             unit,
             power,
+            growth,
             tuple(residuals),
             usual,
             centre,
@@ -81,15 +87,17 @@ class JumpFit:
         )
 
 
-def fit_jumps(values: FloatArray, offsets: FloatArray, steps: FloatArray, spreads: FloatArray) -> JumpFit:
-    """Fit the regression to changes that were seen. O(of them).
+def fit_jumps(
+    values: FloatArray, offsets: FloatArray, steps: FloatArray, spreads: FloatArray, changes: FloatArray
+) -> JumpFit:
+    """Fit the regression to steps that were seen, each of some changes together. O(steps).
 
     Weighted least squares, in rounds: each weighs a change by the size that the round before has found for steps of its
     kind, and outliers less. As if there had been one step of size zero besides for each of the coefficients, and ten
     steps of one size for all values, so that a few changes are no law.
 
     >>> before = np.array([100.0, 200.0, 400.0, 300.0])
-    >>> fit = fit_jumps(before, np.zeros(4), 0.1 * before, np.ones(4))
+    >>> fit = fit_jumps(before, np.zeros(4), 0.1 * before, np.ones(4), np.ones(4))
     >>> 0.05 < fit.coefficients[1] < 0.11
     True
     """
@@ -97,7 +105,7 @@ def fit_jumps(values: FloatArray, offsets: FloatArray, steps: FloatArray, spread
     # Beyond these sizes squares and their inverses are no numbers any more.
     moved = (np.abs(steps) > 1 / _LARGEST) & (np.maximum(np.abs(values), np.abs(steps)) < _LARGEST)
     moved &= np.abs(offsets) < _LARGEST
-    values, offsets, steps, spreads = values[moved], offsets[moved], steps[moved], spreads[moved]
+    values, offsets, steps, spreads, changes = (each[moved] for each in (values, offsets, steps, spreads, changes))
     if not len(steps):
         return JumpFit(still=still)
     # Rows' spreads are only told apart by each other: without this, all could grow while the unit shrinks.
@@ -105,15 +113,16 @@ def fit_jumps(values: FloatArray, offsets: FloatArray, steps: FloatArray, spread
     spreads = spreads / centre
     origin = float(np.median(values))
     columns = np.column_stack([np.ones(len(steps)), values - origin, offsets])
-    power, sizes, coefficients = 0.0, spreads * float(np.abs(steps).mean()), np.zeros(3)
-    logs = np.log1p(np.abs(values))
+    power, growth, unit, sizes, coefficients = 0.0, 0.0, 1.0, spreads * float(np.abs(steps).mean()), np.zeros(3)
+    logs, logs_of_changes = np.log1p(np.abs(values)), np.log(changes)
     left = steps
     for _ in range(_ROUNDS):
         coefficients = _least_squares(columns, steps, _weights(left, sizes))
         left = steps - columns @ coefficients
         magnitudes = np.maximum(np.abs(left), 1e-6 * np.abs(steps)) / spreads
-        power = _power(logs, np.log(magnitudes))
-        shape = (1 + np.abs(values)) ** power
+        power = _power(logs, np.log(magnitudes) - growth * logs_of_changes, _STEEPEST)
+        growth = _power(logs_of_changes, np.log(magnitudes) - power * logs, _FASTEST)
+        shape = (1 + np.abs(values)) ** power * changes**growth
         unit = float(np.mean(magnitudes / shape))
         sizes = unit * shape * spreads
     residuals = left / sizes
@@ -122,6 +131,7 @@ def fit_jumps(values: FloatArray, offsets: FloatArray, steps: FloatArray, spread
         coefficients=(float(coefficients[0]), float(coefficients[1]), float(coefficients[2])),
         unit=unit,
         power=power,
+        growth=growth,
         residuals=tuple(residuals.tolist()),
         usual=float(log_sizes(residuals).mean()),
         centre=centre,
@@ -153,8 +163,8 @@ def _least_squares(columns: FloatArray, steps: FloatArray, weights: FloatArray) 
     return np.asarray(np.linalg.solve(normal, weighted.T @ (steps * weights)) / scales)
 
 
-def _power(logs: FloatArray, magnitudes: FloatArray) -> float:
-    """Return by which power of the value the steps grow."""
+def _power(logs: FloatArray, magnitudes: FloatArray, greatest: float) -> float:
+    """Return by which power of something the steps grow, given the logarithms of both."""
     logs = logs - logs.mean()
     slope = float(logs @ (magnitudes - magnitudes.mean())) / (float(logs @ logs) + 10.0)
-    return float(np.clip(slope, 0.0, _STEEPEST))
+    return float(np.clip(slope, 0.0, greatest))

@@ -33,7 +33,7 @@ class Jumps:
         self.spreads: npt.NDArray[np.float16] = np.empty(0, np.float16)
         self.counts: npt.NDArray[np.uint16] = np.empty(0, np.uint16)
         self.fit = JumpFit()
-        self.changes = Recent(_ROOM, width=4)
+        self.changes = Recent(_ROOM, width=5)
         self.known = Recent(_ROOM, width=1)
         self._fitted_at = 0
 
@@ -59,15 +59,18 @@ class Jumps:
         """Take in numbers that were fetched, whether they are new or not."""
         self.known.add(numbers[np.isfinite(numbers)][:, None])
 
-    def observe(self, rows: IntArray, before: FloatArray, after: FloatArray) -> None:
-        """Take in changes of some rows, each once, of which a number was known before and is known now."""
+    def observe(self, rows: IntArray, before: FloatArray, after: FloatArray, changes: FloatArray) -> None:
+        """Take in steps of some rows, each once, of which a number was known before and is known now.
+
+        ``changes`` is how many of them are likely to lie behind each step.
+        """
         if not len(rows):
             return
         offsets, spreads = self.of(rows)
         steps = after - before
-        self.changes.add(np.column_stack([before, offsets, steps, spreads * self.fit.centre]))
+        self.changes.add(np.column_stack([before, offsets, steps, spreads * self.fit.centre, changes]))
         moved = steps != 0
-        self._remember(rows[moved], offsets[moved], spreads[moved], before[moved], steps[moved])
+        self._remember(rows[moved], offsets[moved], spreads[moved], before[moved], steps[moved], changes[moved])
         if self.changes.seen >= min(1.25 * self._fitted_at, self._fitted_at + _ROOM // 2):
             self._fit()
 
@@ -93,8 +96,8 @@ class Jumps:
         self._fitted_at, self.fit = int(fitted_at), JumpFit.restore(state)
 
     def _fit(self) -> None:
-        before, offsets, steps, spreads = self.changes.figures.T
-        self.fit = fit_jumps(before, offsets, steps, spreads)
+        before, offsets, steps, spreads, changes = self.changes.figures.T
+        self.fit = fit_jumps(before, offsets, steps, spreads, changes)
         self._fitted_at = self.changes.seen
         if not 0.5 < self.fit.centre < 2:
             # Seldom, and O(rows): before small numbers get too small or too great.
@@ -103,7 +106,13 @@ class Jumps:
             self.fit = replace(self.fit, centre=1.0)
 
     def _remember(
-        self, rows: IntArray, offsets: FloatArray, spreads: FloatArray, before: FloatArray, steps: FloatArray
+        self,
+        rows: IntArray,
+        offsets: FloatArray,
+        spreads: FloatArray,
+        before: FloatArray,
+        steps: FloatArray,
+        changes: FloatArray,
     ) -> None:
         counts = np.minimum(self.counts[rows] + 1.0, _MOST_COUNTED)
         self.counts[rows] = counts
@@ -111,7 +120,9 @@ class Jumps:
         lately = np.minimum(counts, _MOST_AVERAGED)
         self.offsets[rows] = (offsets - steps) * lately / (lately + 1)
         if self.fit.residuals:
-            seen = log_sizes((steps - self.fit.middle(before, offsets)) / self.fit.size(before)) - self.fit.usual
+            seen = (
+                log_sizes((steps - self.fit.middle(before, offsets)) / self.fit.size(before, changes)) - self.fit.usual
+            )
             logs = np.log(spreads)
             logs += (seen - logs) / (_SHRINKAGE + counts)
             self.spreads[rows] = self.fit.centre * np.clip(np.exp(logs), *SPREADS)

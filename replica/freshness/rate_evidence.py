@@ -15,6 +15,7 @@ from replica.freshness.gamma_prior import GammaPrior
 MEMORY = 100.0
 """After how many changes evidence has faded to 1/e."""
 
+_TINY, _MOST = 1e-9, 1e6
 _SAMPLE = 4096
 _PATIENCE = 20_000
 """After how many looks the prior is fitted anew, at the latest."""
@@ -66,6 +67,12 @@ class RateEvidence:
         The mean of ``1 - e^(-rate · age)`` over all that the rate may be, corrected by how often that came about.
         """
         return self.calibration.corrected(self._said(rows, ages))
+
+    def changes_behind(self, rows: IntArray, ages: FloatArray) -> FloatArray:
+        """Return how many changes are likely to lie behind one that is found after so many seconds: at least 1."""
+        shapes, rates = self.posterior(rows)
+        expected = np.minimum(shapes / rates * ages, _MOST)
+        return np.where(expected > _TINY, expected / -np.expm1(-np.maximum(expected, _TINY)), 1.0)
 
     def observe(self, rows: IntArray, ages: FloatArray, changed: BoolArray, *, pushed: bool) -> None:
         """Take in what looking at some rows found, each once, all after more than no time.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from replica.rankers.contract import Candidates, FloatArray, RankerError, ranked
+from replica.rankers.contract import Candidates, FloatArray, IntArray, RankerError, ranked
 from replica.rankers.registry import RankerClass
 
 _SIZES = (0, 1, 2, 3, 7, 50, 1000)
@@ -56,5 +56,17 @@ def sample_candidates(size: int, *, k: int = 5, slide: float = 60.0, seed: int =
         slide=slide,
         remaining=remaining,
         intervals=mixed(random.exponential(300.0, size), np.inf, 0.0, 1e-300, 1e300),
+        chances=mixed(random.uniform(0.0, 1.0, size), 0.0, 1.0),
+        outlook=_outlook,
         random=np.random.default_rng(seed),
     )
+
+
+def _outlook(at: IntArray, count: int) -> FloatArray:
+    """Draw merits that hold all that may come, the same for the same question."""
+    random = np.random.default_rng(count)
+    merits = random.normal(size=(count, len(at)))
+    for value in (np.nan, np.inf, -np.inf):
+        merits[random.random(merits.shape) < 0.1] = value
+    merits[:, at % 5 == 0] = np.nan
+    return merits

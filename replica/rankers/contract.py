@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +11,10 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+Outlook = Callable[[IntArray, int], FloatArray]
+"""Draws merits that some candidates, by position, may have by now if they have changed: a row per draw, NaN where
+nothing can be said."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,8 @@ class Candidates:
       positions k-1 and k.
     - ``slide``: seconds between evaluations; ``remaining``: in how many further ones each candidate will be.
     - ``intervals``: the seconds between changes of each, as they are estimated, infinite if it never changes.
+    - ``chances``: how likely each has another value by now than the replica has.
+    - ``outlook``: what may have become of their merits then.
     - ``random``: where chance has a say, it comes from here.
     """
 
@@ -33,15 +40,23 @@ class Candidates:
     slide: float
     remaining: IntArray
     intervals: FloatArray
+    chances: FloatArray
+    outlook: Outlook
     random: np.random.Generator
 
     def __post_init__(self) -> None:
-        lengths = {len(each) for each in (self.rows, self.fetched_at, self.merits, self.remaining, self.intervals)}
+        columns = (self.rows, self.fetched_at, self.merits, self.remaining, self.intervals, self.chances)
+        lengths = {len(each) for each in columns}
         if len(lengths) > 1:
             raise ValueError(f"columns of candidates differ in length: {sorted(lengths)}")
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+def no_outlook(at: IntArray, count: int) -> FloatArray:
+    """Say nothing of what may have become of candidates."""
+    return np.full((count, len(at)), np.nan)
 
 
 class Ranker(Protocol):

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from replica.rankers.asm import AllSelection
 from replica.rankers.bsm import BorderSelection
 from replica.rankers.contract import Ranker
+from replica.rankers.imp import ExpectedImpact
 from replica.rankers.lru import LeastRecentlyRefreshed
 from replica.rankers.rnd import RandomOrder
 from replica.rankers.tsm import TopSelection
@@ -63,6 +64,7 @@ DEFAULT_RANKERS = RankerRegistry(
         "TSM": TopSelection,
         "BSM": BorderSelection,
         "ASM": AllSelection,
+        "IMP": ExpectedImpact,
     }
 )
-"""Those of the papers, by the names that they have there."""
+"""Those of the papers, by the names that they have there; and our own, ``IMP``."""

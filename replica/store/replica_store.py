@@ -12,7 +12,7 @@ from replica.store.keyed_store import KeyedStore, limit_of
 from replica.store.snapshot import SnapshotError, State, damaged, named, pack, unpack
 from replica.store.term_column import TermColumn
 
-_KIND, _VERSION = "replica store", 1
+_KIND, _VERSION = "replica store", 2
 
 
 class ReplicaStore(KeyedStore):

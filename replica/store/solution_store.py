@@ -11,7 +11,7 @@ from replica.store.keyed_store import KeyedStore, limit_of
 from replica.store.snapshot import SnapshotError, State, damaged, named, pack, unpack
 from replica.store.solution_runs import SolutionRuns
 
-_KIND, _VERSION = "solution store", 1
+_KIND, _VERSION = "solution store", 2
 
 
 class SolutionStore(KeyedStore):

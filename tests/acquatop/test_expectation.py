@@ -33,8 +33,16 @@ class Redrawn:
         return np.where(rows < 0, 1.0, self._chance)
 
     def draw(
-        self, variable: str, rows: np.ndarray, values: np.ndarray, count: int, random: np.random.Generator
+        self,
+        variable: str,
+        rows: np.ndarray,
+        values: np.ndarray,
+        count: int,
+        random: np.random.Generator,
+        *,
+        now: float,
     ) -> np.ndarray:
+        assert now == NOW
         assert (rows >= 0).all()
         assert not np.isnan(values).any()
         return random.uniform(0, self._high, (count, len(rows)))

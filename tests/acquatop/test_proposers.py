@@ -34,8 +34,8 @@ def test_each_proposes_what_its_name_says() -> None:
         proposer = proposer_of(f"{name}-LRU", store)
         proposer.add_pane(pane(0, 3, "cab", gone="z"))
         found[name] = "".join(proposer.propose(1, held("b")).keys)
-    assert found == {"AT": "b", "WSJ": "bac", "ALL": "bxy"}
-    with pytest.raises(ValueError, match='no proposer "QQ": known are AT, WSJ, ALL'):
+    assert found == {"AT": "b", "ANY": "b", "WSJ": "bac", "ALL": "bxy"}
+    with pytest.raises(ValueError, match='no proposer "QQ": known are AT, ANY, WSJ, ALL'):
         proposer_of("QQ-LRU", store)
 
 

@@ -15,6 +15,7 @@ from replica.freshness.arrays import BoolArray, FloatArray, IntArray
 
 Random = np.random.Generator
 NAME = "followers"
+NOW = 40.0
 
 
 @dataclass
@@ -241,7 +242,7 @@ def jumped(step: Step, *, start: FloatArray, times: int = 40, seed: int = 4) -> 
     for now in range(1, times):
         rows = random.choice(count, count // 3, replace=False)
         before, after = values[rows], step(random, values[rows], start[rows], rows)
-        draws = model.draw(NAME, rows, before, 200, random)
+        draws = model.draw(NAME, rows, before, 200, random, now=float(now))
         places.append((draws < after).mean(axis=0) + random.random(len(rows)) * (draws == after).mean(axis=0))
         history.observe(rows, float(now), after != before, {NAME: before}, {NAME: after})
         values[rows] = after
@@ -284,16 +285,39 @@ def test_draws_are_as_wide_as_the_truth(name: str) -> None:
 def test_a_row_that_moves_more_is_drawn_wider() -> None:
     step, start = PROCESSES["rows of two kinds"]
     _, history, values = jumped(step, start=start)
-    wide = ChangeModel(history).draw(NAME, np.arange(300), values, 200, np.random.default_rng(0)).std(axis=0)
+    wide = ChangeModel(history).draw(NAME, np.arange(300), values, 200, np.random.default_rng(0), now=NOW).std(axis=0)
     assert np.median(wide[1::2]) < 10
     assert np.median(wide[0::2]) > 70
+
+
+@pytest.mark.parametrize(("pull", "growth"), [(0.0, 0.5), (1.0, 0.0)], ids=["walks", "drawn anew"])
+def test_what_walks_is_drawn_the_wider_the_longer_nobody_has_looked(pull: float, growth: float) -> None:
+    random, count = np.random.default_rng(5), 400
+    history, truth, start = History((NAME,)), np.full(count, 500.0), np.full(count, 500.0)
+    known, places = truth.copy(), []
+    history.grow(count)
+    history.observe(np.arange(count), 0.0, np.ones(count, bool), {NAME: np.full(count, np.nan)}, {NAME: truth.copy()})
+    for now in np.arange(1.0, 60.0):
+        moves = random.random(count) < 0.3
+        truth = np.where(moves, truth + pull * (start - truth) + random.normal(0, 10, count), truth)
+        rows = random.choice(count, 40, replace=False, p=np.arange(1, count + 1) / np.arange(1, count + 1).sum())
+        draws = ChangeModel(history).draw(NAME, rows, known[rows], 99, random, now=now)
+        changed = truth[rows] != known[rows]
+        places += [(draws < truth[rows]).mean(axis=0)[changed]]
+        history.observe(rows, now, changed, {NAME: known[rows]}, {NAME: truth[rows]})
+        known[rows] = truth[rows]
+    assert history.jumps[NAME].fit.growth == pytest.approx(growth, abs=0.15)
+    seen = np.concatenate(places[15:])
+    assert ((seen > 0.1) & (seen < 0.9)).mean() == pytest.approx(0.8, abs=0.07)
 
 
 def test_a_row_of_which_nothing_is_known_is_drawn_as_wide_as_others() -> None:
     step, start = PROCESSES["noise that adds up"]
     for times in (10, 40, 150):
         _, history, _ = jumped(step, start=start, times=times)
-        drawn = ChangeModel(history).draw(NAME, np.array([-1]), np.array([1000.0]), 2000, np.random.default_rng(0))
+        drawn = ChangeModel(history).draw(
+            NAME, np.array([-1]), np.array([1000.0]), 2000, np.random.default_rng(0), now=NOW
+        )
         assert drawn.std() == pytest.approx(20, rel=0.2)
         assert drawn.mean() == pytest.approx(1000, abs=4)
 
@@ -303,26 +327,32 @@ def test_a_large_account_is_drawn_wider_than_a_small_one() -> None:
     _, history, _ = jumped(step, start=start)
     assert history.jumps[NAME].fit.power == pytest.approx(1, abs=0.15)
     fresh = np.array([-1, -1])  # rows of which nothing is known but what is given
-    wide = ChangeModel(history).draw(NAME, fresh, np.array([100.0, 1e6]), 2000, np.random.default_rng(0)).std(axis=0)
+    wide = (
+        ChangeModel(history)
+        .draw(NAME, fresh, np.array([100.0, 1e6]), 2000, np.random.default_rng(0), now=NOW)
+        .std(axis=0)
+    )
     assert wide[1] > 1000 * wide[0]
 
 
 def test_values_around_which_a_row_swings_are_drawn_from_there() -> None:
     step, start = PROCESSES["noise around what was"]
     _, history, values = jumped(step, start=start)
-    middle = np.median(ChangeModel(history).draw(NAME, np.arange(300), values, 99, np.random.default_rng(0)), axis=0)
+    middle = np.median(
+        ChangeModel(history).draw(NAME, np.arange(300), values, 99, np.random.default_rng(0), now=NOW), axis=0
+    )
     assert np.abs(middle - start).mean() < 0.7 * np.abs(values - start).mean()
 
 
 def test_what_held_for_all_that_was_seen_holds_for_draws() -> None:
     step, start = PROCESSES["a counter"]
     _, history, values = jumped(step, start=start)
-    drawn = ChangeModel(history).draw(NAME, np.arange(300), values, 50, np.random.default_rng(0))
+    drawn = ChangeModel(history).draw(NAME, np.arange(300), values, 50, np.random.default_rng(0), now=NOW)
     assert (drawn >= values + 1).all()
     assert (drawn == np.rint(drawn)).all()
     step, start = PROCESSES["followers with noise"]
     _, history, values = jumped(step, start=start)
-    drawn = ChangeModel(history).draw(NAME, np.arange(300), np.ones(300), 50, np.random.default_rng(0))
+    drawn = ChangeModel(history).draw(NAME, np.arange(300), np.ones(300), 50, np.random.default_rng(0), now=NOW)
     assert drawn.min() >= 0
 
 
@@ -336,7 +366,7 @@ def test_a_change_may_have_left_this_value_alone() -> None:
         after = seldom(random, values, values, np.arange(300))
         history.observe(np.arange(300), float(now), np.ones(300, bool), {NAME: values}, {NAME: after})
         values = after
-    drawn = ChangeModel(history).draw(NAME, np.arange(300), values, 50, random)
+    drawn = ChangeModel(history).draw(NAME, np.arange(300), values, 50, random, now=NOW)
     assert (drawn == values).mean() == pytest.approx(0.7, abs=0.05)
 
 
@@ -345,11 +375,11 @@ def test_without_a_change_seen_values_are_drawn_from_those_known() -> None:
     history.grow(3)
     model, random, rows = ChangeModel(history), np.random.default_rng(0), np.array([0, -1])
     values = np.array([5.0, np.nan])
-    np.testing.assert_array_equal(model.draw(NAME, rows, values, 3, random), np.tile(values, (3, 1)))
+    np.testing.assert_array_equal(model.draw(NAME, rows, values, 3, random, now=NOW), np.tile(values, (3, 1)))
     after = np.array([5.0, 6.0, np.nan])
     history.observe(np.arange(3), 1.0, np.ones(3, bool), {NAME: np.full(3, np.nan)}, {NAME: after})
-    assert set(model.draw(NAME, rows, values, 99, random).ravel().tolist()) == {5.0, 6.0}
-    assert model.draw(NAME, np.empty(0, int), np.empty(0), 4, random).shape == (4, 0)
+    assert set(model.draw(NAME, rows, values, 99, random, now=NOW).ravel().tolist()) == {5.0, 6.0}
+    assert model.draw(NAME, np.empty(0, int), np.empty(0), 4, random, now=NOW).shape == (4, 0)
 
 
 def test_a_few_small_steps_are_told_from_values_drawn_anew() -> None:
@@ -363,7 +393,7 @@ def test_a_few_small_steps_are_told_from_values_drawn_anew() -> None:
         after = step(random, start[rows], start[rows], rows)
         history.observe(rows, 1.0, np.ones(len(rows), bool), {NAME: start[rows]}, {NAME: after})
         untouched = np.arange(1, 300)
-        drawn = ChangeModel(history).draw(NAME, untouched, start[untouched], 400, np.random.default_rng(0))
+        drawn = ChangeModel(history).draw(NAME, untouched, start[untouched], 400, np.random.default_rng(0), now=NOW)
         usual = np.abs(np.random.default_rng(1).permutation(start)[1:] - start[1:]).mean()
         wide[name] = np.median(np.abs(drawn - start[untouched]), axis=0).mean() / usual
     assert wide["followers that grow"] < 0.1
@@ -379,7 +409,7 @@ def test_how_wide_steps_are_is_unsure_while_few_have_been_seen() -> None:
     for now, many in ((1.0, 4), (2.0, 60)):
         some, after = rows[:many], start[:many] + np.where(rows[:many] % 2, 1.0, -1.0)
         history.observe(some, now, np.ones(many, bool), {NAME: start[:many]}, {NAME: after})
-        drawn = ChangeModel(history).draw(NAME, rows[90:], start[90:], 4000, np.random.default_rng(0))
+        drawn = ChangeModel(history).draw(NAME, rows[90:], start[90:], 4000, np.random.default_rng(0), now=NOW)
         lower, upper = np.quantile(drawn - start[90:], [0.05, 0.95])
         wide.append(upper - lower)
     assert wide[0] > 1.5 * wide[1]
@@ -388,7 +418,9 @@ def test_how_wide_steps_are_is_unsure_while_few_have_been_seen() -> None:
 def test_draws_depend_on_nothing_but_the_random_state() -> None:
     step, start = PROCESSES["drawn anew"]
     _, history, values = jumped(step, start=start, times=10)
-    first, second = (ChangeModel(history).draw(NAME, np.arange(300), values, 5, np.random.default_rng(6)) for _ in "ab")
+    first, second = (
+        ChangeModel(history).draw(NAME, np.arange(300), values, 5, np.random.default_rng(6), now=NOW) for _ in "ab"
+    )
     np.testing.assert_array_equal(first, second)
 
 
@@ -404,5 +436,7 @@ def test_draws_are_finite_whatever_was_seen(steps: list[tuple[float, float]]) ->
     for now, (before, after) in enumerate(steps):
         changed = np.array([before != after])
         history.observe(np.array([0]), float(now), changed, {NAME: np.array([before])}, {NAME: np.array([after])})
-    drawn = ChangeModel(history).draw(NAME, np.array([0, -1]), np.array([7.0, 7.0]), 50, np.random.default_rng(0))
+    drawn = ChangeModel(history).draw(
+        NAME, np.array([0, -1]), np.array([7.0, 7.0]), 50, np.random.default_rng(0), now=NOW
+    )
     assert np.isfinite(drawn).all()

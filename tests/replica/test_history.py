@@ -127,7 +127,9 @@ def test_a_snapshot_goes_on_exactly_where_it_was_taken() -> None:
     for name, column in first.columns().items():
         np.testing.assert_array_equal(again.columns()[name], column)
     rows, values = np.arange(9), np.arange(9.0)
-    draws = [ChangeModel(each).draw(NAME, rows, values, 5, np.random.default_rng(1)) for each in (first, again)]
+    draws = [
+        ChangeModel(each).draw(NAME, rows, values, 5, np.random.default_rng(1), now=40.0) for each in (first, again)
+    ]
     assert draws[0].shape == draws[1].shape == (5, 9)
 
 

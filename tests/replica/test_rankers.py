@@ -20,7 +20,7 @@ from replica.rankers import (
     told_the_truth,
 )
 from replica.rankers.battery import check_ranker
-from replica.rankers.contract import IntArray
+from replica.rankers.contract import IntArray, no_outlook
 from replica.rankers.ordering import ascending
 
 
@@ -55,6 +55,8 @@ def candidates(
         slide=slide,
         remaining=np.array(remaining or [0] * count, dtype=np.int64),
         intervals=np.array(intervals or [50.0] * count, float),
+        chances=np.full(count, 0.5),
+        outlook=no_outlook,
         random=np.random.default_rng(7),
     )
 
@@ -118,7 +120,7 @@ def test_the_battery_finds_what_is_no_ranker(ranker: RankerClass, message: str) 
 def test_a_registry_is_extended_into_another() -> None:
     assert "WORST-1ST" in ALL
     assert "WORST-1ST" not in DEFAULT_RANKERS
-    assert list(DEFAULT_RANKERS) == ["WST", "RND", "LRU", "WBM", "TSM", "BSM", "ASM"]
+    assert list(DEFAULT_RANKERS) == ["WST", "RND", "LRU", "WBM", "TSM", "BSM", "ASM", "IMP"]
     assert DEFAULT_RANKERS.with_ranker("LRU", WorstFirst)["LRU"] is WorstFirst
     assert len(RankerRegistry({})) == 0
 

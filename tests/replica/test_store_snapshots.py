@@ -53,7 +53,7 @@ def do(store: ReplicaStore | SolutionStore, step: Put | Touch | Evict) -> object
 
 def unpack_any(snapshot: bytes) -> State:
     kind = "replica store" if b'"replica store"' in snapshot[:60] else "solution store"
-    return unpack(kind, 1, snapshot)
+    return unpack(kind, 2, snapshot)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,10 +73,10 @@ def test_what_is_wrong_is_said() -> None:
         ReplicaStore.restore(b"PK\x03\x04")
     with pytest.raises(SnapshotError, match="its checksum does not match"):
         ReplicaStore.restore(snapshot[:-1])
-    with pytest.raises(SnapshotError, match="a snapshot of a replica store, version 1, not solution store, 1"):
+    with pytest.raises(SnapshotError, match="a snapshot of a replica store, version 2, not solution store, 2"):
         SolutionStore.restore(snapshot)
-    newer = pack("replica store", 2, State({}, {}))
-    with pytest.raises(SnapshotError, match="version 2"):
+    newer = pack("replica store", 3, State({}, {}))
+    with pytest.raises(SnapshotError, match="version 3"):
         ReplicaStore.restore(newer)
 
 
@@ -90,7 +90,7 @@ def test_what_nobody_can_have_written_is_refused(kind: type) -> None:
     for columns in forged:
         restored = None
         try:
-            restored = kind.restore(pack(name, 1, State(state.settings, columns)))
+            restored = kind.restore(pack(name, 2, State(state.settings, columns)))
         except SnapshotError:
             continue
         assert len(restored.keys(restored.all_rows())) == restored.held

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from acquatop.catalog import Catalog
-from acquatop.checking import check_query
-from acquatop.cli.explain import replicas_of
+from acquatop.checking import check_query, replicas_of, structure_of
 from rspql.explain import explain, render
 from tests.worlds import catalog_text
 
@@ -29,7 +28,7 @@ CATALOG = Catalog.parse(catalog_text(n=7, items=5, requests=2), file=Path("catal
 def test_queries_are_explained(file: Path) -> None:
     analysis = check_query(file.read_text("utf-8"), catalog=CATALOG, file=file.name)
     assert analysis.plan is not None, analysis.diagnostics
-    document = explain(analysis, replicas_of(CATALOG))
+    document = explain(analysis, replicas_of(CATALOG), structure_of(analysis, CATALOG))
     check(file, document)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acquatop.operators.proposers.anything import Anything
 from acquatop.operators.proposers.contract import Proposed, Proposer
 from acquatop.operators.proposers.everything import Everything
 from acquatop.operators.proposers.super_mtkn import SuperMTKN
@@ -10,8 +11,8 @@ from replica.store import ReplicaStore
 
 __all__ = ["PROPOSERS", "Proposed", "Proposer", "proposer_of", "ranker_name"]
 
-PROPOSERS = ("AT", "WSJ", "ALL")
-"""The Super-MTK+N list (AcquaTop), the window's join, and everything that the replica holds."""
+PROPOSERS = ("AT", "ANY", "WSJ", "ALL")
+"""The Super-MTK+N list (AcquaTop), anything that could be a result, the window's join, and all of the replica."""
 
 
 def ranker_name(policy: str) -> str:
@@ -28,6 +29,8 @@ def proposer_of(policy: str, store: ReplicaStore) -> Proposer:
     match policy.partition("-")[0]:
         case "AT":
             return SuperMTKN()
+        case "ANY":
+            return Anything()
         case "WSJ":
             return WindowJoin()
         case "ALL":

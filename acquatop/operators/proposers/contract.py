@@ -14,11 +14,15 @@ from acquatop.topk.contract import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Proposed:
-    """Keys, each once, the best first; the merits of those that have one, and the last window that each lies in."""
+    """Keys, each once, the best first; the merits of those that have one, and the last window that each lies in.
+
+    ``parts`` are the stream's numbers that went into the merits, as far as there are any.
+    """
 
     keys: tuple[str, ...]
     merits: FloatArray
     lasts: IntArray
+    parts: tuple[FloatArray, ...] = ()
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -36,6 +40,7 @@ class Proposed:
             (*self.keys, *(key for key, _ in new)),
             np.concatenate([self.merits, np.full(len(new), np.nan)]),
             np.concatenate([self.lasts, np.array([last for _, last in new], dtype=np.int64)]),
+            tuple(np.concatenate([part, np.full(len(new), np.nan)]) for part in self.parts),
         )
 
 
@@ -49,11 +54,15 @@ class Proposer(Protocol):
     def looks_at_panes(self) -> bool:
         """Whether it has to be shown the panes' solutions: they must not be reduced to the best then."""
 
+    @property
+    def looks_beyond_candidates(self) -> bool:
+        """Whether it is to be shown, with the candidates, others of a window's best that could become results."""
+
     def add_pane(self, pane: Pane) -> None:
         """Take note of one pane's solutions."""
 
     def propose(self, window: int, held: Proposed) -> Proposed:
-        """Return what may be refreshed when a window closes; ``held`` are the candidates for its results."""
+        """Return what may be refreshed when a window closes; ``held`` is what could be a result."""
 
     def close_before(self, window: int) -> None:
         """Let go of all that lies only in windows before this one."""

@@ -16,6 +16,7 @@ class Everything:
     """Proposes all keys of the replica, the candidates first. O(keys of the replica)."""
 
     looks_at_panes = False
+    looks_beyond_candidates = False
 
     def __init__(self, store: ReplicaStore) -> None:
         self._store = store

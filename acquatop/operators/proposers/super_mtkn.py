@@ -13,6 +13,7 @@ class SuperMTKN:
     """Proposes the candidates that are held anyway. O(1)."""
 
     looks_at_panes = False
+    looks_beyond_candidates = False
 
     def add_pane(self, pane: Pane) -> None:
         """Nothing is to be noted: the list has it."""

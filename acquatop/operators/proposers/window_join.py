@@ -23,6 +23,7 @@ class WindowJoin:
     """
 
     looks_at_panes = True
+    looks_beyond_candidates = False
 
     def __init__(self) -> None:
         self._codes = KeyCodes()

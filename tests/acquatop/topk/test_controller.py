@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk.refill.controller import Controller, Tuning
-from acquatop.topk.refill.refill_model import bounds, expected_interval
+from acquatop.topk.refill.refill_model import bounds, expected_frequency, expected_interval
 
 K = 10
 TABLE = 20_000
@@ -290,3 +290,38 @@ def test_what_never_gets_worse_is_never_refilled() -> None:
 )
 def test_table_1(table: int, n: int, lower: float, upper: float) -> None:
     assert tuple(round(bound, 4) for bound in bounds(n, table)) == (lower, upper)
+
+
+def frequency_by_hand(n: int, p: float, q: float, steps: int) -> float:
+    """Return the expectation of 1/Z from the chance of every state after every step."""
+    chances, frequency = {0: 1.0}, 0.0
+    for step in range(1, steps + 1):
+        after = dict.fromkeys(range(n + 1), 0.0)
+        for lost, chance in chances.items():
+            after[lost + 1] += p * chance
+            after[max(0, lost - 1)] += q * chance
+            after[lost] += (1 - p - q) * chance
+        frequency += after.pop(n) / step
+        chances = after
+    return frequency
+
+
+@pytest.mark.parametrize(("n", "p", "q"), [(1, 0.3, 0.2), (3, 0.5, 0.5), (4, 0.4, 0.1), (3, 0.2, 0.3), (2, 1.0, 0.0)])
+def test_the_refill_frequency_is_the_walk_s(n: int, p: float, q: float) -> None:
+    assert expected_frequency(n, p, q) == pytest.approx(frequency_by_hand(n, p, q, 3000), rel=1e-4)
+    # As 1/Z is convex, its mean is at least that of the mean; of certain loss they are the same.
+    assert expected_frequency(n, p, q) >= (1 - 1e-9) / expected_interval(n, p, q)
+
+
+def test_the_refill_frequency_of_one_step_is_known() -> None:
+    assert expected_frequency(1, 0.3, 0.2, 1e-9) == pytest.approx(-0.3 / 0.7 * math.log(0.3), rel=1e-6)
+
+
+def test_refills_are_no_more_frequent_than_table_1_says() -> None:
+    assert 100 * expected_frequency(30, 0.5, 0.5) <= bounds(30, 100)[1]
+
+
+@pytest.mark.parametrize("wrong", [(0, 0.5, 0.5), (3, 0.0, 0.5), (3, 0.6, 0.5), (3, 0.5, -0.1)])
+def test_a_walk_that_is_none_is_refused(wrong: tuple[int, float, float]) -> None:
+    with pytest.raises(ValueError, match="n must be"):
+        expected_frequency(*wrong)

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acquatop.evaluation.metrics import ndcg_at, precision_at, relevancies
+from acquatop.evaluation.metrics import (
+    ndcg_at,
+    ndcg_positional_at,
+    precision_at,
+    rank_correlation,
+    relevancies,
+)
 
 PAPER = relevancies("ABCDEF")
 
@@ -61,3 +67,26 @@ def test_k_is_checked() -> None:
 def test_the_right_order_is_the_only_best(answer: list[str], k: int) -> None:
     assert 0.0 <= precision_at(k, answer, PAPER) <= 1.0
     assert (ndcg_at(k, answer, PAPER) == 1.0) == (answer[:k] == list("ABCDEF")[:k])
+
+
+def test_the_positional_variant_forgives_swaps_and_nothing_else() -> None:
+    ideal = 7 / 1 + 3 / math.log2(3) + 1 / 2
+    assert ndcg_positional_at(3, "CAB", "ABCDEF") == 1.0
+    assert ndcg_positional_at(3, "ADF", "ABCDEF") == pytest.approx(7 / ideal)
+    assert ndcg_positional_at(3, "DAF", "ABCDEF") == pytest.approx(3 / math.log2(3) / ideal)
+    assert ndcg_positional_at(3, "AB", "ABCDEF") == pytest.approx((ideal - 1 / 2) / ideal)
+    assert ndcg_positional_at(5, "BA", "AB") == ndcg_positional_at(5, "", "") == 1.0
+
+
+@given(answer=st.permutations("ABCDEF"), k=st.integers(1, 6))
+def test_both_variants_are_one_for_the_right_answer_and_zero_for_none_that_is_right(answer: list[str], k: int) -> None:
+    right = "".join(answer)
+    assert ndcg_positional_at(k, right, right) == ndcg_at(k, right, relevancies(right[:k])) == 1.0
+    assert ndcg_positional_at(k, "XYZ", right) == ndcg_at(k, "XYZ", relevancies(right[:k])) == 0.0
+
+
+@given(answer=st.permutations("ABCDEF"))
+def test_rank_correlation_is_that_of_kendall(answer: list[str]) -> None:
+    inversions = sum(answer[a] > answer[b] for b in range(6) for a in range(b))
+    assert rank_correlation(answer, "ABCDEF") == pytest.approx(1 - 2 * inversions / 15)
+    assert rank_correlation("XY", "ABCDEF") == 1.0

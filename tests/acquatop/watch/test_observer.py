@@ -12,6 +12,7 @@ import pytest
 from rdflib import Literal
 
 from acquatop.answer import Row
+from acquatop.serve.meters import Meters
 from acquatop.watch import AnswerSeen, BatchSeen, Kept, QueryState, Several, Silent, StateSeen
 from acquatop.watch.prometheus import Metrics
 from tests.acquatop.test_relation_to_stream import NOTHING
@@ -105,6 +106,7 @@ def test_the_observer_in_the_document_works(tmp_path: Path, monkeypatch: pytest.
 
 def test_every_metric_is_documented_and_every_one_documented_is_there() -> None:
     metrics = Metrics(process=False)
+    Meters(metrics.registry)
     families = {each.name for each in metrics.registry.collect()}
     counters = {each.name for each in metrics.registry.collect() if each.type == "counter"}
     names = {f"{name}_total" if name in counters else name for name in families} - {"acquatop"}

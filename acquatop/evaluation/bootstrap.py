@@ -1,0 +1,48 @@
+"""How far the mean over a recording's windows can be trusted."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from acquatop.topk.contract import FloatArray
+
+DRAWS, BLOCK = 1_000, 5
+"""How often the windows are drawn anew, and how many that follow each other are drawn together."""
+
+_MIDDLE = (2.5, 97.5)
+
+
+class Interval(NamedTuple):
+    """A mean, and within which bounds it lies with a confidence of 95 %."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def interval(values: FloatArray, seed: int = 0) -> Interval:
+    """Return the mean of some series, a row each, and its interval by a bootstrap.
+
+    Windows overlap, and what is stale stays so for a while: so blocks of windows are drawn, not single ones. Of several
+    series (data sets) these are drawn, too. The same values give the same interval. O(draws · windows / block).
+
+    >>> interval(np.array([[1.0] * 20]))
+    Interval(mean=1.0, low=1.0, high=1.0)
+    """
+    series, windows = values.shape
+    if not series or not windows:
+        return Interval(math.nan, math.nan, math.nan)
+    block = min(BLOCK, windows)
+    blocks = -(-windows // block)
+    # The windows are taken as a ring, so that the first and the last are drawn as often as others.
+    ring = np.concatenate([values, values[:, : block - 1]], axis=1)
+    sums = np.lib.stride_tricks.sliding_window_view(ring, block, axis=1).sum(axis=2)
+    random = np.random.default_rng(seed)
+    whose = random.integers(0, series, (DRAWS, series, 1))
+    begins = random.integers(0, windows, (DRAWS, series, blocks))
+    means = sums[whose, begins].mean(axis=(1, 2)) / block
+    low, high = np.percentile(means, _MIDDLE)
+    return Interval(float(values.mean()), float(low), float(high))

@@ -1,0 +1,64 @@
+"""What a kind of change makes: the history of every user's value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+DECIMALS = 9
+"""So many digits of a value are kept: no two values are equal but by an unlikely chance."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Whose value (``users``, by number) is what from which time on, in the order of time; at 0 everyone has one."""
+
+    times_ms: IntArray
+    users: IntArray
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.times_ms)
+
+
+class KindOfChange(Protocol):
+    """Makes values that change in one way. The same random state makes the same values."""
+
+    def __call__(self, users: int, seconds: float, random: np.random.Generator, /) -> Changes:
+        """Return the values of so many users over so many seconds."""
+
+
+def in_order(times: FloatArray, users: IntArray, values: FloatArray) -> Changes:
+    """Return changes in the order of time, then of users; of two in the same millisecond the later given.
+
+    >>> in_order(np.array([1.0, 0.0, 1.0]), np.array([0, 0, 0]), np.array([5.0, 6.0, 7.0])).values.tolist()
+    [6.0, 7.0]
+    """
+    times_ms = np.rint(1000 * times).astype(np.int64)
+    order = np.lexsort((np.arange(len(times)), users, times_ms))
+    times_ms, users, values = times_ms[order], users[order], np.round(values[order], DECIMALS)
+    is_last = np.ones(len(times), dtype=np.bool_)
+    is_last[:-1] = (np.diff(times_ms) != 0) | (np.diff(users) != 0)
+    return Changes(times_ms[is_last], users[is_last], values[is_last])
+
+
+def at_random_times(
+    rates: FloatArray, seconds: float, random: np.random.Generator, starts: FloatArray | None = None
+) -> tuple[FloatArray, IntArray]:
+    """Return times of Poisson processes, and whose each is: by process, then by time. O(n log n) for n times.
+
+    Each lasts so many ``seconds``, from 0 or from its start on.
+    """
+    counts = random.poisson(rates * seconds)
+    whose = np.repeat(np.arange(len(rates)), counts)
+    times = random.uniform(0.0, seconds, len(whose))
+    if starts is not None:
+        times += starts[whose]
+    order = np.lexsort((times, whose))
+    return times[order], whose

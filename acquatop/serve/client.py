@@ -1,0 +1,162 @@
+"""A client of the service, for programs: it needs ``requests``, and nothing of the engine.
+
+::
+
+    service = Client("http://127.0.0.1:8322")
+    query = service.register(Path("query.rspql").read_text())
+    for answer in service.stream(query["id"]):
+        print(answer["status"], answer["results"])
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import requests
+
+Document = dict[str, Any]
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
+
+
+class ServiceError(Exception):
+    """What the service has refused: ``problem`` is its document, with ``diagnostics`` where a query is wrong."""
+
+    def __init__(self, problem: Document) -> None:
+        super().__init__(problem.get("detail") or problem.get("title") or "the service has refused it")
+        self.problem = problem
+
+
+class Client:
+    """A service at an address; ``token`` is the one that it asks for, if it does.
+
+    Documents are as docs/serve.md shows them. Raises :class:`ServiceError` for what the service refuses, and what
+    ``requests`` raises when it cannot be reached. ``sleep`` is called between attempts to go on with a stream.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        timeout: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._timeout = timeout
+        self._sleep = sleep
+        self._session = requests.Session()
+        if token is not None:
+            self._session.headers["Authorization"] = f"Bearer {token}"
+
+    def register(self, text: str, name: str | None = None) -> Document:
+        """Run a query from now on; its ``id`` is what the other methods take."""
+        return self._json("POST", "/queries", text, params={} if name is None else {"name": name})
+
+    def queries(self) -> list[Document]:
+        """Return all queries."""
+        found: list[Document] = self._json("GET", "/queries")["queries"]
+        return found
+
+    def query(self, id: str) -> Document:
+        """Return one query."""
+        return self._json("GET", _path(id))
+
+    def pause(self, id: str) -> Document:
+        """Let a query be as if it were not there."""
+        return self._json("POST", _path(id, "pause"))
+
+    def resume(self, id: str) -> Document:
+        """Let a query begin anew."""
+        return self._json("POST", _path(id, "resume"))
+
+    def remove(self, id: str) -> None:
+        """End a query, and forget it."""
+        self._ask("DELETE", _path(id))
+
+    def check(self, text: str) -> Document:
+        """Return what is wrong with a text."""
+        return self._json("POST", "/check", text)
+
+    def explain(self, text: str) -> Document:
+        """Return how a text would be answered."""
+        return self._json("POST", "/explain", text)
+
+    def answer(self, id: str, media_type: str = "application/json") -> bytes | None:
+        """Return the newest answer in a form of one's choice; None before the first."""
+        reply = self._ask("GET", _path(id, "answer"), headers={"Accept": media_type})
+        return None if reply.status_code == 204 else reply.content
+
+    def answers(self, id: str, after: int = 0) -> list[Document]:
+        """Return the answers that are kept of windows that close after a time in milliseconds."""
+        found: list[Document] = self._json("GET", _path(id, "answers"), params={"after": str(after)})["answers"]
+        return found
+
+    def stream(self, id: str, last: str | None = None) -> Iterator[Document]:
+        """Yield answers as they come, until the query is removed.
+
+        When the connection is lost, or the service restarted, it goes on where it was, after a pause. ``last`` is
+        the id of the event that was read last, which is the time at which its window closes.
+        """
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                for event, identifier, data in self._events(id, last):
+                    pause = _FIRST_PAUSE
+                    last = identifier or last
+                    if event == "end":
+                        return
+                    if event == "answer":
+                        yield data
+            except requests.RequestException:
+                pass
+            self._sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _events(self, id: str, last: str | None) -> Iterator[tuple[str, str | None, Document]]:
+        headers = {} if last is None else {"Last-Event-ID": last}
+        with self._ask("GET", _path(id, "events"), headers=headers, stream=True) as reply:
+            fields: dict[str, str] = {}
+            for line in reply.iter_lines(chunk_size=None):
+                name, _, value = line.decode().partition(": ")
+                if line:
+                    fields[name] = value
+                elif "event" in fields:
+                    yield fields["event"], fields.get("id"), json.loads(fields["data"])
+                if not line:
+                    fields = {}
+
+    def _json(self, method: str, path: str, text: str | None = None, **more: Any) -> Document:
+        document: Document = self._ask(method, path, text, **more).json()
+        return document
+
+    def _ask(self, method: str, path: str, text: str | None = None, **more: Any) -> requests.Response:
+        body = None if text is None else text.encode()
+        headers = {**({} if text is None else {"Content-Type": "application/sparql-query"}), **more.pop("headers", {})}
+        reply = self._session.request(
+            method, self._url + path, data=body, headers=headers, timeout=self._timeout, **more
+        )
+        if reply.ok:
+            return reply
+        with reply:
+            is_problem = reply.headers.get("Content-Type", "").startswith("application/problem+json")
+            raise ServiceError(reply.json() if is_problem else {"title": f"HTTP {reply.status_code}"})
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _path(id: str, *more: str) -> str:
+    return "/".join(("/queries", quote(id, safe=""), *more))

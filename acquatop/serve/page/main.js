@@ -1,0 +1,123 @@
+// The page: a list of queries, one of them in full, and a box to write more.
+
+import * as api from "./api.js";
+import { STATUS } from "./about.js";
+import { byId, h, mark, say } from "./dom.js";
+import { Editor } from "./editor.js";
+import { Store } from "./store.js";
+import { View } from "./view.js";
+import { short, termText } from "./words.js";
+
+const RATE_EVERY = 1000;
+const items = new Map();
+let view = null;
+
+const store = new Store((touched) => draw(touched));
+const editor = new Editor((id) => {
+  location.hash = `#${id}`;
+});
+
+const chosen = () => decodeURIComponent(location.hash.slice(1));
+
+function draw(touched) {
+  drawList(touched);
+  const id = store.queries.has(chosen()) ? chosen() : (store.queries.keys().next().value ?? null);
+  const query = id === null ? null : store.queries.get(id);
+  byId("empty").hidden = query !== null;
+  if (view?.query !== query) {
+    view = query === null ? null : new View(query);
+    byId("query").replaceWith(view?.element ?? h("article", { id: "query", hidden: true }));
+    if (query !== null && !query.hasPast) recall(query);
+  } else if (touched.has(id) || touched.has(null)) {
+    view?.draw();
+  }
+  for (const [each, item] of items) mark(item.link, "aria-current", each === id ? "page" : null);
+  document.title = query === null ? "AcquaTop" : `${short(query.described.name)} · AcquaTop`;
+}
+
+/** Fetch what was answered before this page was opened. */
+async function recall(query) {
+  query.hasPast = true;
+  const past = await api.answers(query.described.id).catch(() => []);
+  if (past.length) query.takePast(past);
+  store.touch(query.described.id);
+}
+
+function drawList(touched) {
+  for (const [id, item] of items) {
+    if (store.queries.has(id)) continue;
+    item.element.remove();
+    items.delete(id);
+  }
+  for (const [id, query] of store.queries) {
+    if (!items.has(id)) {
+      items.set(id, new Item(id));
+      byId("queries").append(items.get(id).element);
+    }
+    if (touched.has(id) || touched.has(null)) items.get(id).draw(query);
+  }
+  say(byId("count"), String(store.queries.size));
+}
+
+class Item {
+  constructor(id) {
+    [this.name, this.leader, this.status] = [h("strong"), h("span", { class: "leader" }), h("span", { class: "chip" })];
+    this.link = h("a", { href: `#${encodeURIComponent(id)}` }, this.name, this.leader, this.status);
+    this.element = h("li", {}, this.link);
+  }
+
+  draw({ described, answer }) {
+    say(this.name, short(described.name));
+    const runs = described.state === "running";
+    say(this.status, runs ? (answer ? STATUS[answer.status].title : "waiting") : described.state);
+    mark(this.status, "data-status", runs ? (answer?.status ?? null) : null);
+    mark(this.status, "data-state", runs ? null : described.state);
+    say(this.leader, answer === null ? "no answer yet" : glance(answer));
+  }
+}
+
+/** An answer in a few words: who leads, or how much there is. */
+function glance(answer) {
+  if (answer.form === "ask") return String(answer.boolean);
+  if ("triples" in answer) return `${answer.triples.length} triples`;
+  const [first] = answer.results;
+  if (first === undefined) return "no results";
+  const terms = Object.values(first.bindings);
+  return `1. ${termText(terms.find((term) => term.type === "uri") ?? terms[0])}`;
+}
+
+function connection(state) {
+  mark(byId("pulse"), "data-state", state);
+  say(byId("pulse"), state);
+}
+
+function askForToken() {
+  const door = byId("door");
+  const input = byId("token");
+  input.value = "";
+  return new Promise((resolve) => {
+    door.onclose = () => (input.value ? resolve(input.value) : door.showModal());
+    if (!door.open) door.showModal();
+  });
+}
+
+let asked = null;
+api.onNeedOfToken(() => {
+  asked ??= askForToken().finally(() => {
+    asked = null;
+  });
+  return asked;
+});
+
+let before = 0;
+setInterval(() => {
+  const count = store.answered - before;
+  before = store.answered;
+  say(byId("rate"), `${count} answer${count === 1 ? "" : "s"}/s`);
+}, RATE_EVERY);
+
+byId("new").addEventListener("click", () => editor.open());
+byId("first").addEventListener("click", () => editor.open());
+window.addEventListener("hashchange", () => store.touch(null));
+store.touch(null);
+api.follow((kind, data) => store.heard(kind, data), connection);

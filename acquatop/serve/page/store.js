@@ -1,0 +1,116 @@
+// What is known of the queries. Memory is bounded: two answers and some numbers of each query.
+
+import { total } from "./words.js";
+
+export const WINDOWS = 60;
+
+class Query {
+  constructor(described) {
+    this.described = described;
+    this.answer = null;
+    this.ranks = new Map();
+    this.moves = new Map();
+    this.points = [];
+    this.hasPast = false;
+  }
+
+  /** Take in an answer; one that closes no later than the last takes its place. */
+  take(answer) {
+    const before = this.answer;
+    if (before !== null && answer.window.closes <= before.window.closes) this.points.pop();
+    else this.before = this.ranks;
+    const ranks = new Map(answer.results.map((row) => [identity(row), row.rank]));
+    this.moves = new Map([...ranks].map(([key, rank]) => [key, move(this.before, key, rank)]));
+    this.ranks = ranks;
+    this.answer = answer;
+    this.points.push(point(answer));
+    if (this.points.length > WINDOWS) this.points.shift();
+  }
+
+  /** Take in what was answered before anybody looked. */
+  takePast(answers) {
+    this.hasPast = true;
+    const [newest, ranks] = [this.answer, this.ranks];
+    [this.answer, this.ranks, this.points] = [null, new Map(), []];
+    answers.forEach((each) => this.take(each));
+    if (newest !== null && (this.answer === null || newest.window.closes > this.answer.window.closes)) {
+      this.take(newest);
+    }
+    if (this.answer === null) this.ranks = ranks;
+  }
+}
+
+/** What makes a row the same row in the next answer: what it is about, whatever its numbers are by then. */
+export function identity(row) {
+  const terms = Object.values(row.bindings);
+  const named = terms.filter((term) => term.type !== "literal");
+  return JSON.stringify((named.length ? named : terms.slice(0, 1)).map((term) => term.value));
+}
+
+function move(before, key, rank) {
+  if (!before || before.size === 0) return null;
+  return before.has(key) ? before.get(key) - rank : "new";
+}
+
+function point(answer) {
+  const ages = answer.results.map((row) => (row.refreshed ? 0 : row.age_seconds)).filter((age) => age !== null);
+  return {
+    latency: answer.latency_ms,
+    staleness: ages.length ? ages.reduce((sum, age) => sum + age, 0) / ages.length : null,
+    spending: answer.allowed.items ? answer.spent.items / answer.allowed.items : null,
+    late: answer.late,
+    bad: total(answer.bad),
+  };
+}
+
+export class Store {
+  /** `changed` is called once per frame in which something has changed, with the ids that have. */
+  constructor(changed) {
+    this.queries = new Map();
+    this.answered = 0;
+    this.changed = changed;
+    this.touched = new Set();
+    this.isDue = false;
+  }
+
+  /** Take in an event of the service. However many come, what is drawn is the newest, once per frame. */
+  heard(kind, data) {
+    if (kind === "snapshot") this.replace(data.queries);
+    else if (kind === "query") this.describe(data);
+    else if (kind === "removed") this.queries.delete(data.id);
+    else if (kind === "answer") this.take(data);
+    this.touch(data.id ?? null);
+  }
+
+  replace(queries) {
+    const gone = new Set(this.queries.keys());
+    for (const each of queries) {
+      gone.delete(each.id);
+      this.describe(each);
+    }
+    gone.forEach((id) => this.queries.delete(id));
+  }
+
+  describe(described) {
+    const known = this.queries.get(described.id);
+    if (known?.described.registered === described.registered) known.described = described;
+    else this.queries.set(described.id, new Query(described));
+  }
+
+  take({ id, answer }) {
+    this.answered += 1;
+    this.queries.get(id)?.take(answer);
+  }
+
+  touch(id) {
+    this.touched.add(id);
+    if (this.isDue) return;
+    this.isDue = true;
+    requestAnimationFrame(() => {
+      this.isDue = false;
+      const touched = this.touched;
+      this.touched = new Set();
+      this.changed(touched);
+    });
+  }
+}

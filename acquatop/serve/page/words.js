@@ -1,0 +1,44 @@
+// How terms, times and numbers are shown.
+
+/** The part of an IRI that people read. */
+export function short(iri) {
+  const cut = iri.replace(/[/#:]+$/, "").split(/[/#]/).pop();
+  return cut || iri;
+}
+
+export function termText(term) {
+  if (term === undefined) return "";
+  if (term.type === "uri") return short(term.value);
+  if (term.type === "bnode") return `_:${term.value}`;
+  return isNumber(term) ? number(Number(term.value)) : term.value;
+}
+
+export const isNumber = (term) =>
+  term?.type === "literal" && term.value.trim() !== "" && Number.isFinite(Number(term.value));
+
+export function number(value) {
+  const digits = Number.isInteger(value) ? 0 : Math.abs(value) < 10 ? 4 : 2;
+  return value.toLocaleString("en", { maximumFractionDigits: digits });
+}
+
+export const clock = (instant) => instant.slice(11, 23).replace(/\.000Z?$|Z$/, "");
+
+export const percent = (part) => `${Math.round(100 * part)} %`;
+
+export function milliseconds(value) {
+  return value < 1000 ? `${value < 10 ? value.toFixed(1) : Math.round(value)} ms` : seconds(value / 1000);
+}
+
+export function seconds(value) {
+  if (value < 0.05) return "0 s";
+  if (value < 10) return `${value.toFixed(1)} s`;
+  if (value < 120) return `${Math.round(value)} s`;
+  return value < 7200 ? `${Math.round(value / 60)} min` : `${Math.round(value / 3600)} h`;
+}
+
+export const many = (count, one, more = `${one}s`) => `${number(count)} ${count === 1 ? one : more}`;
+
+export const total = (counts) => Object.values(counts).reduce((sum, each) => sum + each, 0);
+
+/** The commonest of some reasons. */
+export const mostly = (counts) => Object.entries(counts).sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";

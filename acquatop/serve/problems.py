@@ -1,0 +1,73 @@
+"""What is refused, as RFC 9457 problem details say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MEDIA_TYPE = "application/problem+json"
+PREFIX = "urn:acquatop:problem:"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of problem: its HTTP status, and what stands above all of its kind."""
+
+    status: int
+    title: str
+
+
+KINDS: Mapping[str, Kind] = {
+    "invalid-query": Kind(400, "The query cannot be run"),
+    "invalid-request": Kind(400, "The request cannot be understood"),
+    "unauthorised": Kind(401, "A token is needed"),
+    "foreign-origin": Kind(403, "Requests from other sites are refused"),
+    "not-found": Kind(404, "There is no such thing here"),
+    "method-not-allowed": Kind(405, "That cannot be done with this"),
+    "not-acceptable": Kind(406, "The answer cannot be had in that form"),
+    "timeout": Kind(408, "The request took too long to come"),
+    "name-taken": Kind(409, "A query of that name is registered already"),
+    "too-many-queries": Kind(409, "No more queries can be registered"),
+    "conflict": Kind(409, "What is kept does not allow that"),
+    "too-large": Kind(413, "The request is too large"),
+    "unsupported-media-type": Kind(415, "The body is not what is expected here"),
+    "unknown-host": Kind(421, "This host is not served here"),
+    "too-many-requests": Kind(429, "Too many requests"),
+    "internal": Kind(500, "Something went wrong here"),
+    "surroundings": Kind(502, "A remote, or something else that the query needs, cannot be used"),
+    "unavailable": Kind(503, "Not now"),
+    "cannot-be-kept": Kind(507, "The query cannot be kept"),
+}
+"""Every kind by its name, which is the end of its ``type``."""
+
+
+@dataclass
+class Problem(Exception):  # noqa: N818 (the standard's word)
+    """A request is refused: the kind, what is wrong this time, and what else there is to say of it."""
+
+    kind: str
+    detail: str
+    more: Mapping[str, Any] = field(default_factory=dict)
+    retry_after: float | None = None
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return KINDS[self.kind].status
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the problem's document.
+
+        >>> Problem("not-found", "there is no query \\"q\\"").to_json()
+        {'type': 'urn:acquatop:problem:not-found', 'title': 'There is no such thing here', 'status': 404,
+         'detail': 'there is no query "q"'}
+        """
+        kind = KINDS[self.kind]
+        return {
+            "type": PREFIX + self.kind,
+            "title": kind.title,
+            "status": kind.status,
+            "detail": self.detail,
+            **self.more,
+        }

@@ -1,0 +1,105 @@
+"""Which of some rows fewer than k are better and stay longer: a superset, found without counting for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.order import best
+from acquatop.topk.pane_top import Scored
+
+_STEPS = 32
+"""At how many moments it is looked how good what came after them is."""
+
+
+def youngest_best(scored: Scored, labels: IntArray, k: int) -> IntArray:
+    """Return the positions, in order, of all that may not be dominated by k others. Rows are in the order of time.
+
+    A row is dominated by a better one that leaves no earlier, which its label says. Looked at are stretches that
+    double backwards in time: what is no better than the k best of all stretches after its own is dominated. About
+    k·(2 + log2(n/k)) are returned in random order, each with k at most of a label that fills a stretch. O(n).
+
+    >>> from acquatop.topk.contract import Rows
+    >>> at, merits = np.arange(6), np.array([1.0, 9.0, 5.0, 2.0, 6.0, 3.0])
+    >>> youngest_best(Scored(merits, Rows(at, at, at, ())), np.array([0, 0, 1, 2, 2, 3]), 1).tolist()
+    [1, 4, 5]
+    """
+    found: list[IntArray] = []
+    bar, leaders = -np.inf, np.empty(0)
+    for start, stop in _stretches(labels, k):
+        merits = scored.merits[start:stop]
+        # What ties with the bar is older than all that set it.
+        at = (merits > bar).nonzero()[0] if len(leaders) == k else np.arange(len(merits))
+        if len(at) > k and labels[start] == labels[stop - 1]:
+            rows = scored.rows
+            at = at[best(k, merits[at], rows.times[start:stop][at], rows.identities[start:stop][at])]
+            at.sort()
+        found.append(at + start)
+        leaders = np.concatenate((leaders, merits[at]))
+        if len(leaders) >= k:
+            leaders = np.partition(leaders, len(leaders) - k)[len(leaders) - k :]
+            bar = float(leaders[0])
+    return np.concatenate(found[::-1]) if found else np.empty(0, np.int64)
+
+
+def _stretches(labels: IntArray, k: int) -> Iterator[tuple[int, int]]:
+    """Yield where stretches of whole labels begin and end, the last first, each at least as long as all after it."""
+    stop, size = len(labels), k
+    while stop:
+        start = int(np.searchsorted(labels, labels[max(0, stop - size)], side="left"))
+        yield start, stop
+        size, stop = len(labels) - start, start
+
+
+def undominated(labels: IntArray, moments: IntArray, ks: IntArray) -> IntArray:
+    """Return the positions of all that may not be dominated by as many as are asked for; rows stand best first.
+
+    ``ks`` says how many are asked for of what came at each moment or after it, and before the next. What is older than
+    all moments is not returned, nor what k that are better and no older stand before: exactly that where there
+    are at most 32 labels, nearly where there are more. O(n) for each of 32 labels.
+
+    >>> undominated(np.array([3, 5, 3, 4, 1]), np.array([2]), np.array([1])).tolist()
+    [0, 1]
+    """
+    if not len(moments):
+        return np.empty(0, np.int64)
+    alive: IntArray = (labels >= moments[0]).nonzero()[0]
+    labels = labels[alive]
+    if not len(labels):
+        return alive
+    in_order = np.sort(labels)
+    samples = in_order[np.flatnonzero(np.diff(in_order, append=in_order[-1] + 1))]
+    if len(samples) > _STEPS:
+        samples = samples[np.linspace(0, len(samples) - 1, _STEPS).astype(np.int64)]
+    wanted = ks[np.searchsorted(moments, samples, side="right") - 1]
+    younger = len(labels) - np.searchsorted(in_order, samples, side="left")
+    limits = np.full(len(samples), len(labels))
+    for step in (younger > wanted).nonzero()[0].tolist():
+        k = int(wanted[step])
+        limits[step] = first_after(labels, int(samples[step]) - 1, k, float(younger[step]) / len(labels))[k - 1]
+    # The k best of what is no older than a label dominate all else that is no younger.
+    return alive[np.arange(len(labels)) <= limits[np.searchsorted(samples, labels, side="left")]]
+
+
+def first_after(times: IntArray, opens: int, k: int, share: float) -> IntArray:
+    """Return the positions of the first k of some times that are after a moment; rows stand best first.
+
+    ``share`` is how many of them are likely to be: a wrong guess costs time only.
+
+    >>> first_after(np.array([4, 9, 2, 7, 8]), 5, 2, 0.5).tolist()
+    [1, 3]
+    """
+    size = int(1.1 * k / max(share, 1e-3)) + 64
+    while True:
+        found = (times[:size] > opens).nonzero()[0]
+        if len(found) >= k or size >= len(times):
+            return found[:k]
+        size *= 4
+
+
+def bar_of(minus: FloatArray, times: IntArray, opens: int, k: int) -> float:
+    """Return the negative of the merit that the k-th after a moment has; infinity if there are fewer."""
+    found = first_after(times, opens, k, 1.0)
+    return float(minus[found[-1]]) if len(found) == k else np.inf

@@ -1,0 +1,61 @@
+"""The papers' experiments over our structures and theirs, and how good the choice between them is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.strategies_bench import grid, many, single
+from benchmarks.strategies_bench.figures import draw, table
+
+DOCS = Path(__file__).parents[1] / "docs"
+SECTIONS = ("one", "many", "grid")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(prog="run bench strategies", description=__doc__)
+    parser.add_argument("--only", choices=SECTIONS, help="run one section instead of all")
+    parser.add_argument("--quick", action="store_true", help="a few points of each, and no pictures")
+    parser.add_argument("--fit", action="store_true", help="print the costs of steps that the grid comes to")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    options = parser.parse_args()
+    console = Console(stderr=options.json)
+    found: dict[str, object] = {}
+    for name, section, title in (("one", single, "MinTopk's experiments"), ("many", many, "MTopS' experiments")):
+        if options.only in (None, name):
+            with console.status(title):
+                points = list(section.points(options.quick))
+            found[name] = [asdict(point) for point in points]
+            if not options.json:
+                console.print(table(title, points))
+            if not options.quick:
+                draw(points).savefig(DOCS / f"strategies-{name}.svg", metadata={"Date": None})
+    if options.only in (None, "grid"):
+        with console.status("the grid"):
+            cells = list(grid.cells(options.quick))
+        found["grid"] = [
+            {
+                "queries": cell.queries,
+                "slide": cell.slide,
+                "k": cell.k,
+                "took": cell.took,
+                "at_least": sorted(cell.at_least),
+                "chosen": cell.chosen,
+            }
+            for cell in cells
+        ]
+        if not options.json:
+            console.print(grid.table(cells))
+        if options.fit:
+            console.print(grid.fitted(cells))
+    if options.json:
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""A grid of workloads: what each strategy takes, and whether the one that is chosen is nearly the best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.table import Table
+
+from acquatop.topk.choice import Costs, Strategy, Workload, choose, steps_of
+from acquatop.topk.contract import FloatArray
+from acquatop.topk.many.contract import Asked
+from acquatop.topk.many.independent import Independent
+from acquatop.topk.many.shared_skyline import SharedSkyline
+from acquatop.topk.sliding.block_skyline import BlockSkyline
+from acquatop.windows import Windows
+from benchmarks.strategies_bench.many import run
+from benchmarks.strategies_bench.streams import trades
+
+WIDTH, BATCH = 100_000, 10_000
+MADE = {Strategy.EACH: Independent, Strategy.SHARED: SharedSkyline}
+STRATEGIES = (*MADE, Strategy.BLOCKS)
+NEARLY = 1.5
+_PROBE, _PATIENCE = 1_000, 6.0
+"""How many arrivals are tried first, and how many seconds all of them may take."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A workload, and what each strategy took: nanoseconds per arrival, or at least so many."""
+
+    queries: int
+    slide: int
+    k: int
+    workload: Workload
+    took: Mapping[Strategy, float]
+    at_least: frozenset[Strategy]
+
+    @property
+    def chosen(self) -> Strategy:
+        """What would be chosen."""
+        return choose(self.workload).strategy
+
+    @property
+    def times_the_best(self) -> float:
+        """What the choice took, as a multiple of the quickest."""
+        return self.took[self.chosen] / min(self.took.values())
+
+
+def workload(queries: int, slide: int, k: int, seed: int = 5) -> Workload:
+    """Return queries of about a width, slide and k: half of it to all of it; one alone has all of it."""
+    chance = np.random.default_rng(seed)
+
+    def about(most: int) -> int:
+        return most if queries == 1 or most == 1 else int(chance.integers(max(1, most // 2), most + 1))
+
+    asked = tuple(Asked(Windows(about(WIDTH), about(slide)), about(k)) for _ in range(queries))
+    return Workload(asked, batch=BATCH)
+
+
+def cells(quick: bool) -> Iterator[Cell]:
+    """Yield the cells of the grid that at least one strategy gets through."""
+    for queries in (1, 10) if quick else (1, 3, 10, 30, 100):
+        for slide in (10_000, 1_000) if quick else (100_000, 10_000, 1_000, 100, 1):
+            for k in (100,) if quick else (10, 100, 1_000):
+                cell = _cell(queries, slide, k)
+                # Where no strategy gets anywhere there is nothing to choose.
+                if len(cell.at_least) < len(cell.took):
+                    yield cell
+
+
+def _cell(queries: int, slide: int, k: int) -> Cell:
+    of = workload(queries, slide, k)
+    scores = trades(WIDTH + max(3 * BATCH, 2 * slide))
+    took, at_least = {}, set()
+    for strategy, made in MADE.items():
+        # What a few arrivals take is the least that all will: the structure has yet to grow.
+        few = min(_PROBE, 30 * slide)
+        found = run(made(0), list(of.asked), scores[:few], warm=0, batch=few)
+        if found.nanoseconds * len(scores) > 1e9 * _PATIENCE:
+            at_least.add(strategy)
+        else:
+            found = run(made(0), list(of.asked), scores, warm=WIDTH, batch=BATCH)
+        took[strategy] = found.nanoseconds
+    if of.slides_at_every_arrival:
+        took[Strategy.BLOCKS] = _in_blocks(of, scores)
+    return Cell(queries, slide, k, of, took, frozenset(at_least))
+
+
+def _in_blocks(of: Workload, scores: FloatArray) -> float:
+    """Return the nanoseconds per arrival that block skylines take, one for each query."""
+    held = [BlockSkyline(asked.k, asked.windows.width_ms) for asked in of.asked]
+    for each in held:
+        each.add(scores[:WIDTH])
+    started = time.perf_counter()
+    for start in range(WIDTH, len(scores), BATCH):
+        for each in held:
+            each.add(scores[start : start + BATCH])
+            each.top()
+    return 1e9 * (time.perf_counter() - started) / (len(scores) - WIDTH)
+
+
+def fitted(grid: Sequence[Cell]) -> Costs:
+    """Return the costs of steps under which the cells take what they took: relative errors, squared, are the least."""
+    costs: dict[str, float] = {}
+    for strategy in STRATEGIES:
+        known = [cell for cell in grid if strategy in cell.took and strategy not in cell.at_least]
+        steps = [steps_of(cell.workload)[strategy] for cell in known]
+        took = np.array([cell.took[strategy] for cell in known])
+        matrix = np.array([[*step.values()] for step in steps]) / took[:, None]
+        found = _not_negative(matrix, np.ones(len(took))).tolist()
+        costs |= {name: float(f"{each:.3g}") for name, each in zip(steps[0], found, strict=True)}
+    return Costs(**costs)
+
+
+def _not_negative(matrix: FloatArray, wanted: FloatArray) -> FloatArray:
+    """Return the least squares without negative weights, by coordinate descent."""
+    weights = np.zeros(matrix.shape[1])
+    squares = (matrix**2).sum(axis=0)
+    for _ in range(20_000):
+        for at in range(len(weights)):
+            rest = wanted - matrix @ weights + matrix[:, at] * weights[at]
+            weights[at] = max(0.0, float(matrix[:, at] @ rest) / squares[at])
+    return weights
+
+
+def table(grid: Sequence[Cell]) -> Table:
+    """Return the grid as a table; the last row says in how many cells the choice is nearly the best."""
+    made = Table(title="what each strategy takes, ns per arrival", title_justify="left")
+    for heading in ("queries", "slide", "k", *STRATEGIES, "chosen", "× best"):
+        made.add_column(heading, justify="left" if heading == "chosen" else "right")
+    for cell in grid:
+        times = [_shown(cell, each) for each in STRATEGIES]
+        sizes = (f"{cell.queries}", f"{cell.slide:,}", f"{cell.k:,}")
+        made.add_row(*sizes, *times, cell.chosen, f"{cell.times_the_best:.2f}")
+    near = sum(cell.times_the_best <= NEARLY for cell in grid)
+    made.caption = f"within {NEARLY} of the best in {near} of {len(grid)} cells, {near / len(grid):.0%}"
+    return made
+
+
+def _shown(cell: Cell, strategy: Strategy) -> str:
+    if strategy not in cell.took:
+        return ""
+    return f"{'≥ ' if strategy in cell.at_least else ''}{cell.took[strategy]:,.0f}"

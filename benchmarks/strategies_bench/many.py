@@ -1,0 +1,117 @@
+"""MTopS' experiments (CIKM 2011, section 7): up to a thousand queries, each parameter varied and all together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from acquatop.topk.contract import FloatArray, Rows
+from acquatop.topk.many.contract import Asked, ManyTopK
+from acquatop.topk.many.independent import Independent
+from acquatop.topk.many.mtop_band import MTopBand
+from acquatop.topk.many.mtop_list import MTopList
+from acquatop.topk.many.shared_skyline import SharedSkyline
+from acquatop.windows import Windows
+from benchmarks.strategies_bench.figures import Point
+from benchmarks.strategies_bench.streams import trades
+
+BATCH = 10_000
+AXES = ("k", "slide", "window and slide", "window, slide and k")
+EXTREMES = (AXES[0], AXES[-1])
+ARRAYS: Mapping[str, Callable[[], ManyTopK]] = {
+    "each by itself (arrays)": lambda: Independent(0),
+    "shared skyline (arrays)": lambda: SharedSkyline(0),
+}
+LISTS: Mapping[str, Callable[[], ManyTopK]] = {
+    "MTopList": lambda: MTopList(0),
+    "MTopBand": lambda: MTopBand(0),
+}
+
+
+def asked(axis: str, count: int, scale: int, seed: int = 4) -> list[Asked]:
+    """Return random queries: what an axis names is drawn from the paper's range, all else is its largest."""
+    chance = np.random.default_rng(seed)
+
+    def drawn(low: int, high: int, varies: bool) -> int:
+        return int(chance.integers(low, high + 1)) if varies else high
+
+    return [
+        Asked(
+            Windows(
+                drawn(100_000 // scale, 1_000_000 // scale, "window" in axis),
+                drawn(10_000 // scale, 100_000 // scale, "slide" in axis),
+            ),
+            drawn(max(1, 10 // scale), max(10, 1_000 // scale), "k" in axis),
+        )
+        for _ in range(count)
+    ]
+
+
+@dataclass(frozen=True)
+class Took:
+    """What some arrivals took, and what was held after them; ``is_least`` if there was no time for a whole window."""
+
+    nanoseconds: float
+    held: int
+    nbytes: int | None
+    is_least: bool = False
+
+
+def run(
+    held: ManyTopK, queries: list[Asked], scores: FloatArray, *, warm: int, batch: int, seconds: float = 25.0
+) -> Took:
+    """Answer queries over scores, and return what arrivals take once ``warm`` have come.
+
+    No more than ``seconds`` are spent before that, nor after it. If they end before, what arrivals have taken by
+    then is the least: the structure is not as large yet as it would be.
+    """
+    for number, each in enumerate(queries):
+        held.join(str(number), each)
+    spent, done = [0.0, 0.0], [0, 0]
+    for start in range(0, len(scores), batch):
+        at = np.arange(start + 1, min(start + batch, len(scores)) + 1)
+        rows = Rows(at, at, at, (scores[at - 1],))
+        started = time.perf_counter()
+        held.add(rows)
+        for _ in held.advance(int(at[-1])):
+            pass
+        is_warm = start >= warm
+        spent[is_warm] += time.perf_counter() - started
+        done[is_warm] += len(at)
+        if spent[is_warm] > seconds:
+            break
+    phase = 1 if done[1] else 0
+    return Took(1e9 * spent[phase] / done[phase], len(held), _nbytes(held), is_least=not done[1])
+
+
+def _nbytes(held: object) -> int | None:
+    found = getattr(held, "nbytes", None)
+    return None if found is None else int(found)
+
+
+def points(quick: bool) -> Iterator[Point]:
+    """Yield what each way takes, for ten, a hundred and a thousand queries; the lists at a hundredth of the size."""
+    most = (10, 100) if quick else (10, 100, 1_000)
+    for axis in AXES:
+        # What lies between the two that vary least and most is not drawn out to the last.
+        counts = most if axis in EXTREMES else (10, 100)
+        yield from _each_count("queries", axis, counts, ARRAYS, scale=1)
+    for axis in EXTREMES:
+        yield from _each_count("a hundredth of the size", axis, most, {**ARRAYS, **LISTS}, scale=100)
+
+
+def _each_count(
+    experiment: str, axis: str, counts: Iterable[int], of: Mapping[str, Callable[[], ManyTopK]], *, scale: int
+) -> Iterator[Point]:
+    warm = 1_000_000 // scale
+    for count in counts:
+        queries = asked(axis, count, scale)
+        scores = trades(warm + max(100_000 // scale, 2_000))
+        for way, made in of.items():
+            took = run(made(), queries, scores, warm=warm, batch=BATCH // scale)
+            note = "before the first window was full" if took.is_least else ""
+            differ = f"queries that differ in {axis}"
+            yield Point(experiment, differ, count, way, took.nanoseconds, took.held, took.nbytes, note)

@@ -1,0 +1,155 @@
+"""The ranker by expected impact: against brute force over all that may have become of candidates."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replica.rankers import Candidates, ranked
+from replica.rankers.battery import sample_candidates
+from replica.rankers.contract import FloatArray, IntArray, Outlook, no_outlook
+from replica.rankers.imp import ExpectedImpact, worth_of
+
+
+def candidates(
+    merits: list[float],
+    outlook: Outlook = no_outlook,
+    *,
+    chances: list[float] | None = None,
+    remaining: list[int] | None = None,
+    intervals: list[float] | None = None,
+    fetched_at: list[float] | None = None,
+    k: int = 2,
+) -> Candidates:
+    count = len(merits)
+    return Candidates(
+        rows=np.arange(count),
+        fetched_at=np.array(fetched_at or [0.0] * count),
+        merits=np.array(merits, float),
+        k=k,
+        now=100.0,
+        slide=10.0,
+        remaining=np.array(remaining or [0] * count, np.int64),
+        intervals=np.array(intervals or [50.0] * count),
+        chances=np.array(chances or [0.5] * count),
+        outlook=outlook,
+        random=np.random.default_rng(0),
+    )
+
+
+def becoming(drawn: list[list[float]]) -> Outlook:
+    """Return an outlook that says the same few worlds again and again, each as often."""
+
+    def outlook(at: IntArray, count: int) -> FloatArray:
+        worlds = np.array(drawn, float).reshape(len(drawn), -1)[:, at]
+        return np.tile(worlds, (count // len(worlds) + 1, 1))[: count // len(worlds) * len(worlds)]
+
+    return outlook
+
+
+def order(given_: Candidates) -> list[int]:
+    return ranked(ExpectedImpact(), given_).tolist()
+
+
+def place(merits: list[float], at: int) -> int:
+    return sorted(range(len(merits)), key=lambda each: (-merits[each], each)).index(at)
+
+
+def gain(k: int, place: int) -> float:
+    """Return a place's share of nDCG's gain and of precision, as the paper defines them."""
+    gains = [(2 ** (k - at) - 1) / np.log2(at + 2) for at in range(k)]
+    return gains[place] / sum(gains) + 1 / k if place < k else 0.0
+
+
+def brute_force(merits: list[float], worlds: list[list[float]], weights: list[float], at: int, k: int) -> float:
+    """Return what moving one candidate to its place is worth in worlds of some weights."""
+    total = 0.0
+    for true, weight in zip(worlds, weights, strict=True):
+        before = [*true[:at], merits[at], *true[at + 1 :]]
+        total += weight * abs(gain(k, place(true, at)) - gain(k, place(before, at)))
+    return total / sum(weights)
+
+
+@given(data=st.data(), count=st.integers(1, 6), worlds=st.integers(1, 4), k=st.integers(1, 4))
+def test_the_impact_is_what_brute_force_over_all_worlds_finds(
+    data: st.DataObject, count: int, worlds: int, k: int
+) -> None:
+    # No two merits are equal; each has changed or has not.
+    shuffled = [float(each) for each in data.draw(st.permutations(range(count * (1 + worlds))))]
+    changed = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    merits, drawn = shuffled[:count], [shuffled[count * each : count * (each + 1)] for each in range(1, worlds + 1)]
+    given_ = candidates(merits, becoming(drawn), k=k, chances=[float(each) for each in changed])
+    found = ExpectedImpact().shifts(given_, np.arange(count))
+    for at in range(count):
+        true = [[each[it] if changed[it] or it == at else merits[it] for it in range(count)] for each in drawn]
+        assert found[at] == pytest.approx(brute_force(merits, true, [1.0] * worlds, at, k))
+
+
+def test_others_have_changed_as_often_as_is_likely() -> None:
+    merits, new, chances = [9.0, 7.0, 5.0, 3.0], [4.0, 8.0, 10.0, 6.0], [0.2, 0.5, 0.7, 0.9]
+    given_ = candidates(merits, becoming([new]), chances=chances)
+    found = np.mean([ExpectedImpact().shifts(given_, np.arange(4)) for _ in range(60)], axis=0)
+    for at in range(4):
+        others = [which for which in itertools.product((False, True), repeat=4) if which[at]]
+        worlds = [[new[it] if which[it] else merits[it] for it in range(4)] for which in others]
+        weights = [
+            float(np.prod([chances[it] if which[it] else 1 - chances[it] for it in range(4) if it != at]))
+            for which in others
+        ]
+        assert found[at] == pytest.approx(brute_force(merits, worlds, weights, at, 2), abs=0.03)
+
+
+def test_a_place_s_worth_is_nothing_behind_the_answer_and_finite_for_long_answers() -> None:
+    for k in (1, 5, 5000):
+        worth = worth_of(k)
+        assert worth[:-1].sum() == pytest.approx(2)
+        assert worth[-1] == 0
+        assert (np.diff(worth) <= 0).all()
+    assert worth_of(3).tolist() == pytest.approx([gain(3, at) for at in range(4)])
+
+
+def test_what_may_come_into_the_answer_is_before_what_cannot_leave_its_place() -> None:
+    # The first two stay where they are, the third may come in, and the last cannot.
+    outlook = becoming([[10.0, 7.0, 6.5, 0.0], [9.2, 7.0, 9.0, 1.0]])
+    assert order(candidates([9.5, 8.0, 5.0, 4.0], outlook))[0] == 2
+
+
+def test_what_has_not_changed_needs_no_refresh() -> None:
+    outlook = becoming([[1.0, 9.0, 9.5]])
+    assert order(candidates([5.0, 4.0, 3.0], outlook, chances=[0.0, 0.1, 0.9])) == [2, 1, 0]
+
+
+def test_a_refresh_that_the_next_window_can_use_is_worth_more() -> None:
+    outlook = becoming([[5.0, 4.0, 9.0, 9.0]])
+    assert order(candidates([5.0, 4.0, 2.0, 1.0], outlook, remaining=[0, 0, 0, 3]))[:2] == [3, 2]
+    lasting = candidates([5.0, 4.0, 2.0, 1.0], outlook, remaining=[0, 0, 3, 3], intervals=[9.0, 9.0, 5.0, 5000.0])
+    assert order(lasting)[:2] == [3, 2]
+
+
+def test_where_nothing_matters_the_likelier_to_have_changed_and_then_the_older_is_first() -> None:
+    merits, outlook = [9.0, 8.0, 3.0, 2.0, 1.0], becoming([[9.0, 8.0, 3.0, 2.0, 1.0]])
+    given_ = candidates(merits, outlook, chances=[0.1, 0.2, 0.5, 0.5, 0.9], fetched_at=[1.0, 2.0, 9.0, 3.0, 4.0])
+    assert order(given_) == [4, 3, 2, 1, 0]
+
+
+def test_without_an_outlook_results_that_may_have_changed_come_first() -> None:
+    assert order(candidates([9.0, 8.0, 7.0, 6.0], chances=[0.0, 0.3, 0.2, 0.9])) == [1, 3, 2, 0]
+    nothing = [float("nan")] * 4
+    assert order(candidates(nothing, chances=[0.5, 0.5, 0.3, 0.9])) == [0, 1, 3, 2]
+
+
+def test_the_same_random_state_gives_the_same_order_of_many() -> None:
+    def outlook_of(random: np.random.Generator) -> Outlook:
+        return lambda at, count: random.normal(size=(count, len(at)))
+
+    given_ = replace(sample_candidates(10_000, seed=2), merits=np.linspace(3.0, -3.0, 10_000))
+    orders = []
+    for seed in (1, 1, 2):
+        random = np.random.default_rng(seed)
+        orders.append(order(replace(given_, outlook=outlook_of(random), random=random)))
+    assert orders[0] == orders[1] != orders[2]

@@ -1,0 +1,60 @@
+"""The tutorial and the how-to pages are true: what they show runs, in their order, and prints what they say."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from examples.mosquitto import MosquittoBroker
+from examples.oxigraph import OxigraphServer
+from tests.guides import follow, snippets_of
+
+DOCS = Path(__file__).parents[1] / "docs"
+GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]
+NEED_SPARK = ("cluster.md", "connector.md")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to be in, as a shell is; modules written there can be imported, and are forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PWD", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    known = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if str(tmp_path) in (getattr(sys.modules[name], "__file__", None) or ""):
+            del sys.modules[name]
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_the_tutorial_can_be_followed(folder: Path, server: OxigraphServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MosquittoBroker() as broker:
+        monkeypatch.setenv("STORE", server.query_url.removesuffix("/query"))
+        monkeypatch.setenv("BROKER", broker.url)
+        follow(DOCS / "tutorial.md")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page.name for page in GUIDES[1:] if page.name not in NEED_SPARK])
+def test_a_how_to_page_can_be_followed(page: str, folder: Path) -> None:
+    follow(DOCS / "howto" / page)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", NEED_SPARK)
+def test_a_how_to_page_about_spark_can_be_followed(page: str, folder: Path, spark: SparkSession) -> None:
+    follow(DOCS / "howto" / page)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_what_a_guide_shows_is_run_or_says_why_not(page: Path) -> None:
+    assert page.read_text("utf-8").count("\n```") == 2 * len(list(snippets_of(page)))
