@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connectors.fields import ROW
 from connectors.mapping import ARRIVAL, BAD, IRI, JsonMapping, Property, Template, count_faults
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -46,7 +47,7 @@ def decoded(batch: list[bytes]) -> list[dict[str, object]]:
 @given(st.lists(lines, max_size=6))
 def test_a_batch_is_decoded_as_its_lines_are_one_by_one(batch: list[bytes]) -> None:
     """The fast road, all lines at once, and the careful one, line by line, read the same."""
-    one_by_one = [{**row, "row": at} for at, line in enumerate(batch) for row in decoded([line])]
+    one_by_one = [{**row, ROW: at} for at, line in enumerate(batch) for row in decoded([line])]
     assert decoded(batch) == one_by_one
     assert len(one_by_one) == len([line for line in batch if line.strip()])
 
@@ -61,7 +62,7 @@ def test_good_records_come_out_as_they_went_in(batch: list[dict[str, object]]) -
             "p1": each.get("mood"),
             "p2": each.get("name"),
             "bad": None,
-            "row": row,
+            ROW: row,
         }
         for row, each in enumerate(batch)
     ]

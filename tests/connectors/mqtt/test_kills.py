@@ -107,11 +107,11 @@ def plant(folder: Path, qos: int, version: str) -> Iterator[Plant]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("qos", "version", "trials"), [(1, "5", 10), (1, "3.1.1", 6), (2, "5", 8)])
+@pytest.mark.parametrize(("qos", "version", "trials"), [(1, "5", 6), (1, "3.1.1", 4), (2, "5", 6)])
 def test_every_message_is_received_once_whatever_is_killed(tmp_path: Path, qos: int, version: str, trials: int) -> None:
     random = Random(f"{qos} {version}")
     with plant(tmp_path, qos, version) as world:
-        kinds = ["cut", "kill", "stop", "cut", "cut", "crash"]
+        kinds = ["cut", "kill", "stop", "crash"]
         for trial in range(trials):
             kind = kinds[trial % len(kinds)]
             if kind == "crash":
