@@ -15,7 +15,8 @@ from connectors.delimited import CsvMapping, Dialect
 from connectors.graphs import SYNTAXES, GraphMapping
 from connectors.mapping import ARRIVAL, DATATYPES, IRI, TIMES, FieldMapping, JsonMapping, Property, Template
 from connectors.ntriples import NTriplesMapping
-from connectors.registry import ARRIVALS, CONNECTORS, PLACES
+from connectors.registry import ARRIVALS, CONNECTORS, PLACES, TOPICS
+from connectors.topics import is_topic
 from connectors.x_api.posts import CREATED, PostsMapping
 from replica.terms import is_term
 
@@ -119,6 +120,9 @@ def _fields(section: Section, prefixes: Prefixes) -> dict[str, Any]:
 
 def _checked(mapping: Fields, section: Section) -> Fields:
     """Return a mapping; notes fields that are read as two kinds of value: a record has only one in each."""
+    numbers = [each.field for each in mapping.properties.values() if DATATYPES[each.datatype] != DATATYPES[IRI]]
+    for name in filter(is_topic, [mapping.time, *numbers]):
+        section.problem(f'"{name}" is a text', hint="let it be an xsd:string, or a part of an IRI")
     kinds = {mapping.subject.field: "the subject"}
     properties = [(each.field, each.datatype) for each in mapping.properties.values() if each.template is None]
     for name, kind in ((mapping.time, "the time"), *properties):
@@ -129,7 +133,7 @@ def _checked(mapping: Fields, section: Section) -> Fields:
 
 def _check_source(mapping: RecordDecoder, section: Section, connector: str) -> None:
     """Note what a mapping takes from where rows stand, and when they came, if their source does not say so."""
-    says = CONNECTORS[connector].says if connector in CONNECTORS else (PLACES, ARRIVALS)
+    says = CONNECTORS[connector].says if connector in CONNECTORS else (PLACES, ARRIVALS, TOPICS)
     if getattr(mapping, "time", "") == ARRIVAL and ARRIVALS not in says:
         hint = "name the field or the predicate that holds the time"
         section.problem(f'the connector "{connector}" does not say when its rows came', "time", hint)
@@ -137,6 +141,9 @@ def _check_source(mapping: RecordDecoder, section: Section, connector: str) -> N
     if names_rows and PLACES not in says:
         hint = "name a field in the template"
         section.problem(f'the connector "{connector}" does not say where its rows stand', "subject", hint)
+    if isinstance(mapping, FieldMapping) and (TOPICS not in says or not isinstance(mapping, JsonMapping)):
+        for name in filter(is_topic, mapping.types):
+            section.problem(f'rows of this format from the connector "{connector}" have no topic for "{name}"')
     options = CONNECTORS[connector].options if connector in CONNECTORS else {"header": None}
     if isinstance(mapping, CsvMapping) and not mapping.columns and "header" not in options:
         hint = 'name its columns, such as columns = ["time", "user"]'

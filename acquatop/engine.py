@@ -39,6 +39,7 @@ from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from acquatop.recording.recording import Recording
     from acquatop.sinks.contract import Sink
 
 __all__ = ["BACKLOG", "Engine", "RegisteredQuery"]
@@ -53,7 +54,8 @@ class Engine:
     ``state``, an engine goes on where one before it ended, however that ended; all queries that shall go on must be
     registered before it starts. ``spark`` is a session to use instead of one of the engine's own;
     ``functions`` are those that scores may call and ``rankers`` those that policies may name, with your own
-    among them; ``progress`` is told how far the loading of a replica has come, ``observer`` what the engine does.
+    among them; ``progress`` is told how far the loading of a replica has come, ``observer`` what the engine does. A
+    ``recording`` writes down the stream and the remote of the one query that it was opened for.
 
     ::
 
@@ -76,6 +78,7 @@ class Engine:
         observer: Observer | None = None,
         state: Path | None = None,
         autostart: bool | None = None,
+        recording: Recording | None = None,
     ) -> None:
         check_runtime(runtime)
         if autostart and state is not None:
@@ -83,7 +86,8 @@ class Engine:
         self.catalog = catalog
         self._functions = functions
         self._rankers = rankers
-        self._replicas = Replicas(clock=clock, progress=progress)
+        self._recording = recording
+        self._replicas = Replicas(clock=clock, progress=progress, recording=recording)
         self._until_end = until_end
         self._clock = clock
         self._observer = observer or Silent()
@@ -265,7 +269,14 @@ class Engine:
         return next((each for each in self._pipelines if each.stream.iri == stream.iri and not each.ended), None)
 
     def _new_pipeline(self, stream: Stream, unit: Unit, bound: Bound, *, goes_on: bool) -> Pipeline:
-        pipeline = Pipeline(stream, self, self._observer, clock=self._clock, live=not self._until_end)
+        pipeline = Pipeline(
+            stream,
+            self,
+            self._observer,
+            clock=self._clock,
+            live=not self._until_end,
+            recording=self._recording,
+        )
         kept = None if self._state is None else self._state.stream(stream.iri)
         if kept is not None:
             pipeline.resume(kept)

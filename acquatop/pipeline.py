@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from acquatop.answer import Answer
+from acquatop.aside_file import AsideFile
 from acquatop.at_work import AtWork, Bound
 from acquatop.catalog import Stream
 from acquatop.dead_letters import DeadLetters
@@ -26,14 +27,18 @@ from acquatop.operators.reduce.bad import ITEM
 from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.job import Job
 from acquatop.operators.reduce.late import RECORD, BoolArray, LateFinder, are_late
+from acquatop.operators.reduce.records import Records
 from acquatop.runtime import Batch, Carrier, Position
 from acquatop.stream_time import StreamTime
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.watch.observer import BatchSeen, Observer
 from acquatop.windows import Windows
-from connectors.mapping import TIME
+from connectors.mapping import BAD, TIME
 from replica.clocks import Clock
+
+if TYPE_CHECKING:
+    from acquatop.recording.recording import Recording
 
 
 class Unit:
@@ -118,6 +123,7 @@ class Pipeline:
         clock: Clock,
         live: bool,
         wall_clock: Clock = time.time,
+        recording: Recording | None = None,
     ) -> None:
         self.stream = stream
         self.iri = stream.iri
@@ -134,6 +140,7 @@ class Pipeline:
         self._told_ms: int | None = None
         self._late = None if stream.late_path is None else LateFile(stream.late_path, stream.iri)
         self._bad = _dead_letters(stream)
+        self._recording = recording
         self._timer = IdleTimer(self.due_in, self._go_on_by_itself)
         self._error: BaseException | None = None
         # Time goes on by itself only while somebody listens, and nothing that has come is on its way.
@@ -202,7 +209,7 @@ class Pipeline:
         with self._moving:
             self._is_under_way = self._listens = True
             self._time.tick(self._clock())
-        for aside in (self._late, self._bad):
+        for aside in self._files().values():
             if aside is not None:
                 aside.begin()
         with self._outlet.turn():
@@ -219,6 +226,8 @@ class Pipeline:
             places |= {id(each): len(reducers) + at for at, each in enumerate(own)}
             self._layout.append(_Sight(unit, len(reducers), len(reducers) + len(own), tuple(unit.work.names)))
             reducers += own
+        if self._recording is not None:
+            reducers.append(Records())
         return Job(self.stream.mapping, reducers, self._latest_ms(), self._late_finder(), self._bad is not None)
 
     def take(self, batch: Batch) -> None:
@@ -228,7 +237,9 @@ class Pipeline:
             if self.ended:
                 return
             before_ms = self._time.watermark_ms
-            batch, old, bad_items = self._without_what_is_aside(batch)
+            batch, recorded, old, bad_items = self._without_what_is_aside(batch)
+            if self._recording is not None:
+                self._recording.add(recorded, durable=self._outlet.keeps)
             if self._bad is not None:
                 self._bad.add(bad_items, durable=self._outlet.keeps)
             late = self._keep_late(old, self._hand_in(self._layout, batch, _times_of(old)))
@@ -375,11 +386,14 @@ class Pipeline:
 
     def _aside(self) -> dict[str, Any]:
         """Return how long the files are in which something is kept aside."""
-        files = {"late": self._late, "bad": self._bad}
-        return {name: None if file is None else file.state() for name, file in files.items()}
+        return {name: None if file is None else file.state() for name, file in self._files().items()}
+
+    def _files(self) -> dict[str, AsideFile | None]:
+        recorded = None if self._recording is None else self._recording.stream
+        return {"late": self._late, "bad": self._bad, "recorded": recorded}
 
     def _resume_aside(self, state: Mapping[str, Any]) -> None:
-        for name, file in (("late", self._late), ("bad", self._bad)):
+        for name, file in self._files().items():
             if file is not None:
                 file.resume(state.get(name))
 
@@ -575,13 +589,14 @@ class Pipeline:
         closed = [(windows, windows.first(self._told_ms + 1) - 1) for windows in self._windows()]
         return LateFinder(closed, keeps=self._late is not None)
 
-    def _without_what_is_aside(self, batch: Batch) -> tuple[Batch, list[pa.Table], list[pa.Table]]:
-        """Return a batch as queries want it, and what has come with it: records that may be late, and bad items."""
+    def _without_what_is_aside(self, batch: Batch) -> tuple[Batch, list[pa.Table], list[pa.Table], list[pa.Table]]:
+        """Return a batch as queries want it, and what came with it: records, those that may be late, bad items."""
         count = max((sight.stop for sight in self._layout), default=0)
         more = [part.table for partition in batch.partitions for part in partition[count:]]
         bad = [table for table in more if ITEM in table.column_names]
-        old = [table for table in more if ITEM not in table.column_names]
-        return replace(batch, partitions=[partition[:count] for partition in batch.partitions]), old, bad
+        recorded = [table for table in more if BAD in table.column_names]
+        old = [table for table in more if not {ITEM, BAD} & {*table.column_names}]
+        return replace(batch, partitions=[each[:count] for each in batch.partitions]), recorded, old, bad
 
     def _keep_late(self, old: Sequence[pa.Table], is_late: BoolArray) -> int:
         """Keep those of some records aside that are late, and return how many there are."""

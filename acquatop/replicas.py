@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from acquatop.binding import BoundQuery, BoundWindowed
 from acquatop.catalog_services import Service
@@ -27,6 +27,9 @@ from replica.spending.account import Account
 from replica.spending.ledger import Ledger, LedgerError
 from replica.spending.quota import Quota
 from replica.store import ReplicaStore, SolutionStore
+
+if TYPE_CHECKING:
+    from acquatop.recording.recording import Recording
 
 Progress = Callable[[str, int], None]
 """Told a service's IRI and how many keys of it have been loaded so far."""
@@ -54,12 +57,16 @@ class _Way:
 
 @dataclass
 class Replicas:
-    """Opens replicas. Call :meth:`close` when they are needed no longer."""
+    """Opens replicas. Call :meth:`close` when they are needed no longer.
+
+    With a ``recording`` all that is said by the remote of its query is recorded.
+    """
 
     clock: Clock = time.monotonic
     now: Clock = field(default_factory=SteadyTime)
     progress: Progress | None = None
     random: Random = field(default_factory=Random)
+    recording: Recording | None = None
     _ways: dict[str, _Way] = field(default_factory=dict)
 
     def open(self, bound: BoundQuery, *, load: bool = True) -> Maintainer[ReplicaStore] | None:
@@ -135,10 +142,11 @@ class Replicas:
         self, store: StoreT, service: Service, question: Question, account: Account, *, load: bool
     ) -> Maintainer[StoreT]:
         is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
-        now = EventTime() if is_replayed else self.now
+        now = self._now(is_replayed)
+        remote = self._remote(service, question, now, uses_one=isinstance(store, ReplicaStore))
         maintainer = Maintainer(
             store,
-            self._remote(service, question, now, uses_one=isinstance(store, ReplicaStore)),
+            remote if self.recording is None else self.recording.of_remote(remote, self._way(service).quota),
             account,
             access=self._way(service).access,
             feed=self._subscription(service.feed, question, now),
@@ -155,6 +163,12 @@ class Replicas:
             maintainer.close()
             raise
         return maintainer
+
+    def _now(self, is_replayed: bool) -> Clock:
+        """Return what dates values: what is replayed, and what is to be, knows no time but the stream's."""
+        if self.recording is not None:
+            return self.recording.now
+        return EventTime() if is_replayed else self.now
 
     def _remote(self, service: Service, question: Question, now: Clock, *, uses_one: bool) -> Remote:
         match service.source:
@@ -217,7 +231,8 @@ class Replicas:
         if source is None:
             return None
         reader = RecordReader(source.mapping, question.star(source.mapping))
-        return Subscription(_feed(source, reader, now, self.random), reader.rejected)
+        feed = _feed(source, reader, now, self.random)
+        return Subscription(feed if self.recording is None else self.recording.of_feed(feed), reader.rejected)
 
     def _load(self, maintainer: Maintainer[StoreT], service: Service, question: Question) -> None:
         progress = self.progress

@@ -20,6 +20,7 @@ from connectors.fields import FAULT, ROW
 from connectors.instants import EARLIEST_MS, LATEST_MS, milliseconds
 from connectors.json_records import parse
 from connectors.places import ARRIVED, places_of
+from connectors.topics import is_topic, topic_fields
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 XSD_DOUBLE = _XSD + "double"
@@ -124,7 +125,7 @@ class FieldMapping:
 
 @dataclass(frozen=True)
 class JsonMapping(FieldMapping):
-    """How a JSON object becomes RDF."""
+    """How a JSON object becomes RDF; where it came as a message, fields may be its topic (:mod:`connectors.topics`)."""
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of lines, each a JSON object in the column ``value``.
@@ -132,7 +133,12 @@ class JsonMapping(FieldMapping):
         A line that cannot be used becomes a row of nulls whose column ``bad`` says why; empty
         lines are passed over. A property that an object lacks is null.
         """
-        return self.items(parse(batch.column("value"), self.types, self.names), batch)
+        topics = [name for name in self.types if is_topic(name)]
+        own = {name: type_ for name, type_ in self.types.items() if name not in topics}
+        fields = parse(batch.column("value"), own, self.names)
+        for name, column in topic_fields(batch, topics).items() if topics else ():
+            fields = fields.append_column(name, column.take(_single(fields[ROW])))
+        return self.items(fields, batch)
 
     def decode(self, lines: pa.BinaryArray) -> pa.RecordBatch:
         """Return lines that stand nowhere as records."""

@@ -13,7 +13,7 @@ from connectors.option import Kind, Option
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
 
-PLACES, ARRIVALS = "places", "arrivals"
+PLACES, ARRIVALS, TOPICS = "places", "arrivals", "topics"
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Connector:
     ``source`` is where its PySpark data source is, as ``module:class``; ``formats`` are those that its rows may have,
     of which the first is meant where none is named; ``guarantee`` says what becomes of rows when whoever reads them is
     killed. ``says`` is what a source knows of its rows besides: where each stands (:data:`PLACES`), when it came
-    (:data:`ARRIVALS`). One that ``is_open`` hands on options besides its own.
+    (:data:`ARRIVALS`), by which topic (:data:`TOPICS`). One that ``is_open`` hands on options besides its own.
     """
 
     name: str
@@ -126,7 +126,7 @@ SPARK = Connector(
     summary="any streaming source of Spark's, such as kafka, rate or delta, by its name and options",
     source="",
     formats=("columns", "json", "csv", "rdf"),
-    guarantee="every row once while an engine runs; no state directory can keep it",
+    guarantee="every row once if the source can be read again, as Kafka, Delta and files can",
     options={
         "format": Option(
             "the source's name in Spark; all other options are handed on to it", required=True, names_source=True
@@ -190,7 +190,7 @@ MQTT = Connector(
         "willQos": Option("with which quality of service", Kind.NUMBER, "0", least=0),
         "willRetain": Option("whether it is kept there", Kind.FLAG, "false"),
     },
-    says=(PLACES, ARRIVALS),
+    says=(PLACES, ARRIVALS, TOPICS),
 )
 
 _UNANSWERED = "every row once that has reached the log; what is on its way there is lost with this end"

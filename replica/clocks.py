@@ -52,3 +52,7 @@ class EventTime:
     def show(self, time_ms: int) -> None:
         """Go on to a time."""
         self._seconds = time_ms / 1000
+
+    def go_on_from(self, seconds: float) -> None:
+        """Show what another process has shown last."""
+        self._seconds = seconds

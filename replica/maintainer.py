@@ -305,11 +305,8 @@ class Maintainer(Generic[StoreT]):
 
     def _go_on_from(self, seconds: float) -> None:
         """Show no time before that of a snapshot: what is asked now is not an older question."""
-        match self.now:
-            case EventTime():
-                self.now.show(round(1000 * seconds))
-            case SteadyTime():
-                self.now.go_on_from(seconds)
+        if isinstance(self.now, EventTime | SteadyTime):
+            self.now.go_on_from(seconds)
 
     # Requests -------------------------------------------------------------------------------------
 

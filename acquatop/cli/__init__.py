@@ -14,6 +14,7 @@ from acquatop.cli.explain import add_parser as add_explain
 from acquatop.cli.fmt import add_parser as add_fmt
 from acquatop.cli.generate import add_parser as add_generate
 from acquatop.cli.guard import guarded
+from acquatop.cli.record import add_parser as add_record
 from acquatop.cli.run import add_parser as add_run
 from acquatop.cli.serve import add_parser as add_serve
 
@@ -28,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for add_verb in (
         *(add_run, add_serve, add_check, add_explain, add_fmt, add_connectors),
-        *(add_generate, add_evaluate, add_advise),
+        *(add_record, add_generate, add_evaluate, add_advise),
     ):
         add_verb(verbs)
     return parser

@@ -56,6 +56,10 @@ class Ending:
         self._gentle = True
         self._thread.start()
 
+    def end(self) -> None:
+        """End as at a first signal. From any thread, after :meth:`gently`; returns at once."""
+        self._signals.put(signal.SIGTERM)
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._gentle = self._leaving = True
         try:

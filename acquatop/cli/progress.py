@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -50,6 +50,35 @@ class LoadingProgress:
         if self._status is not None:
             self._status.stop()
             self._status = None
+
+
+class RecordingProgress(Silent):
+    """Shows on the standard error how much has been recorded so far; nothing where no one looks.
+
+    An observer: it draws when a batch is done. Use it as a context manager.
+    """
+
+    def __init__(self, said: Callable[[], str], console: Console | None = None) -> None:
+        self._said = said
+        self._console = console or Console(stderr=True)
+        self._status = self._console.status("recording") if self._console.is_terminal else None
+
+    def begin(self) -> None:
+        """Show it from now on."""
+        if self._status is not None:
+            self._status.start()
+
+    def batch(self, seen: BatchSeen) -> None:
+        """Say how much there is by now."""
+        if self._status is not None:
+            self._status.update(escape(self._said()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._status is not None:
+            self._status.stop()
 
 
 class ReplayProgress(Silent):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.cloudpickle import dumps
 
 from acquatop.catalog import Stream
-from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.errors import EnvironmentProblem
 from acquatop.operators.reduce.contract import Part
 from acquatop.operators.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
@@ -92,6 +92,9 @@ class SparkCarrier:
     Its checkpoint lasts as long as the carrier: to go on after a position, another is made that says what that does.
     """
 
+    _repeats = False
+    """Whether the batch that was under way has to come again as it was."""
+
     def __init__(
         self, spark: SparkSession, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None
     ) -> None:
@@ -105,12 +108,12 @@ class SparkCarrier:
         self._keeps = resume is not None
         position = None if resume is None else resume.position
         self._open(position)
-        self._checkpoint = Checkpoint(None if resume is None else resume.folder, position)
+        self._checkpoint = Checkpoint(None if resume is None else resume.folder, position, repeats=self._repeats)
         self._last = self._checkpoint.last
         try:
             self._query: StreamingQuery = self._start(until_end)
         except BaseException:
-            self._checkpoint.remove()
+            self._leave_checkpoint()
             raise
         self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
         self._watcher.start()
@@ -147,6 +150,10 @@ class SparkCarrier:
         with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
             self._query.stop()
         self._watcher.join()
+
+    def _leave_checkpoint(self) -> None:
+        """Remove the checkpoint: the position is all that is needed to go on."""
+        self._checkpoint.remove()
 
     def forget(self, position: Position) -> None:
         """Let the source forget what came up to a position."""
@@ -216,7 +223,7 @@ class SparkCarrier:
         except BaseException as failure:
             error = self._error or _translated(failure)
         finally:
-            self._checkpoint.remove()
+            self._leave_checkpoint()
             # The JVM may have died while a batch is being taken in, which must be over first.
             with self._turn:
                 self._consumer.end(None if self._stopping else error)
@@ -241,14 +248,15 @@ class SparkCarrier:
 class ForeignCarrier(SparkCarrier):
     """A stream that Spark reads by a source of its own; where that stands is known to Spark alone.
 
-    So an engine that keeps its state cannot read it.
+    The position of the last batch holds Spark's note of what that read. What the source has noted for itself stays in
+    the checkpoint when the stream ends, and is carried over to the next one, with Spark's note on the batch that was
+    under way: the batches that were not kept come again, with the same numbers and the same rows, and no others do.
     """
 
+    _repeats = True
+
     def _open(self, position: Position | None) -> None:
-        """Refuse to be kept: where the source stands is in Spark's checkpoint, which each start has anew."""
-        if self._keeps:
-            hint = "leave out the state directory, or record the stream in files and read those"
-            raise UserError(f"<{self._stream.iri}> is read by a source of Spark's, and cannot go on\n  hint: {hint}")
+        """Do nothing: Spark's note says all."""
 
     def _rows(self) -> DataFrame:
         return rows_of(self._spark, self._stream)
@@ -263,6 +271,11 @@ class ForeignCarrier(SparkCarrier):
 
     def _has_read(self, note: str) -> None:
         """Do nothing: Spark has noted it."""
+
+    def _leave_checkpoint(self) -> None:
+        # What the source has noted for itself is needed to go on.
+        if not self._keeps:
+            self._checkpoint.remove()
 
     def forget(self, position: Position) -> None:
         """Do nothing: what is kept of the past is the source's own affair."""

@@ -44,6 +44,8 @@ class TappedSocket:
         """What has been published since the list was emptied."""
         self.processed = 0
         """How many acknowledgements the broker has taken in for certain: it has answered something that came later."""
+        self.lost_by: OSError | None = None
+        """What the system has said when the connection was lost, such as which certificate the broker misses."""
         self._acknowledged = 0
         self._pings: deque[int] = deque()
         self._socket = socket
@@ -100,8 +102,8 @@ class TappedSocket:
             piece = self._socket.recv(PIECE)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return False
-        except OSError:
-            piece = b""
+        except OSError as error:
+            piece, self.lost_by = b"", error
         if not piece:
             self._is_closed = True
             return False

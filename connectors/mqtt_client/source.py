@@ -241,7 +241,7 @@ class MqttSource(LiveSource):
         try:
             self._client.reconnect()
         except (OSError, ValueError) as error:
-            self._trouble = getattr(error, "strerror", None) or str(error)
+            self._trouble = _said(error)
 
     def _serve(self, tap: TappedSocket) -> None:
         """Let the client library have what is for it, and keep the connection alive."""
@@ -347,7 +347,12 @@ class MqttSource(LiveSource):
         self._is_ready = not self._asked
 
     def _on_disconnect(self, client: Client, data: Any, flags: Any, code: Any, properties: Any) -> None:
-        self._trouble = f"the connection was lost ({code})"
+        lost_by = None if self._client.tap is None else self._client.tap.lost_by
+        self._trouble = f"the connection was lost ({code if lost_by is None else _said(lost_by)})"
         if getattr(code, "value", 0) == _TAKEN_OVER:
             hint = "give each stream a clientId of its own"
             self._error = self._problem("says that another client has the same name", hint)
+
+
+def _said(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

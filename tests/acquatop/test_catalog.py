@@ -103,6 +103,9 @@ def test_what_happens_when_nothing_comes_or_comes_late() -> None:
         (stream_text(NTRIPLES.replace('time = ":at"', "")), '"time" is missing'),
         (stream_text(COLUMNS.replace('"t"', '"n"'), "parquet"), 'the field "n" cannot be both'),
         (stream_text(NTRIPLES, more='idle = "0s"'), "not longer than nothing"),
+        (stream_text(COLUMNS.replace("{u}", "{@topic.1}")), 'from the connector "lines" have no topic for "@topic.1"'),
+        (stream_text(COLUMNS.replace('"n",', '"@topic",'), "mqtt"), '"@topic" is a text'),
+        (stream_text(COLUMNS.replace('"t"', '"@topic.2"'), "mqtt"), '"@topic.2" is a text'),
     ],
 )
 def test_mistakes_in_mappings_are_named(text: str, said: str) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from acquatop.engine import Engine
+from acquatop.sinks import open_sink
 from connectors.log.folder import LogFolder
 from connectors.mqtt import MqttDataSource
 from tests.acquatop.sinks.mosquitto import MOSQUITTO, PASSWD, Mosquitto
@@ -39,7 +40,7 @@ options = {{ url = "mqtt://127.0.0.1:{port}", topics = ["plant/+"], log = "{fold
 [streams.":plant".mapping]
 subject = "http://example.org/reading/{{id}}"
 time = "t"
-properties = {{ ":machine" = {{ field = "machine" }} }}
+properties = {{ ":machine" = {{ field = "@topic.1" }} }}
 """
 QUERY = """
 PREFIX : <http://example.org/>
@@ -59,8 +60,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
 
 def readings(start: int, stop: int) -> list[tuple[str, bytes]]:
     """Return messages, a hundred in a second of theirs, windows' closes among them."""
-    rows = ({"id": at, "t": 1_000 + at * 10, "machine": f"m{at % MACHINES}"} for at in range(start, stop))
-    return [(f"plant/{row['machine']}", json.dumps(row).encode()) for row in rows]
+    return [
+        (f"plant/m{at % MACHINES}", json.dumps({"id": at, "t": 1_000 + at * 10}).encode()) for at in range(start, stop)
+    ]
 
 
 def expected(count: int) -> dict[int, dict[str, int]]:
@@ -71,6 +73,15 @@ def expected(count: int) -> dict[int, dict[str, int]]:
         windows.setdefault(closes, Counter())[f"m{at % MACHINES}"] += 1
     newest = 1_000 + (count - 1) * 10
     return {closes: dict(counts) for closes, counts in windows.items() if closes <= newest}
+
+
+def answered(file: Path) -> dict[int, dict[str, int]]:
+    """Return how many readings of each machine the answers in a file have, by their windows' closes, each once."""
+    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
+    found = [json.loads(line) for line in lines]
+    closes = [int(datetime.fromisoformat(each["window"]["closes"]).timestamp() * 1000) for each in found]
+    assert len(set(closes)) == len(found)
+    return dict(zip(closes, map(counted, found), strict=True))
 
 
 def counted(answer: Mapping[str, object]) -> dict[str, int]:
@@ -91,13 +102,6 @@ def test_every_message_counts_once_when_engine_broker_and_network_are_killed(bro
 
     def started() -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, cwd=tmp_path, env=surroundings, stdout=subprocess.DEVNULL)
-
-    def answered() -> dict[int, dict[str, int]]:
-        lines = answers.read_bytes().split(b"\n")[:-1] if answers.exists() else []
-        found = [json.loads(line) for line in lines]
-        closes = [int(datetime.fromisoformat(each["window"]["closes"]).timestamp() * 1000) for each in found]
-        assert len(set(closes)) == len(found)
-        return dict(zip(closes, map(counted, found), strict=True))
 
     engine, said = started(), 0
     try:
@@ -122,12 +126,12 @@ def test_every_message_counts_once_when_engine_broker_and_network_are_killed(bro
                     broker.stop()
                     broker.start()
                 engine = started()
-        until(lambda: set(answered()) >= set(expected(said)))
+        until(lambda: set(answered(answers)) >= set(expected(said)))
     finally:
         engine.kill()
         engine.wait()
         proxy.close()
-    assert answered() == expected(said)
+    assert answered(answers) == expected(said)
 
 
 def has_records(log: Path) -> bool:
@@ -140,7 +144,7 @@ def test_a_log_does_not_fill_up_while_no_window_closes(broker: Mosquitto, tmp_pa
     with Engine.from_catalog(tmp_path / "catalog.toml", runtime="local", state=tmp_path / "state") as engine:
         engine.register(QUERY, name="q")
         engine.start()
-        message = b'{"id": "a", "t": 1500, "machine": "m1", "more": "%s"}' % (b"x" * 60_000)
+        message = b'{"id": "a", "t": 1500, "more": "%s"}' % (b"x" * 60_000)
 
         def is_past(record: int) -> bool:
             released = LogFolder(tmp_path / "log").released()
@@ -148,6 +152,44 @@ def test_a_log_does_not_fill_up_while_no_window_closes(broker: Mosquitto, tmp_pa
 
         with closing(Publisher(broker.port)) as publisher:
             until(lambda: publisher.publish([("big", message)] * 5) or is_past(40))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_an_engine_on_spark_goes_on_behind_what_it_has_counted(
+    broker: Mosquitto, spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "catalog.toml").write_text(CATALOG.format(port=broker.port, folder=tmp_path))
+    answers, log = tmp_path / "answers.ndjson", LogFolder(tmp_path / "log")
+
+    @contextmanager
+    def running() -> Iterator[None]:
+        with (
+            closing(open_sink(f"canonical:{answers}")) as sink,
+            Engine.from_catalog(tmp_path / "catalog.toml", spark=spark, state=tmp_path / "state") as engine,
+        ):
+            engine.register(QUERY, name="q", sinks=[sink])
+            engine.start()
+            yield
+
+    with closing(Publisher(broker.port)) as publisher:
+        with running():
+            until(lambda: publisher.publish([("plant/none", b"{}")]) or has_records(log.path))
+            for start, stop in ((0, 150), (150, 350)):
+                publisher.publish(readings(start, stop))
+                until(lambda count=stop: set(answered(answers)) >= set(expected(count)))
+        # Nobody listens, but the broker keeps it.
+        publisher.publish(readings(350, 400))
+        before = log.released()
+        with running():
+            publisher.publish(readings(400, 650))
+            until(lambda: set(answered(answers)) >= set(expected(650)))
+    assert answered(answers) == expected(650)
+    # The engine lets go of what it has counted and kept; Spark, which commits batches, of nothing.
+    after = log.released()
+    assert before is not None
+    assert after is not None
+    assert 0 < before.record < after.record
 
 
 @pytest.mark.slow

@@ -202,3 +202,39 @@ def test_a_template_has_one_field() -> None:
     for text in ("http://example.org/", "http://example.org/{a}/{b}", "{", "{}"):
         with pytest.raises(ValueError, match=r"one \{field\}"):
             Template.parse(text)
+
+
+topics = st.lists(st.sampled_from(["plant", "m7", "", "é"]), min_size=1, max_size=4).map("/".join)
+LEVELS = ("first", "second", "third", "fourth")
+
+
+def with_topics(whole: str, second: str, third: str) -> JsonMapping:
+    properties = {
+        "urn:whole": Property(whole, XSD + "string"),
+        "urn:second": Property(second, IRI, Template.parse("urn:second:{}")),
+    }
+    return JsonMapping(Template.parse(f"urn:third:{{{third}}}"), "t", {**MAPPING.properties, **properties})
+
+
+@given(st.lists(st.tuples(topics, right | st.sampled_from([b"", b"{"])), max_size=6))
+def test_a_topic_and_its_levels_are_read_as_if_they_were_in_the_message(
+    messages: list[tuple[str, dict[str, object] | bytes]],
+) -> None:
+    plain, told = [], []
+    for topic, said in messages:
+        levels = dict(zip(LEVELS, topic.split("/"), strict=False))
+        plain.append(said if isinstance(said, bytes) else json.dumps(said).encode())
+        told.append(said if isinstance(said, bytes) else json.dumps({**said, "whole": topic, **levels}).encode())
+    rows = pa.record_batch(
+        [pa.array(plain, pa.binary()), pa.array([topic for topic, _ in messages], pa.string())], ["value", "topic"]
+    )
+    found = with_topics("@topic", "@topic.1", "@topic.2").records(rows).to_pylist()
+    expected = with_topics("whole", "second", "third").decode(pa.array(told, pa.binary())).to_pylist()
+    for row in expected:
+        row[BAD] = row[BAD] and row[BAD].replace('"third"', '"@topic.2"')
+    assert found == expected
+
+
+def test_what_came_by_no_topic_has_none() -> None:
+    (row,) = with_topics("@topic", "@topic.1", "user").decode(pa.array([b'{"t": 1, "user": "a"}'])).to_pylist()
+    assert (row["subject"], row["p3"], row["p4"]) == ("<urn:third:a>", None, None)

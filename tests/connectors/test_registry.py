@@ -26,7 +26,7 @@ def test_a_connector_is_a_data_source_whose_docstring_has_its_options_and_an_exa
 
 
 def test_a_source_of_spark_s_is_no_source_of_ours() -> None:
-    with pytest.raises(ConnectorError, match="only Spark can read it"):
+    with pytest.raises(ConnectorError, match="can be read with Spark only"):
         CONNECTORS["spark"].data_source()
 
 

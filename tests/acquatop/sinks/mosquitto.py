@@ -20,10 +20,10 @@ USER, PASSWORD = "ann", "xyzzy-plugh"
 class Mosquitto:
     """A broker that can be killed, frozen and started again, on the same ports, with nothing kept.
 
-    Unless the ``settings`` say so; it logs what is of a kind in ``log``.
+    Unless the ``settings`` say so; it logs what is of a kind in ``log``. ``tls`` are settings of the port with TLS.
     """
 
-    def __init__(self, folder: Path, settings: str = "", log: str = "all") -> None:
+    def __init__(self, folder: Path, settings: str = "", log: str = "all", tls: str = "") -> None:
         self.port, self.guarded_port, self.tls_port = (free_port() for _ in range(3))
         self._configuration = folder / "mosquitto.conf"
         passwords, access = folder / "passwords", folder / "access"
@@ -37,6 +37,7 @@ class Mosquitto:
             f"listener {self.guarded_port} 127.0.0.1\nallow_anonymous false\n"
             f"password_file {passwords}\nacl_file {access}\n"
             f"listener {self.tls_port} 127.0.0.1\nallow_anonymous true\ncertfile {CERTIFICATE}\nkeyfile {CERTIFICATE}\n"
+            f"{tls}\n"
         )
         self.start()
 

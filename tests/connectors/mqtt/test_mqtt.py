@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -192,8 +194,8 @@ def test_who_we_are_is_told_to_the_broker_alone(
         assert PASSWORD not in repr(vars(reader._options)) + repr(reader._source)
     monkeypatch.setenv("PLANT_PASSWORD", "guessed-word")
     with (
-        reading(tmp_path / "unknown", broker.guarded_port, **who) as reader,
         pytest.raises(ConnectorError, match=r"refuses the connection: Not authorized\n.*PLANT_USER and") as said,
+        reading(tmp_path / "unknown", broker.guarded_port, **who) as reader,
     ):
         until(lambda: reader.latestOffset(reader.initialOffset(), ALL) is None)
     assert not any(word in str(said.value) for word in (PASSWORD, "guessed", USER + " "))
@@ -207,15 +209,57 @@ def test_tls_is_spoken_to_brokers_that_can_be_trusted(broker: Mosquitto, publish
         publisher.publish([("tls", b"z" * 300_000), ("tls", b"secret")])
         assert [len(row["value"]) for row in rows(reader, 2, start)] == [300_000, 6]
     with (
-        reading(tmp_path / "unknown", 0, url=url, patience="0") as reader,
         pytest.raises(ConnectorError, match=r"cannot be reached: .*certificate[^~]*hint: "),
+        reading(tmp_path / "unknown", 0, url=url, patience="0") as reader,
     ):
         until(lambda: reader.latestOffset(reader.initialOffset(), ALL) is None)
 
 
+def signed(folder: Path, name: str, signer: Path | None = None) -> Path:
+    """Make a certificate, signed by another's key or its own, and return the file that holds it and its key."""
+    key, certificate, whole = (folder / f"{name}.{kind}" for kind in ("key", "crt", "pem"))
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-days", "2", "-subj", f"/CN={name}", "-keyout", str(key), "-out", str(certificate)]
+    command += [] if signer is None else ["-CA", str(signer), "-CAkey", str(signer)]
+    subprocess.run(command, check=True, capture_output=True)
+    whole.write_bytes(key.read_bytes() + certificate.read_bytes())
+    return whole
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl to make certificates with")
+def test_a_broker_that_asks_for_a_certificate_is_shown_this_client_s(tmp_path: Path) -> None:
+    authority = signed(tmp_path, "authority")
+    known, stranger = signed(tmp_path, "known", authority), signed(tmp_path, "stranger")
+    broker = Mosquitto(tmp_path, log="information", tls=f"require_certificate true\ncafile {authority}")
+    url = f"mqtts://127.0.0.1:{broker.tls_port}"
+    trusted = {"url": url, "topics": "tls", "caFile": str(CERTIFICATE)}
+    certificates = {
+        "in one file": {"certificateFile": str(known)},
+        "in two": {"certificateFile": str(known.with_suffix(".crt")), "keyFile": str(known.with_suffix(".key"))},
+    }
+    try:
+        for name, shown in certificates.items():
+            with (
+                closing(Publisher(broker.port)) as publisher,
+                reading(tmp_path / name, 0, **trusted, **shown) as reader,
+            ):
+                start = subscribed(broker, publisher, reader, "tls")
+                publisher.publish([("tls", b"secret")])
+                assert [row["value"] for row in rows(reader, 1, start)] == [b"secret"]
+        refused = {"none": {}, "a stranger's": {"certificateFile": str(stranger)}}
+        for name, shown in refused.items():
+            with (
+                pytest.raises(ConnectorError, match="cannot be reached"),
+                reading(tmp_path / name, 0, **trusted, **shown, patience="0") as reader,
+            ):
+                until(lambda reader=reader: reader.latestOffset(reader.initialOffset(), ALL) is None)
+    finally:
+        broker.kill()
+
+
 def test_a_broker_that_is_not_there_is_named(tmp_path: Path) -> None:
     with (
-        reading(tmp_path, free_port(), patience="0") as reader,
         pytest.raises(ConnectorError, match=r"cannot be reached: .*refused\n  hint: is it running"),
+        reading(tmp_path, free_port(), patience="0") as reader,
     ):
         until(lambda: reader.latestOffset(reader.initialOffset(), ALL) is None)

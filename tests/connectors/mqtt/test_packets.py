@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -144,6 +145,12 @@ def test_acknowledgements_have_come_when_something_later_is_answered() -> None:
     assert (tap.fill(), tap.processed) == (True, 2)
     assert (tap.fill(), tap.processed, tap.fill()) == (True, 3, False)
     assert socket.sent.endswith(b"\x50\x02\x00\x03\xc0\x00")
+
+
+def test_why_a_connection_was_lost_is_known() -> None:
+    said = OSError("certificate required")
+    tap = TappedSocket(Mock(recv=Mock(side_effect=said)), has_properties=True, max_message_bytes=LONGEST)
+    assert (tap.fill(), tap.recv(1), tap.lost_by) == (False, b"", said)
 
 
 def test_options_say_where_and_what() -> None:
