@@ -1,4 +1,4 @@
-"""Follows a page of the documentation as its reader does: each snippet, in the page's order, in a folder of its own."""
+"""Follows a page of the documentation as its reader does: every snippet, in the page's order, here and now."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def snippets_of(page: Path) -> Iterator[Snippet]:
 
 
 def follow(page: Path) -> None:
-    """Write the files that a page shows, run its commands and programs, and compare what they print; here and now.
+    """Write the files that a page shows, run its commands, and compare what they print.
 
-    A block with a title is a file. In a ``console`` block what follows ``$`` is a command, and the lines below it what
-    it prints (``...`` stands for anything; no lines for whatever it prints). Other blocks are Python programs. What is
-    marked with ``<!-- not run by the tests: REASON -->`` is left out.
+    A block with a title is a file. In a ``console`` block what follows ``$`` is a command, and the lines below it are
+    what it prints: ``...`` stands for anything, and no lines for whatever it prints. What is marked with
+    ``<!-- not run by the tests: REASON -->`` is left out.
     """
     for snippet in snippets_of(page):
         place = f"{page.name}:{snippet.line}"
@@ -58,9 +58,7 @@ def follow(page: Path) -> None:
             for command, expected in _commands(snippet.text):
                 _check(place, command, expected, _printed(place, command))
         else:
-            assert snippet.language == "python", f"{place}: give it a title, or say why it is not run"
-            Path("_program.py").write_text(snippet.text, "utf-8")
-            _run_program("_program.py")
+            raise AssertionError(f"{place}: give it a title, make it a console block, or say why it is not run")
 
 
 def _commands(text: str) -> Iterator[tuple[str, str]]:
@@ -79,16 +77,12 @@ def _printed(place: str, command: str) -> str:
         assert code == 0, f"{place}: {command} ended with {code}"
     elif program == "python":
         with redirect_stdout(said):
-            _run_program(arguments[0])
+            runpy.run_path(arguments[0], run_name="__main__")
     else:
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, f"{place}: {command} ended with {done.returncode}: {done.stderr}"
         said.write(done.stdout)
     return said.getvalue()
-
-
-def _run_program(file: str) -> None:
-    runpy.run_path(file, run_name="__main__")
 
 
 def _check(place: str, command: str, expected: str, printed: str) -> None:
