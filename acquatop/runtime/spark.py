@@ -400,8 +400,6 @@ def _builder(builder: SparkSession.Builder, log4j: str) -> SparkSession.Builder:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} -XX:+UseSerialGC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Over TCP each answer of a Python process waits 40 ms for an acknowledgement.
-        "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",

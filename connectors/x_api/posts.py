@@ -43,7 +43,7 @@ class PostsMapping(FieldMapping):
     >>> line = b'{"data": {"id": "7", "created_at": "1970-01-01T00:00:01Z", "entities": {"mentions": [{"id": "12"}]}}}'
     >>> mentions.records(pa.record_batch({"value": [line]})).to_pylist()
     [{'time_ms': 1000, 'subject': '<http://example.org/mention/7-0>', 'p0': '<http://example.org/user/12>',
-      'bad': None, 'row': 0}]
+      'bad': None, '.': 0}]
     """
 
     time: str = CREATED

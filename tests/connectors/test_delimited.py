@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from connectors.delimited import CsvMapping, Dialect
+from connectors.fields import ROW
 from connectors.lines import LinesDataSource, LinesReader
 from connectors.mapping import Property, Template
 
@@ -127,7 +128,7 @@ def test_each_file_has_a_first_line_of_its_own(tmp_path: Path) -> None:
     batches = [batch for part in reader.partitions({}, end) for batch in reader.read(part)]
     assert batches[0].column("position").to_pylist() == [7, 13]
     together = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-    rows = [(row["time_ms"], row["row"]) for row in mapping.records(together).to_pylist()]
+    rows = [(row["time_ms"], row[ROW]) for row in mapping.records(together).to_pylist()]
     assert rows == [(1, 0), (2, 1), (3, 2)]
 
 

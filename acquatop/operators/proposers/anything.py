@@ -13,3 +13,4 @@ class Anything(SuperMTKN):
     """
 
     looks_beyond_candidates = True
+    kind = "proposer of anything"

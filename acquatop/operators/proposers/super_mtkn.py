@@ -6,7 +6,7 @@ from acquatop.operators.panes import Pane
 from acquatop.operators.proposers.contract import Proposed
 from acquatop.topk.snapshot import State, pack, unpack
 
-_KIND, _VERSION = "proposer of candidates", 1
+_VERSION = 1
 
 
 class SuperMTKN:
@@ -14,6 +14,8 @@ class SuperMTKN:
 
     looks_at_panes = False
     looks_beyond_candidates = False
+    kind = "proposer of candidates"
+    """What its snapshots are called."""
 
     def add_pane(self, pane: Pane) -> None:
         """Nothing is to be noted: the list has it."""
@@ -27,8 +29,8 @@ class SuperMTKN:
 
     def snapshot(self) -> bytes:
         """Return that there is nothing to remember."""
-        return pack(_KIND, _VERSION, State({}, {}))
+        return pack(self.kind, _VERSION, State({}, {}))
 
     def resume(self, snapshot: bytes) -> None:
         """Check that a snapshot is one's own; raises ``SnapshotError`` if it is not."""
-        unpack(_KIND, _VERSION, snapshot)
+        unpack(self.kind, _VERSION, snapshot)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.fields import ROW
 from connectors.mapping import BAD, IRI, SUBJECT, TIME, Property, Template
 from connectors.x_api.posts import PostsMapping
 
@@ -129,7 +130,7 @@ def test_what_is_wrong_is_said_and_costs_only_its_own_line(line: bytes, fault: s
     first, second, third = decoded(MENTIONS, [good, line, good])
     assert second[BAD].startswith(fault)
     assert second[SUBJECT] is None
-    assert {**first, "row": 2} == third
+    assert {**first, ROW: 2} == third
     assert first[BAD] is None
 
 
