@@ -157,7 +157,7 @@ MQTT = Connector(
     summary="messages of an MQTT broker",
     source="connectors.mqtt:MqttDataSource",
     formats=("json", "rdf"),
-    guarantee="with QoS 1 and 2 every message once; with QoS 0 at most once",
+    guarantee="with QoS 1 every message once, with QoS 2 as long as the broker lives; with QoS 0 at most once",
     options={
         "url": Option("the broker: mqtt://HOST[:PORT], or mqtts:// for TLS", required=True, names_source=True),
         "topics": Option(

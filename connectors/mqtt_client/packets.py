@@ -42,8 +42,6 @@ class TappedSocket:
     def __init__(self, socket: Any, *, has_properties: bool, max_message_bytes: int) -> None:
         self.messages: list[Message] = []
         """What has been published since the list was emptied."""
-        self.released: list[int] = []
-        """Whose numbers of QoS 2 the broker may use again, since the list was emptied."""
         self.processed = 0
         """How many acknowledgements the broker has taken in for certain: it has answered something that came later."""
         self.lost_by: OSError | None = None
@@ -180,7 +178,6 @@ class TappedSocket:
         if kind == _PUBREL:
             # The broker has seen that the message is here. It may use the number again after this.
             self.send(_PUBCOMP + body[:2])
-            self.released.append(int.from_bytes(body[:2], "big"))
             return
         if kind == _PINGRESP and self._pings:
             self.processed = self._pings.popleft()

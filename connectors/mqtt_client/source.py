@@ -90,8 +90,6 @@ class MqttSource(LiveSource):
         self._clock = clock
         self._wall_clock = wall_clock
         self._seen = SeenMessages()
-        self._unreleased: set[int] = set()
-        """The numbers of QoS 2 that have come and that the broker has not released: what has one has come before."""
         self._noted_before = 0
         """How many messages had been noted when the connection was made, and were not acknowledged on it."""
         self._has_news = False
@@ -125,9 +123,6 @@ class MqttSource(LiveSource):
         self._serve(tap)
         if self._has_news:
             self._seen.forget_oldest(self._noted_before + tap.processed)
-        # Whoever publishes under a number again has released it before.
-        self._unreleased.difference_update(tap.released)
-        tap.released.clear()
         messages, tap.messages = tap.messages, []
         if not messages:
             return None
@@ -188,12 +183,8 @@ class MqttSource(LiveSource):
             if message.qos:
                 self._acknowledgements.append((message.qos, message.packet))
                 self._has_news = self._has_news or not message.again
-                known = message.packet in self._unreleased or (
-                    message.again and self._seen.knows(message.packet, message.topic, message.payload)
-                )
+                known = message.again and self._seen.knows(message.packet, message.topic, message.payload)
                 self._seen.note(message.packet, message.topic, message.payload)
-                if message.qos == 2:
-                    self._unreleased.add(message.packet)
                 if known:
                     continue
             new.append(message)
@@ -315,7 +306,6 @@ class MqttSource(LiveSource):
         self._last_message = self._clock()
         if not flags.session_present:
             self._seen.forget()
-            self._unreleased.clear()
             self._subscribed = ()
             self._must_remember = True
         self._subscribe(client)
