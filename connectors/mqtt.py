@@ -1,4 +1,4 @@
-"""Messages of an MQTT broker as a stream, none lost and none seen twice.
+"""Messages of an MQTT broker as a stream: with QoS 1 none is lost, and none seen twice.
 
 In plain PySpark::
 
@@ -20,7 +20,8 @@ and its ``position`` among all that was received.
 Messages are written to a durable log first (:mod:`connectors.live` says how) and acknowledged after that. With QoS 1
 and 2 and a persistent session the broker sends again what it does not know to have come, marked as such; what has come
 before is told by the broker's number, the topic and the content, and passed over
-(:class:`connectors.mqtt_client.seen.SeenMessages`). Of QoS 0 a broker keeps nothing for clients that are away or slow.
+(:class:`connectors.mqtt_client.seen.SeenMessages`). With QoS 2 that holds as long as the broker lives. Of QoS 0 a
+broker keeps nothing for clients that are away or slow.
 
 Options:
 

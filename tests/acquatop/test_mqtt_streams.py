@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,10 +20,10 @@ from pyspark.sql import SparkSession
 from acquatop.engine import Engine
 from acquatop.sinks import open_sink
 from connectors.log.folder import LogFolder
-from connectors.mqtt import MqttDataSource
 from tests.acquatop.sinks.mosquitto import MOSQUITTO, PASSWD, Mosquitto
 from tests.connectors.mqtt.proxy import Proxy, Way
 from tests.connectors.mqtt.publisher import Publisher
+from tests.connectors.test_examples import example_of
 from tests.connectors.test_live import until
 
 pytestmark = pytest.mark.skipif(
@@ -195,18 +196,16 @@ def test_an_engine_on_spark_goes_on_behind_what_it_has_counted(
 @pytest.mark.slow
 @pytest.mark.spark
 def test_plain_pyspark_reads_each_message_once(broker: Mosquitto, spark: SparkSession, tmp_path: Path) -> None:
-    spark.dataSource.register(MqttDataSource)
     values: list[list[str]] = []
 
+    program = example_of("mqtt").replace("mqtt://127.0.0.1:1883", f"mqtt://127.0.0.1:{broker.port}")
+    program = program.replace("plant/+/vibration", "spark/#").replace("received/", str(tmp_path / "log"))
+    program = program.replace(".load()", '.option("quietMs", "300").load()')
+
     def run() -> None:
-        messages = (
-            spark.readStream.format("mqtt")
-            .option("url", f"mqtt://127.0.0.1:{broker.port}")
-            .option("topics", "spark/#")
-            .option("log", str(tmp_path / "log"))
-            .option("quietMs", "300")
-            .load()
-        )
+        names: dict[str, Any] = {"spark": spark}
+        exec(program, names)
+        messages = names["messages"]
         words = messages.selectExpr("cast(value as string) as word", "topic", "position")
         writer = words.writeStream.foreachBatch(
             lambda rows, number: values.append([row.word for row in rows.orderBy("position").collect()])
