@@ -74,7 +74,7 @@ class PredictedViews(ABC):
         self.rejected += len(rejected)
         self.meta.note(int(arrivals.times.max()))
         self._ahead.append(scored.merits, scored.rows)
-        self._ahead.thin(self.meta.most, self.meta.boundaries)
+        self._ahead.thin(self.meta.most, self.meta.ends)
         return rejected
 
     def _insert_until(self, closes: int) -> None:
