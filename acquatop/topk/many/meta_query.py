@@ -52,6 +52,13 @@ class _Member:
         opens, closes = self.asked.windows.bounds(self.window)
         return Due(closes, self.order, opens, self.window, self.name, self.asked.k)
 
+    def last_close(self, until: int) -> int:
+        """Return when the last of its windows closes that are to be answered and close until then."""
+        windows = self.asked.windows
+        last = windows.first(until + 1) - 1
+        last = last if self.last is None else min(last, self.last)
+        return BEFORE_ALL if self.window is None or last < self.window else windows.bounds(last)[1]
+
     def opening(self) -> Series:
         """Return when its windows open."""
         windows = self.asked.windows
@@ -100,7 +107,7 @@ class MetaQuery:
         return first
 
     def join_at(self, name: str, asked: Asked, first: int | None, since: int | None = None) -> None:
-        """Answer one more query from a window on, or from one that :meth:`schedule` will tell.
+        """Answer one more query from a window on, or from one that :meth:`go_to` will tell.
 
         What it needs of what has come already is the caller's business. ``since`` is the window that was its first,
         if it has been answered before.
@@ -114,18 +121,32 @@ class MetaQuery:
         self.widest = max(self.widest, asked.windows.width_ms)
         self._cut_until = BEFORE_ALL
 
-    def schedule(self, name: str, window: int, last: int | None = None) -> None:
-        """Let a window be a query's next: those before it are not answered, nor any after the last, if there is one."""
+    def go_to(self, name: str, window: int) -> None:
+        """Let a window be a query's next: those before it are not answered."""
         member = self._members[name]
         if member.window is None:
             member.first_opens = member.asked.windows.bounds(window)[0]
             self._cut_until = BEFORE_ALL
-        member.window, member.last = window, last
+        member.window = window
+        self._expect(member)
+
+    def end_at(self, name: str, last: int | None) -> None:
+        """Let no window of a query be due after one, until it is told otherwise."""
+        member = self._members[name]
+        member.last = last
         self._expect(member)
 
     def window(self, name: str) -> int | None:
         """Return a query's next window; None as long as none is known."""
         return self._members[name].window
+
+    def due(self, name: str) -> Due | None:
+        """Return a query's next window, unless it is not to be answered."""
+        return self._members[name].due()
+
+    def last_close(self, until: int) -> int:
+        """Return when the last of the windows closes that are to be answered and close until then; one must."""
+        return max(member.last_close(until) for member in self._members.values())
 
     def _expect(self, member: _Member) -> None:
         due = member.due()

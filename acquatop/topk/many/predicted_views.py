@@ -13,7 +13,8 @@ from acquatop.topk.contract import NO_ROWS, FirstPart, IntArray, Rows, Scoring, 
 from acquatop.topk.lists.candidate import Rank
 from acquatop.topk.many.ahead import Ahead, score
 from acquatop.topk.many.contract import Asked
-from acquatop.topk.many.meta_query import BEFORE_ALL, Due, MetaQuery
+from acquatop.topk.many.meta_query import Due, MetaQuery
+from acquatop.topk.many.moments import BEFORE_ALL
 from acquatop.topk.row_pool import RowPool
 
 _ROOM = 65_536

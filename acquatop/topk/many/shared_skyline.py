@@ -10,7 +10,8 @@ import numpy as np
 from acquatop.topk.contract import NO_ROWS, FirstPart, FloatArray, IntArray, Rows, Scoring, Top
 from acquatop.topk.many.ahead import Ahead, score
 from acquatop.topk.many.contract import Asked
-from acquatop.topk.many.meta_query import BEFORE_ALL, Due, MetaQuery
+from acquatop.topk.many.meta_query import Due, MetaQuery
+from acquatop.topk.many.moments import BEFORE_ALL
 from acquatop.topk.many.skyline import bar_of, first_after, undominated, youngest_best
 from acquatop.topk.order import ranking
 from acquatop.topk.pane_top import Scored
