@@ -11,6 +11,7 @@ from acquatop.group import Group, Held
 from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.records import Records
 from acquatop.query_group import group_key
+from acquatop.shared_group import shared_key
 from acquatop.windowed_query import WindowedQuery
 from acquatop.windows import Windows
 
@@ -68,11 +69,11 @@ class AtWork(Protocol):
         """Return how much is held for a query."""
 
 
-def at_work_key(bound: Bound) -> str:
-    """Return what queries must have in common to be evaluated together."""
+def at_work_key(bound: Bound, *, shared: bool = False) -> str:
+    """Return what queries must have in common to be evaluated together, or ``shared`` with those of other windows."""
     match bound:
         case BoundQuery():
-            return group_key(bound)
+            return shared_key(bound) if shared else group_key(bound)
         case BoundWindowed():
             return f"alone: {bound.name}"
 

@@ -99,7 +99,7 @@ class SharedGroup:
     def reducers(self) -> Sequence[Reducer]:
         """Return what to make of the stream's records: one reducer for all members."""
         plan, meta = self._bound.plan, self._structure.meta
-        needs = Needs(max(1, meta.most), meta.narrowest, tuple({*meta.boundaries()}), meta.now)
+        needs = Needs(max(1, meta.most), meta.narrowest, tuple({*meta.boundaries()}), self._passed_ms)
         return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
 
     def add(self, parts: Sequence[Part], names: Sequence[str] | None = None) -> None:
@@ -110,12 +110,17 @@ class SharedGroup:
         panes, scored = panes_of(part.table), scored_of(part.table, self._bound.plan.stream_variables)
         came = Came.in_time(len(panes.times))
         # Rows and panes come in the order of time; what is old may still be in time for some.
-        old = int(np.searchsorted(panes.times, self._structure.meta.now, side="right"))
+        old = int(np.searchsorted(panes.times, self._passed_ms, side="right"))
         if old:
             came = self._came(len(panes.times), old)
             self._add_stragglers(panes.take(slice(old)), came.take(slice(old)), scored)
         self._log.add(panes, came)
-        self._structure.add(scored.rows.take(slice(_old(scored, self._structure.meta.now), None)))
+        self._structure.add(scored.rows.take(slice(_old(scored, self._passed_ms), None)))
+
+    @property
+    def _passed_ms(self) -> int:
+        """The time that the structure takes nothing of any more: it was answered for, or left out."""
+        return max(self._structure.meta.now, self._closed_ms)
 
     def _came(self, count: int, old: int) -> Came:
         came = Came.in_time(count)
@@ -125,7 +130,7 @@ class SharedGroup:
     def _add_stragglers(self, panes: Panes, came: Came, scored: Scored) -> None:
         for member in self.members.values():
             member.note_late(panes, came)
-        rows = scored.rows.take(slice(_old(scored, self._structure.meta.now)))
+        rows = scored.rows.take(slice(_old(scored, self._passed_ms)))
         came = Came.at(self._closed_ms, self._ended_ms, len(rows))
         wanted = np.zeros(len(rows), dtype=np.bool_)
         for member in self.members.values():
@@ -163,7 +168,7 @@ class SharedGroup:
     def _begin(self, watermark_ms: float) -> None:
         """Find the first windows of members, once it is sure which they are."""
         for name, member in self.members.items():
-            first = member.begin(watermark_ms)
+            first = member.begin(watermark_ms, self._closed_ms)
             if first is not None:
                 self._structure.meta.go_to(name, first)
 

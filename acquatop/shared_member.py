@@ -41,6 +41,7 @@ class SharedMember:
         self.member = GroupMember(bound, self.operator, since=since)
         self.first = 0 if since is None and bound.windows.t0_ms is not None else since
         self.closed: int | None = None
+        self._begun_ms = BEFORE_ALL
         self._earliest_ms: int | None = None
         """The earliest record since the query has joined, as long as none of its windows has closed."""
         self._lost_until: int | None = None
@@ -50,13 +51,16 @@ class SharedMember:
     @property
     def answered(self) -> Answered:
         """The windows that are answered."""
-        return Answered(self.windows, self.first)
+        return Answered(self.windows, self.first, self._begun_ms)
 
-    def begin(self, watermark_ms: float) -> int | None:
-        """Return the first window that is answered, if that is known only now, as time has come to the first event."""
+    def begin(self, watermark_ms: float, closed_ms: int) -> int | None:
+        """Return the first window that is answered, if that is known only now, as time has come to the first event.
+
+        Until then windows of others have closed that close until ``closed_ms``.
+        """
         if self.first is not None or self._earliest_ms is None or self._earliest_ms > watermark_ms:
             return None
-        self.first = self.windows.first(self._earliest_ms)
+        self.first, self._begun_ms = self.windows.first(self._earliest_ms), closed_ms
         return self.first
 
     # What has come --------------------------------------------------------------------------------
@@ -120,7 +124,7 @@ class SharedMember:
 
     def snapshot(self, window: int | None) -> bytes:
         """Return what is the query's own, with the next of its windows."""
-        numbers = [self.first, self.closed, self._earliest_ms, self._lost_until, window]
+        numbers = [self.first, self.closed, self._begun_ms, self._earliest_ms, self._lost_until, window]
         return pack_parts(
             {
                 "numbers": json.dumps(numbers).encode(),
@@ -132,7 +136,8 @@ class SharedMember:
     def resume(self, snapshot: bytes) -> int | None:
         """Go on from a snapshot; return the next window."""
         parts = unpack_parts(snapshot)
-        self.first, self.closed, self._earliest_ms, self._lost_until, window = json.loads(parts["numbers"])
+        numbers = json.loads(parts["numbers"])
+        self.first, self.closed, self._begun_ms, self._earliest_ms, self._lost_until, window = numbers
         self._tally = Tally.restore(parts["tally"])
         self.member.resume(parts["member"])
         return window if window is None else int(window)

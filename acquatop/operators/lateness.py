@@ -38,10 +38,14 @@ class Came(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The windows of a query that are answered: from the first on, None as long as that is not known."""
+    """The windows of a query that are answered: from the first on, None as long as that is not known.
+
+    It became known after windows of others had closed until ``begun_ms``.
+    """
 
     windows: Windows
     first: int | None
+    begun_ms: int = BEFORE_ALL
 
     def are_late(self, times: IntArray, came: Came) -> BoolArray:
         """Say what came after a window of its own had been answered.
@@ -52,7 +56,8 @@ class Answered(NamedTuple):
         if self.first is None:
             return np.zeros(len(times), dtype=np.bool_)
         firsts, _ = self.windows.spans(times)
-        closed = np.maximum(self.windows.spans(came.closed_ms + 1)[0] - 1, self.windows.spans(came.ended_ms)[1])
+        closed_ms = np.where(came.closed_ms > self.begun_ms, came.closed_ms, BEFORE_ALL)
+        closed = np.maximum(self.windows.spans(closed_ms + 1)[0] - 1, self.windows.spans(came.ended_ms)[1])
         late: BoolArray = (closed >= self.first) & (firsts <= closed)
         return late
 
