@@ -213,7 +213,8 @@ class Engine:
                 self._waiting.append((query, bound))
         try:
             if not self._started:
-                if self._state is None:
+                # Where a query can share it has none, and who else there will be is not known yet.
+                if self._state is None and not can_share(bound):
                     self._unit(bound)  # fills its replicas; with a state they may be filled already
                 return query
             if self._state is not None:

@@ -15,7 +15,7 @@ from acquatop.group import EMPTY_RUN, Held
 from acquatop.operators.lateness import Came
 from acquatop.operators.pane_log import PaneLog
 from acquatop.operators.reduce.contract import Part, Reducer
-from acquatop.operators.reduce.shared_best import Needs, Panes, SharedBest, panes_of, scored_of
+from acquatop.operators.reduce.shared_best import Needs, SharedBest, panes_of, scored_of
 from acquatop.operators.stragglers import Stragglers
 from acquatop.shared_member import SharedMember
 from acquatop.topk.many.contract import Asked
@@ -108,35 +108,34 @@ class SharedGroup:
         for member in self.members.values():
             member.note(part.facts.events, part.facts.bad or {}, part.facts.earliest_ms)
         panes, scored = panes_of(part.table), scored_of(part.table, self._bound.plan.stream_variables)
-        came = Came.in_time(len(panes.times))
-        # Rows and panes come in the order of time; what is old may still be in time for some.
+        # Both come in the order of time; what is old may still be in time for some.
         old = int(np.searchsorted(panes.times, self._passed_ms, side="right"))
+        for at, came in ((slice(old), self._came(old)), (slice(old, None), Came.in_time(len(panes.times) - old))):
+            self._log.add(panes.take(at), came)
         if old:
-            came = self._came(len(panes.times), old)
-            self._add_stragglers(panes.take(slice(old)), came.take(slice(old)), scored)
-        self._log.add(panes, came)
-        self._structure.add(scored.rows.take(slice(_old(scored, self._passed_ms), None)))
+            for member in self.members.values():
+                member.note_late(panes.take(slice(old)), self._came(old))
+        old = int(np.searchsorted(scored.rows.times, self._passed_ms, side="right"))
+        if old:
+            self._add_stragglers(scored.take(slice(old)))
+        self._structure.add(scored.rows.take(slice(old, None)))
+
+    def _add_stragglers(self, scored: Scored) -> None:
+        """Keep of what is old that which is in time for any member."""
+        times, came = scored.rows.times, self._came(len(scored))
+        in_time = np.zeros(len(scored), dtype=np.bool_)
+        for member in self.members.values():
+            in_time |= ~member.answered.are_late(times, came) & member.answered.are_within(times)
+        at = in_time.nonzero()[0]
+        self._stragglers.add(scored.take(at), came.take(at))
 
     @property
     def _passed_ms(self) -> int:
         """The time that the structure takes nothing of any more: it was answered for, or left out."""
         return max(self._structure.meta.now, self._closed_ms)
 
-    def _came(self, count: int, old: int) -> Came:
-        came = Came.in_time(count)
-        came.closed_ms[:old], came.ended_ms[:old] = self._closed_ms, self._ended_ms
-        return came
-
-    def _add_stragglers(self, panes: Panes, came: Came, scored: Scored) -> None:
-        for member in self.members.values():
-            member.note_late(panes, came)
-        rows = scored.rows.take(slice(_old(scored, self._passed_ms)))
-        came = Came.at(self._closed_ms, self._ended_ms, len(rows))
-        wanted = np.zeros(len(rows), dtype=np.bool_)
-        for member in self.members.values():
-            wanted |= ~member.answered.are_late(rows.times, came) & member.answered.are_within(rows.times)
-        at = wanted.nonzero()[0]
-        self._stragglers.add(Scored(scored.merits[at], rows.take(at)), came.take(at))
+    def _came(self, count: int) -> Came:
+        return Came.at(self._closed_ms, self._ended_ms, count)
 
     # Answers out ----------------------------------------------------------------------------------
 
@@ -244,8 +243,3 @@ class SharedGroup:
 
 def _asked(bound: BoundQuery) -> Asked:
     return Asked(bound.windows, bound.plan.k + bound.plan.offset)
-
-
-def _old(scored: Scored, now: int) -> int:
-    """Return how many rows come first that are no newer."""
-    return int(np.searchsorted(scored.rows.times, now, side="right"))
