@@ -19,7 +19,7 @@ from acquatop.operators.reduce.shared_best import Needs, SharedBest, panes_of, s
 from acquatop.operators.stragglers import Stragglers
 from acquatop.shared_member import SharedMember
 from acquatop.topk.many.contract import Asked
-from acquatop.topk.many.moments import BEFORE_ALL
+from acquatop.topk.many.moments import BEFORE_ALL, Series
 from acquatop.topk.many.shared_skyline import SharedSkyline
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.snapshot import pack_parts, unpack_parts
@@ -99,7 +99,9 @@ class SharedGroup:
     def reducers(self) -> Sequence[Reducer]:
         """Return what to make of the stream's records: one reducer for all members."""
         plan, meta = self._bound.plan, self._structure.meta
-        needs = Needs(max(1, meta.most), meta.narrowest, tuple({*meta.boundaries()}), self._passed_ms)
+        # What is too late is so for windows, too, that have closed before a query came.
+        boundaries = {Series(each.at, each.step) for each in meta.boundaries()}
+        needs = Needs(max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._passed_ms)
         return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
 
     def add(self, parts: Sequence[Part], names: Sequence[str] | None = None) -> None:
