@@ -19,7 +19,7 @@ _LARGEST_WHOLE = 2.0**53
 """Up to here every whole number is a double."""
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _REMEMBERED = 1 << 14
-"""How many terms are known in another form: what is in one answer is in the next ones, and in those of other queries."""
+"""How many terms are known in another form: what is in one answer is in the next, and in those of other queries."""
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
