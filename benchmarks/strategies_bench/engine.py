@@ -26,7 +26,7 @@ EVENTS = 100_000
 EVENTS_OF_MANY = 20_000
 """A thousand queries by themselves would take too long otherwise."""
 
-_ROWS = 20_000
+_ROWS = 10_000
 _CATALOG = """
 [prefixes]
 "" = "http://example.org/"
