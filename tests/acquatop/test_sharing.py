@@ -66,7 +66,7 @@ def lines(start: int, stop: int) -> list[bytes]:
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    (tmp_path / "events").write_bytes(b"".join(lines(1, 1500)))
+    (tmp_path / "events").write_bytes(b"".join(lines(1, 900)))
     return tmp_path
 
 
