@@ -17,6 +17,7 @@ from acquatop.catalog import Catalog
 from acquatop.topk.choice import Strategy
 from acquatop.topk.many.contract import Asked
 from acquatop.watch.observer import AnswerSeen, BatchSeen, Silent
+from acquatop.windows import Windows
 from benchmarks.strategies_bench.figures import Point
 from benchmarks.strategies_bench.many import asked
 from benchmarks.strategies_bench.streams import trades
@@ -78,13 +79,19 @@ class _Nowhere:
 def points(quick: bool) -> Iterator[Point]:
     """Yield what events cost, of 1 to 1 000 queries, by CPU time: one event comes in each millisecond."""
     for count in (1, 10) if quick else (1, 10, 100, 1_000):
-        events = EVENTS if count < 1_000 else EVENTS_OF_MANY
-        for strategy in (Strategy.EACH, Strategy.SHARED):
-            with tempfile.TemporaryDirectory() as folder:
-                yield _point(Path(folder), strategy, asked(AXIS, count, 1), events)
+        yield from _both(AXIS, asked(AXIS, count, 1), EVENTS if count < 1_000 else EVENTS_OF_MANY)
+    for count in (1,) if quick else (1, 5, 20):
+        for k in (10, 100):
+            yield from _both(f"equal windows, k = {k}", [Asked(Windows(9_000, 3_000), k)] * count, EVENTS)
 
 
-def _point(folder: Path, strategy: Strategy, queries: Sequence[Asked], events: int) -> Point:
+def _both(axis: str, queries: Sequence[Asked], events: int) -> Iterator[Point]:
+    for strategy in (Strategy.EACH, Strategy.SHARED):
+        with tempfile.TemporaryDirectory() as folder:
+            yield _point(Path(folder), strategy, axis, queries, events)
+
+
+def _point(folder: Path, strategy: Strategy, axis: str, queries: Sequence[Asked], events: int) -> Point:
     (folder / "trades").mkdir()
     times = np.arange(1, events + 1)
     pq.write_table(pa.table({"t": times, "id": times, "price": trades(events)}), folder / "trades" / "0.parquet")
@@ -100,4 +107,4 @@ def _point(folder: Path, strategy: Strategy, queries: Sequence[Asked], events: i
         seen.are_here.wait()
         took = time.process_time() - started
     held = sum(seen.candidates.values()) if strategy is Strategy.EACH else max(seen.candidates.values(), default=0)
-    return Point("the whole engine", AXIS, len(queries), strategy.value, 1e9 * took / events, held)
+    return Point("the whole engine", axis, len(queries), strategy.value, 1e9 * took / events, held)
