@@ -28,12 +28,15 @@ def check_query(
     analysis = analyse(text, prefixes=prefixes, functions=functions, bare_unit=bare_unit, file=file)
     if catalog is None or analysis.plan is None:
         return analysis
-    from acquatop.binding import BoundWindowed, bind_plan
+    from acquatop.binding import BoundCounted, BoundWindowed, bind_plan
 
     try:
         bound = bind_plan(analysis.plan, catalog, text=text, file=file)
     except QueryError as error:
         return replace(analysis, plan=None, diagnostics=analysis.diagnostics + error.diagnostics)
+    if isinstance(bound, BoundCounted):
+        analysis = replace(analysis, diagnostics=analysis.diagnostics + bound.warnings)
+        bound = bound.query
     if isinstance(bound, BoundWindowed) and bound.reason is not None:
         return replace(analysis, plan=bound.plan, reason=bound.reason)
     return analysis
@@ -70,9 +73,11 @@ def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] 
     """Return what will keep a top-k query's candidates, and why; None where there is nothing to choose."""
     if catalog is None or analysis.plan is None:
         return None
-    from acquatop.binding import BoundQuery, bind_plan
+    from acquatop.binding import BoundCounted, BoundQuery, bind_plan
 
     bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
-    if not isinstance(bound, BoundQuery) or bound.plan.aggregate is not None:
-        return None
-    return {"name": bound.choice.strategy.value, "because": bound.choice.why}
+    if isinstance(bound, BoundCounted):
+        choice = bound.choice
+    else:
+        choice = bound.choice if isinstance(bound, BoundQuery) and bound.plan.aggregate is None else None
+    return None if choice is None else {"name": choice.strategy.value, "because": choice.why}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from rdflib.term import Identifier
 
 from acquatop.answer import Answer, Counts, Row, Status
 from acquatop.binding import BoundQuery
@@ -18,7 +17,8 @@ from acquatop.operators.glimpse import Glimpse
 from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.scattered import Scattered
 from acquatop.operators.topkn import TopKN
-from acquatop.terms import datatype_of, score_literal, to_rdflib
+from acquatop.rendering import Rendering
+from acquatop.terms import to_rdflib
 from acquatop.topk.contract import Top
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.budget import NOTHING
@@ -26,7 +26,6 @@ from replica.clocks import Clock
 from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
 from replica.store import ReplicaStore
-from rspql.scoring import result_type
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class GroupMember:
         self._store = glimpse
         self._expectation = _expectation(operator, maintainer, glimpse, bound.plan.offset) if expects else None
         self._output = RelationToStream(bound.plan.output)
-        self._score_types: dict[frozenset[tuple[str, str]], str | None] = {}
+        self._rendering = Rendering(bound.plan)
 
     @property
     def topkn(self) -> TopKN:
@@ -90,7 +89,7 @@ class GroupMember:
             rows=tuple(self._rows(top, refreshed)),
             status=certificate.status,
             reason=certificate.reason,
-            bound=None if certificate.bound is None else self._score_of(certificate.bound),
+            bound=None if certificate.bound is None else self._rendering.score_of(certificate.bound),
             expected=expected if self._maintainer else None,
             spending=refreshed.spending,
             budget=self._maintainer.budget if self._maintainer else NOTHING,
@@ -116,11 +115,10 @@ class GroupMember:
         shown = zip(range(offset, len(top)), keys, self._remote_terms(keys), self._ages(keys), strict=True)
         for at, key, remote, age in shown:
             terms = {**remote, **self.operator.terms(top.rows, at)}
-            score = self._score_of(float(top.merits[at]))
-            bindings = {name: self._term(name, terms, score) for name in self.bound.plan.projection}
+            score = self._rendering.score_of(float(top.merits[at]))
             yield Row(
                 rank=at - offset + 1,
-                bindings={name: term for name, term in bindings.items() if term is not None},
+                bindings=self._rendering.bindings(terms, score),
                 score=score,
                 refreshed=key in refreshed.fetched if self._store is not None else None,
                 age_seconds=age,
@@ -144,25 +142,6 @@ class GroupMember:
             0.0, self._maintainer.now() - self._store.fetched_at(self._store.rows(keys))
         ).tolist()
         return ages
-
-    def _score_of(self, merit: float) -> float:
-        # Adding zero turns -0.0, which negation can leave, into 0.0.
-        return (merit if self.bound.plan.score.descending else -merit) + 0.0
-
-    def _term(self, name: str, terms: Mapping[str, str], score: float) -> Identifier | None:
-        if name == self.bound.plan.score.variable:
-            return score_literal(score, self._score_type(terms))
-        return to_rdflib(terms[name]) if name in terms else None
-
-    def _score_type(self, terms: Mapping[str, str]) -> str | None:
-        """Return the datatype that SPARQL gives a score, from those of the terms behind it."""
-        types = frozenset(
-            (name, datatype) for name, term in terms.items() if (datatype := datatype_of(term)) is not None
-        )
-        if types not in self._score_types:
-            score = self.bound.plan.score
-            self._score_types[types] = result_type(score.expression, dict(types), score.functions)
-        return self._score_types[types]
 
     # Snapshots ------------------------------------------------------------------------------------
 
