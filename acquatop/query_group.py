@@ -161,7 +161,7 @@ class QueryGroup:
         if isinstance(self._content, ScatteredContent):
             return [self._content.reducer(matcher, windows)]
         if self._content is not None:
-            return [PanePartials(matcher, windows, self._content.columns)]
+            return [PanePartials(matcher, windows, self._content.columns, self._content.codes.hashes)]
         return [
             PaneBest(
                 matcher,
