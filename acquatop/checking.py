@@ -60,7 +60,7 @@ def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:
             "policy": service.refresh.policy,
             "proposer": service.refresh.policy.partition("-")[0],
             "ranker": service.refresh.policy.partition("-")[2],
-            "n": service.refresh.n,
+            "n": None if service.refresh.chooses_n else service.refresh.n,
             "items": service.refresh.budget.items,
             "requests": service.refresh.budget.requests,
             "deadline_ms": round(1000 * service.refresh.budget.seconds),

@@ -127,7 +127,7 @@ class QueryGroup:
                 bound.plan,
                 self._store,
                 bound.windows,
-                n=n,
+                n=None if refresh and refresh.chooses_n else n,
                 refill=bound.refills,
                 distinct=distinct,
                 content=self._sample,

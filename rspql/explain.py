@@ -20,9 +20,9 @@ def explain(
 ) -> Document:
     """Return the explanation of a query that has a plan.
 
-    ``remotes`` is what is known of services by IRI besides the query: how their replica is kept
-    (``policy``, ``n``, ``items``, …). ``structure`` says what keeps the candidates (``name``), and why it was
-    chosen (``because``). Where they are not given, the explanation leaves them out.
+    ``remotes`` is what is known of services by IRI besides the query: how their replica is kept (``policy``, ``items``,
+    ``n``, None where that is chosen while running, …). ``structure`` says what keeps the candidates (``name``), and why
+    it was chosen (``because``). Where they are not given, the explanation leaves them out.
     """
     plan = analysis.plan
     assert plan is not None, "a query with errors has no plan to explain"
@@ -116,7 +116,7 @@ def _side(name: str, score: Score | None) -> str | None:
 
 
 def _memory(plan: TopKPlan, windows: int, replica: Document | None) -> Document | None:
-    if plan.aggregate or (plan.service and replica is None):
+    if plan.aggregate or (plan.service and (replica is None or replica["n"] is None)):
         return None
     kept = plan.k + plan.offset + (replica["n"] if replica else 0)
     harmonic = sum(1 / at for at in range(1, windows + 1)) if windows < 1_000 else math.log(windows) + 0.5772
@@ -284,10 +284,8 @@ def _remote_lines(remote: Document) -> Iterator[_Branch]:
         yield "no window binds a variable of it: fetched whole", []
     replica = remote["replica"]
     if replica is not None:
-        yield (
-            f"candidates proposed by {replica['proposer']}, ranked by {replica['ranker']}; N = {replica['n']}",
-            [],
-        )
+        n = "N chosen while running" if replica["n"] is None else f"N = {replica['n']}"
+        yield f"candidates proposed by {replica['proposer']}, ranked by {replica['ranker']}; {n}", []
         items = f"{replica['items']} item{'' if replica['items'] == 1 else 's'}"
         requests = f"{replica['requests']} request{'' if replica['requests'] == 1 else 's'}"
         yield f"budget per evaluation: {items} in {requests} within {duration_text(replica['deadline_ms'])}", []

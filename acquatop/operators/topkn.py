@@ -34,8 +34,9 @@ from rspql.plan import TopKPlan
 class TopKN:
     """The candidates of one query, joined with a replica; without a store the stream alone decides.
 
-    With ``refill`` the windows' content is kept, and no answer is uncertain for what was dropped. Where arrivals are
-    ``distinct``, none replaces another. ``content`` is what else the windows hold, which others may look at, too.
+    With ``refill`` the windows' content is kept, no answer is uncertain for what was dropped, and ``n`` is only what it
+    starts with; without one that is a guess, from how many keys the replica has. Where arrivals are ``distinct``, none
+    replaces another. ``content`` is what else the windows hold, which others may look at, too.
 
     Solutions whose key the replica does not know have no score yet: they wait, outside the list,
     until the remote has been asked for them. A solution that the remote has nothing for, or whose
@@ -49,14 +50,19 @@ class TopKN:
         store: ReplicaStore | None,
         windows: Windows,
         *,
-        n: int,
+        n: int | None,
         refill: bool = False,
         distinct: bool = False,
         content: ContentOfStream | None = None,
     ) -> None:
         self.scoring = ReplicaScoring(plan.score, store)
         self.k = plan.k + plan.offset
-        self.list = _refilled(self.k, n, self.scoring) if refill else _list(self.k, n, self.scoring, store, distinct)
+        self.list: Refilled | PaneDominance
+        if refill:
+            self.list = _refilled(_controller(self.k, n, store), self.scoring)
+        else:
+            assert n is not None, "only what is refilled chooses n"
+            self.list = _list(self.k, n, self.scoring, store, distinct)
         self._distinct = distinct
         self._store = store
         self._refills = refill
@@ -284,13 +290,20 @@ def _list(k: int, n: int, scoring: ReplicaScoring, store: ReplicaStore | None, d
     return PaneDominance(k, n, scoring, distinct=distinct, fixed=distinct and store is None)
 
 
-def _refilled(k: int, n: int, scoring: ReplicaScoring) -> Refilled:
+def _controller(k: int, n: int | None, store: ReplicaStore | None) -> Controller:
+    """Return who chooses n from now on, beginning with one, or with the guess for as many rows as there are keys."""
+    if n is not None:
+        return Controller(k, k + n)
+    return Controller.for_content(k, 0 if store is None else len(store))
+
+
+def _refilled(controller: Controller, scoring: ReplicaScoring) -> Refilled:
     """Return candidates that are refilled from the windows' content.
 
     What a refill and an update cost is measured in rows scored, not in seconds: the same input gives the same n.
     """
-
-    return Refilled(_factory(k, scoring), scoring, Controller(k, k + n), in_order=False, clock=_scored(scoring))
+    factory = _factory(controller.k, scoring)
+    return Refilled(factory, scoring, controller, in_order=False, clock=_scored(scoring))
 
 
 def _factory(k: int, scoring: ReplicaScoring) -> Callable[[int], PaneDominance]:
