@@ -34,9 +34,8 @@ from rspql.plan import TopKPlan
 class TopKN:
     """The candidates of one query, joined with a replica; without a store the stream alone decides.
 
-    With ``refill`` the windows' content is kept, no answer is uncertain for what was dropped, and ``n`` is only what it
-    starts with; without one that is a guess, from how many keys the replica has. Where arrivals are ``distinct``, none
-    replaces another. ``content`` is what else the windows hold, which others may look at, too.
+    With ``refill`` the windows' content is kept, and no answer is uncertain for what was dropped. Where arrivals are
+    ``distinct``, none replaces another. ``content`` is what else the windows hold, which others may look at, too.
 
     Solutions whose key the replica does not know have no score yet: they wait, outside the list,
     until the remote has been asked for them. A solution that the remote has nothing for, or whose
@@ -50,19 +49,14 @@ class TopKN:
         store: ReplicaStore | None,
         windows: Windows,
         *,
-        n: int | None,
+        n: int,
         refill: bool = False,
         distinct: bool = False,
         content: ContentOfStream | None = None,
     ) -> None:
         self.scoring = ReplicaScoring(plan.score, store)
         self.k = plan.k + plan.offset
-        self.list: Refilled | PaneDominance
-        if refill:
-            self.list = _refilled(_controller(self.k, n, store), self.scoring)
-        else:
-            assert n is not None, "only what is refilled chooses n"
-            self.list = _list(self.k, n, self.scoring, store, distinct)
+        self.list = _refilled(self.k, n, self.scoring) if refill else _list(self.k, n, self.scoring, store, distinct)
         self._distinct = distinct
         self._store = store
         self._refills = refill
@@ -102,7 +96,7 @@ class TopKN:
         if summary.let_go:
             assert isinstance(self.list, PaneDominance), "what is refilled is handed all there is"
             self.list.note_pruned(pane.first, pane.last, summary.lows, summary.highs)
-        if summary.shed:
+        if summary.shed and self._store is not None:
             self.list.note_lost(pane.first, pane.last, np.inf, summary.lows, summary.highs)
         self._let_wait(pane.candidates.take(self.list.add(pane.first, pane.last, pane.candidates)))
 
@@ -159,7 +153,8 @@ class TopKN:
 
     def _let_wait(self, rows: Rows) -> None:
         shed = self.waiting.put(solutions_of(rows, *self._windows.spans(rows.times)))
-        for each in shed:
+        # Without a remote, what has no score will never have one.
+        for each in shed if self._store is not None else ():
             self.list.note_lost(each.first, each.last, np.inf, each.numbers, each.numbers)
 
     # Snapshots ------------------------------------------------------------------------------------
@@ -290,20 +285,13 @@ def _list(k: int, n: int, scoring: ReplicaScoring, store: ReplicaStore | None, d
     return PaneDominance(k, n, scoring, distinct=distinct, fixed=distinct and store is None)
 
 
-def _controller(k: int, n: int | None, store: ReplicaStore | None) -> Controller:
-    """Return who chooses n from now on, beginning with one, or with the guess for as many rows as there are keys."""
-    if n is not None:
-        return Controller(k, k + n)
-    return Controller.for_content(k, 0 if store is None else len(store))
-
-
-def _refilled(controller: Controller, scoring: ReplicaScoring) -> Refilled:
+def _refilled(k: int, n: int, scoring: ReplicaScoring) -> Refilled:
     """Return candidates that are refilled from the windows' content.
 
     What a refill and an update cost is measured in rows scored, not in seconds: the same input gives the same n.
     """
-    factory = _factory(controller.k, scoring)
-    return Refilled(factory, scoring, controller, in_order=False, clock=_scored(scoring))
+
+    return Refilled(_factory(k, scoring), scoring, Controller(k, k + n), in_order=False, clock=_scored(scoring))
 
 
 def _factory(k: int, scoring: ReplicaScoring) -> Callable[[int], PaneDominance]:

