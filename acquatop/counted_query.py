@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from acquatop.answer import Answer, Status
-from acquatop.at_work import Bound, GroupAtWork, Held, WindowedAtWork
-from acquatop.binding import BoundCounted, BoundQuery
+from acquatop.at_work import GroupAtWork, WindowedAtWork
+from acquatop.binding import Bound, BoundCounted, BoundQuery
 from acquatop.every_element import EveryElement
+from acquatop.group import Held
 from acquatop.operators.positions import Positions
 from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.job import reduced

@@ -10,8 +10,8 @@ import numpy as np
 from rdflib.term import Identifier
 
 from acquatop.answer import Answer, Counts, Row, Status
-from acquatop.at_work import Bound, Held
-from acquatop.binding import BoundQuery
+from acquatop.binding import Bound, BoundQuery
+from acquatop.group import Held
 from acquatop.operators.held_solutions import HeldSolutions
 from acquatop.operators.match import number_column
 from acquatop.operators.reduce.contract import Part, Reducer
