@@ -87,6 +87,7 @@ class Shape:
     disorder: int
     gap: int
     steps: int
+    spread: int
     kills: float
 
 
@@ -110,6 +111,7 @@ shapes = st.builds(
     disorder=st.sampled_from([0, 3, 12]),
     gap=st.sampled_from([0, 90, 900]),
     steps=st.integers(1, 20),
+    spread=st.sampled_from([0, 80]),
     kills=st.sampled_from([0, 0.3]),
 )
 
@@ -197,7 +199,9 @@ class Replay:
     def batch(self, step: int) -> list[tuple[int, bytes]]:
         shape, chance = self.shape, self.chance
         self.now += chance.choice([0, 5, 5, 20]) + (chance.randrange(shape.gap + 1) if chance.random() < 0.2 else 0)
-        times = [self.now - chance.randrange(shape.disorder + 1) for _ in range(chance.randrange(12))]
+        earliest, self.now = self.now, self.now + shape.spread
+        size = chance.randrange(12 + shape.spread // 2)
+        times = [chance.randint(earliest, self.now) - chance.randrange(shape.disorder + 1) for _ in range(size)]
         times = [time - 40 if chance.random() < shape.late else time for time in times]
         return [(time, line(chance, shape, time, f"{step}-{at}")) for at, time in enumerate(times)]
 
