@@ -234,7 +234,7 @@ def few_empty(run: int) -> ExitStack:
         return stack.pop_all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(shape=shapes, in_small_steps=st.booleans())
 def test_each_query_is_told_what_it_would_be_told_alone(shape: Shape, in_small_steps: bool) -> None:
     structure = partial(SharedSkyline, stretch=1, room=4) if in_small_steps else SharedSkyline
