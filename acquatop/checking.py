@@ -13,6 +13,7 @@ from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 if TYPE_CHECKING:
     from acquatop.catalog import Catalog
+    from acquatop.topk.choice import Choice
 
 
 def check_query(
@@ -79,13 +80,17 @@ def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] 
 
     bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
     if isinstance(bound, BoundCounted):
-        return None if bound.choice is None else {"name": bound.choice.strategy.value, "because": bound.choice.why}
+        return None if bound.choice is None else _chosen(bound.choice)
     if not isinstance(bound, BoundQuery) or bound.plan.aggregate is not None:
         return None
     if not can_share(bound):
-        return {"name": bound.choice.strategy.value, "because": bound.choice.why}
+        return _chosen(bound.choice)
     choice, fewest = choice_among(bound), fewest_that_share(bound)
     if fewest is None or fewest == 1:
-        return {"name": choice.strategy.value, "because": choice.why}
+        return _chosen(choice)
     together = f"{fewest} like it or more share a {Strategy.SHARED}"
-    return {"name": choice.strategy.value, "because": f"{choice.why}; {together}"}
+    return _chosen(replace(choice, why=f"{choice.why}; {together}"))
+
+
+def _chosen(choice: Choice) -> dict[str, Any]:
+    return {"name": choice.strategy.value, "because": choice.why, "shared": choice.is_shared}

@@ -21,8 +21,9 @@ def explain(
     """Return the explanation of a query that has a plan.
 
     ``remotes`` is what is known of services by IRI besides the query: how their replica is kept (``policy``, ``items``,
-    ``n``, None where that is chosen while running, …). ``structure`` says what keeps the candidates (``name``), and why
-    it was chosen (``because``). Where they are not given, the explanation leaves them out.
+    ``n``, None where that is chosen while running, …). ``structure`` says what keeps the candidates (``name``), why
+    it was chosen (``because``), and whether for several queries together (``shared``). Where they are not given, the
+    explanation leaves them out.
     """
     plan = analysis.plan
     assert plan is not None, "a query with errors has no plan to explain"
@@ -229,6 +230,8 @@ def _incremental(document: Document) -> _Branch:
         strategy = f"what each ?{aggregate['key']} adds up to is kept up to date as solutions come and go"
     elif document["remotes"]:
         strategy = "Topk+N, a Super-MTK+N list keeps what can still reach an answer"
+    elif _is_shared(document):
+        strategy = "one list keeps what can still reach an answer of any query that ranks the same by the same"
     elif "elements" in document["windows"][0]:
         strategy = "what can still be among the best of the last elements is kept"
     else:
@@ -237,6 +240,10 @@ def _incremental(document: Document) -> _Branch:
         (f"strategy: {strategy}", []),
         *_structure_lines(document["structure"]),
     ]
+
+
+def _is_shared(document: Document) -> bool:
+    return document["structure"] is not None and bool(document["structure"]["shared"])
 
 
 def _structure_lines(structure: Document | None) -> Iterator[_Branch]:
@@ -315,7 +322,9 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
     memory, aggregate = document["memory"], document["windows"][0]["aggregate"]
     if aggregate:
         yield f"memory: each ?{aggregate['key']}'s aggregates, and the identity of every solution in a window", []
-    if memory:
+    if memory and _is_shared(document):
+        yield "memory: what the widest window and the largest LIMIT need, for all queries together", []
+    elif memory:
         yield (
             f"memory: {memory['per_window']} candidates per window; about {memory['expected']} in all, "
             f"never more than {memory['at_most']}",

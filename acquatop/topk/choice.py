@@ -111,6 +111,11 @@ class Choice:
     why: str
     expected: Mapping[Strategy, float]
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether one structure answers several queries."""
+        return self.strategy is Strategy.SHARED
+
 
 class HintError(ValueError):
     """A strategy was asked for by name that cannot answer what is asked, or is none."""

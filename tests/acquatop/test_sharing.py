@@ -19,6 +19,7 @@ from acquatop.runtime import RUNTIMES
 from acquatop.sharing import can_share, choice_among, fewest_that_share
 from acquatop.topk.choice import Strategy
 from rspql.diagnostics import QueryError
+from rspql.explain import explain, render
 
 EACH, SHARED = Strategy.EACH.value, Strategy.SHARED.value
 
@@ -180,7 +181,10 @@ def test_an_explanation_says_which_and_why(tmp_path: Path) -> None:
     fewest = fewest_that_share(bound(tmp_path, text))
     assert said["because"].endswith(f"; {fewest} like it or more share a shared-skyline")
     hinted = catalog(tmp_path, SHARED)
-    assert structure_of(check_query(text, catalog=hinted), hinted) == {"name": SHARED, "because": "a hint asks for it"}
+    analysis = check_query(text, catalog=hinted)
+    structure = structure_of(analysis, hinted)
+    assert structure == {"name": SHARED, "because": "a hint asks for it", "shared": True}
+    assert "for all queries together" in render(explain(analysis, structure=structure))
 
 
 def test_a_wrong_strategy_is_said(tmp_path: Path) -> None:
