@@ -19,7 +19,7 @@ _FEWEST, _MOST = 16, 256
 _FEW_PLACES = 16
 """So many places are compared with faster than searched among."""
 
-_MEMBERSHIP = 1.5
+_MEMBERSHIP = 2.0
 """How much precision counts beside nDCG."""
 
 _TURNS = 32
@@ -83,7 +83,7 @@ def worth_of(k: int) -> FloatArray:
     """Return what each place of an answer of k is worth, and 0 for all behind: shares of nDCG and of precision, added.
 
     >>> worth_of(2).round(2).tolist()
-    [1.58, 0.92, 0.0]
+    [1.83, 1.17, 0.0]
     """
     gains = _gains_of(k) * _discounts_of(k)
     return np.append(gains[:k] + _MEMBERSHIP / k, 0.0)

@@ -63,17 +63,17 @@ def place(merits: list[float], at: int) -> int:
 def gain(k: int, place: int) -> float:
     """Return a place's share of nDCG's gain, as the paper defines it, and of precision, which counts more."""
     gains = [(2 ** (k - at) - 1) / np.log2(at + 2) for at in range(k)]
-    return gains[place] / sum(gains) + 1.5 / k if place < k else 0.0
+    return gains[place] / sum(gains) + 2.0 / k if place < k else 0.0
 
 
 def quality(merits: list[float], true: list[float], k: int) -> float:
-    """Return the nDCG and one and a half times the precision of the answer that merits give."""
+    """Return the nDCG and twice the precision of the answer that merits give."""
     ideal = sum((2 ** (k - at) - 1) / np.log2(at + 2) for at in range(k))
     total = 0.0
     for at in range(len(true)):
         right, shown = place(true, at), place(merits, at)
         if right < k and shown < k:
-            total += (2 ** (k - right) - 1) / np.log2(shown + 2) / ideal + 1.5 / k
+            total += (2 ** (k - right) - 1) / np.log2(shown + 2) / ideal + 2.0 / k
     return total
 
 
@@ -127,7 +127,7 @@ def test_others_have_changed_as_often_as_is_likely() -> None:
 def test_a_place_s_worth_is_nothing_behind_the_answer_and_finite_for_long_answers() -> None:
     for k in (1, 5, 5000):
         worth = worth_of(k)
-        assert worth[:-1].sum() == pytest.approx(2.5)
+        assert worth[:-1].sum() == pytest.approx(3)
         assert worth[-1] == 0
         assert (np.diff(worth) <= 0).all()
     assert worth_of(3).tolist() == pytest.approx([gain(3, at) for at in range(4)])
