@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from acquatop.answer import Answer
 from acquatop.binding import BoundQuery, BoundWindowed
+from acquatop.group import Group, Held
 from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.records import Records
-from acquatop.query_group import QueryGroup, group_key
+from acquatop.query_group import group_key
+from acquatop.shared_group import shared_key
 from acquatop.windowed_query import WindowedQuery
 from acquatop.windows import Windows
 
 Bound = BoundQuery | BoundWindowed
-
-
-class Held(NamedTuple):
-    """How much is held for a query."""
-
-    candidates: int = 0
-    replica_keys: int = 0
 
 
 class AtWork(Protocol):
@@ -74,11 +69,11 @@ class AtWork(Protocol):
         """Return how much is held for a query."""
 
 
-def at_work_key(bound: Bound) -> str:
-    """Return what queries must have in common to be evaluated together."""
+def at_work_key(bound: Bound, *, shared: bool = False) -> str:
+    """Return what queries must have in common to be evaluated together, or ``shared`` with those of other windows."""
     match bound:
         case BoundQuery():
-            return group_key(bound)
+            return shared_key(bound) if shared else group_key(bound)
         case BoundWindowed():
             return f"alone: {bound.name}"
 
@@ -86,9 +81,13 @@ def at_work_key(bound: Bound) -> str:
 class GroupAtWork:
     """A group of top-k queries, which reads one stream."""
 
-    def __init__(self, group: QueryGroup) -> None:
+    def __init__(self, group: Group) -> None:
         self._group = group
-        self.slide_ms = group.slide_ms
+
+    @property
+    def slide_ms(self) -> int:
+        """How often windows of a member's close."""
+        return self._group.slide_ms
 
     @property
     def names(self) -> Sequence[str]:
@@ -110,8 +109,8 @@ class GroupAtWork:
         self._group.leave(name)
 
     def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return the windows that all members have."""
-        return [(self._group.windows, self._group.newest_window)]
+        """Return the members' windows."""
+        return self._group.closed()
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return the group's reducers."""
@@ -146,10 +145,8 @@ class GroupAtWork:
         self._group.resume(snapshot)
 
     def held(self, name: str) -> Held:
-        """Return how many candidates a member holds, and how many keys the replica."""
-        maintainer, member = self._group.maintainer, self._group.members.get(name)
-        candidates = 0 if member is None else len(member.operator.list)
-        return Held(candidates, 0 if maintainer is None else len(maintainer.store))
+        """Return what the group holds for a member."""
+        return self._group.held(name)
 
 
 class WindowedAtWork:

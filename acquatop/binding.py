@@ -10,7 +10,7 @@ from acquatop.catalog_sources import SparqlSource
 from acquatop.operators.match import Matcher, unknown_predicate
 from acquatop.remote_patterns import star_of
 from acquatop.static_graphs import StaticGraph
-from acquatop.topk.choice import Choice, Strategy, Workload, choose
+from acquatop.topk.choice import Choice, HintError, Strategy, Workload, choose
 from acquatop.topk.many.contract import Asked
 from acquatop.windows import Windows
 from rspql import ast
@@ -166,6 +166,7 @@ def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str
     if plan.service and service:
         _check_records(service, plan.service.group, plan.join_variables[0], found)
         _check_refresh(plan, window.stream, service, found)
+        _check_strategy(plan, window, found)
     mistakes = [each for each in found if each.code != "unsupported"]
     if mistakes:
         raise QueryError(mistakes, text, file)
@@ -213,6 +214,19 @@ def _check_refresh(plan: TopKPlan, stream: Stream, service: Service, found: list
             message = f'the stream has keys = "executors", where the service\'s {what} cannot be had'
             hint = 'set an AT- policy without refill for the service, or keys = "driver" for the stream'
             found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
+
+
+def _check_strategy(plan: TopKPlan, window: BoundWindow, found: list[Diagnostic]) -> None:
+    """Note that what a stream asks for cannot keep the candidates of a query that a remote has a part in."""
+    if plan.aggregate is not None or plan.service is None or window.stream.strategy is None:
+        return
+    asked = Asked(window.windows, plan.k + plan.offset)
+    try:
+        choose(Workload((asked,), changes=True), hint=window.stream.strategy)
+    except HintError as error:
+        message = f'the stream has strategy = "{window.stream.strategy}", but a remote\'s values change: {error}'
+        hint = "leave strategy out for the stream, or read it under another name, with a section of its own"
+        found.append(Diagnostic("strategy", message, plan.service.iri.span, hint))
 
 
 def _service(iri: Iri, catalog: Catalog, found: list[Diagnostic]) -> Service | None:

@@ -19,6 +19,7 @@ from acquatop.catalog_services import SOLUTIONS, Refresh, Service, read_service
 from acquatop.catalog_sources import KINDS
 from acquatop.operators.proposers import PROPOSERS
 from acquatop.static_graphs import StaticGraph, format_of
+from acquatop.topk.choice import Strategy
 from connectors.contract import RecordDecoder
 from connectors.registry import CONNECTORS
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
@@ -27,6 +28,7 @@ __all__ = ["KINDS", "POLICIES", "SOLUTIONS", "Catalog", "CatalogError", "Refresh
 
 ARRIVALS = ("all", "latest", "distinct")
 KEPT_IN = ("driver", "executors")
+STRATEGIES = (Strategy.EACH.value, Strategy.SHARED.value)
 BUCKETS = 16
 DEAD_LETTERS_BYTES = 64 << 20
 POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in DEFAULT_RANKERS)
@@ -39,7 +41,8 @@ class Stream:
     ``idle_ms`` is after how long without records time goes on by itself, ``late_path`` the file where
     what came too late is kept, ``ahead_ms`` how far a live record may be ahead of the clock; None where none of
     this happens. ``keys`` says where the aggregates of queries' keys are kept, and ``buckets`` into how many parts they
-    are cut in the executors. ``dead_letters_path`` is the file where what cannot be used is kept, up to
+    are cut in the executors. ``strategy`` keeps the candidates of queries without a remote, None where it is
+    chosen. ``dead_letters_path`` is the file where what cannot be used is kept, up to
     ``dead_letters_bytes``.
     """
 
@@ -55,6 +58,7 @@ class Stream:
     ahead_ms: int | None = None
     keys: str = "driver"
     buckets: int = BUCKETS
+    strategy: str | None = None
     dead_letters_path: str | None = None
     dead_letters_bytes: int = DEAD_LETTERS_BYTES
 
@@ -149,6 +153,7 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         "ahead",
         "keys",
         "buckets",
+        "strategy",
         "dead_letters",
         "dead_letters_bytes",
     )
@@ -168,6 +173,7 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         ahead_ms=section.duration_ms("ahead", default=0, zero=False) or None,
         keys=_kept_in(section, arrivals),
         buckets=section.whole("buckets", default=BUCKETS, least=1),
+        strategy=_strategy(section, arrivals),
         dead_letters_path=section.path("dead_letters") if "dead_letters" in section else None,
         dead_letters_bytes=section.whole("dead_letters_bytes", default=DEAD_LETTERS_BYTES, least=1),
     )
@@ -182,6 +188,17 @@ def _kept_in(section: Section, arrivals: str) -> str:
             f'keys = "executors" needs a stream whose arrivals are distinct, not "{arrivals}"', "keys", hint
         )
     return keys
+
+
+def _strategy(section: Section, arrivals: str) -> str | None:
+    """Return what is asked for to keep candidates; what many queries share cannot take back what something replaces."""
+    if "strategy" not in section:
+        return None
+    strategy = section.choice("strategy", STRATEGIES)
+    if strategy in STRATEGIES and arrivals != "distinct":
+        hint = 'set arrivals = "distinct" if every record has a subject of its own, or leave strategy out'
+        section.problem(f'a strategy needs a stream whose arrivals are distinct, not "{arrivals}"', "strategy", hint)
+    return strategy
 
 
 def _graph(name: str, section: Section, prefixes: Mapping[str, str]) -> StaticGraph:

@@ -71,8 +71,16 @@ def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] 
     if catalog is None or analysis.plan is None:
         return None
     from acquatop.binding import BoundQuery, bind_plan
+    from acquatop.sharing import can_share, choice_among, fewest_that_share
+    from acquatop.topk.choice import Strategy
 
     bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
     if not isinstance(bound, BoundQuery) or bound.plan.aggregate is not None:
         return None
-    return {"name": bound.choice.strategy.value, "because": bound.choice.why}
+    if not can_share(bound):
+        return {"name": bound.choice.strategy.value, "because": bound.choice.why}
+    choice, fewest = choice_among(bound), fewest_that_share(bound)
+    if fewest is None or fewest == 1:
+        return {"name": choice.strategy.value, "because": choice.why}
+    together = f"{fewest} like it or more share a {Strategy.SHARED}"
+    return {"name": choice.strategy.value, "because": f"{choice.why}; {together}"}

@@ -27,6 +27,9 @@ from acquatop.registered_query import BACKLOG, News, RegisteredQuery, merged
 from acquatop.replicas import Progress, Replicas
 from acquatop.runtime import Position, Resume, Runtime, check_runtime, open_runtime
 from acquatop.scattering import scattered_content
+from acquatop.shared_group import SharedGroup
+from acquatop.sharing import can_share, choice_among
+from acquatop.topk.choice import Strategy
 from acquatop.watch.observer import AnswerSeen, Observer, QueryState, Silent
 from acquatop.windowed_query import WindowedQuery
 from connectors.registry import CONNECTORS
@@ -98,6 +101,7 @@ class Engine:
         self._shares_recordings = not self._started
         self._waiting: list[tuple[RegisteredQuery, Bound]] = []
         self._texts: dict[str, dict[str, str]] = {}
+        self._bounds: dict[str, Bound] = {}
         self._ended: dict[str, KeptUnit] = {}
         self._pipelines: list[Pipeline] = []
         self._units: dict[str, Unit] = {}
@@ -203,12 +207,14 @@ class Engine:
             self._queries[query.name] = query
             streams = {f"stream {stream.iri}": _description(stream) for stream in bound.streams}
             self._texts[query.name] = {f"query {query.name}": text, **streams}
+            self._bounds[query.name] = bound
             self._observer.query(query.name, QueryState.REGISTERED)
             if not self._started:
                 self._waiting.append((query, bound))
         try:
             if not self._started:
-                if self._state is None:
+                # Where a query can share it has none, and who else there will be is not known yet.
+                if self._state is None and not can_share(bound):
                     self._unit(bound)  # fills its replicas; with a state they may be filled already
                 return query
             if self._state is not None:
@@ -235,7 +241,7 @@ class Engine:
         unit = self._unit(bound)
         with self._lock:
             self._queries_of.setdefault(unit, []).append(query)
-        query.slide_ms = unit.work.slide_ms
+        query.slide_ms = bound.windows.slide_ms if isinstance(bound, BoundQuery) else unit.work.slide_ms
         goes_on = self._state is not None and self._state.part(unit.key) is not None and unit.work.rejoin(bound)
         new = []
         for stream in bound.streams:
@@ -248,23 +254,47 @@ class Engine:
 
     def _unit(self, bound: Bound) -> Unit:
         """Return what answers a query: with others, where they have enough in common."""
-        key = at_work_key(bound) if self._shares(bound) else f"{at_work_key(bound)} {bound.name}"
+        is_shared = self._is_shared(bound)
+        key = self._key(bound, shared=is_shared)
         if self._state is not None:
             self._state.check(bound.name, key)
         with self._lock:
             if key not in self._units:
                 kept = None if self._state is None else self._state.part(key)
-                work = self._at_work(bound, key, load=kept is None)
+                work = self._at_work(bound, key, load=kept is None, shared=is_shared)
                 if kept is not None:
                     work.resume(kept)
                 self._units[key] = Unit(key, work)
             return self._units[key]
 
-    def _shares(self, bound: Bound) -> bool:
+    def _key(self, bound: Bound, *, shared: bool) -> str:
+        key = at_work_key(bound, shared=shared)
+        return key if self._reads_together else f"{key} {bound.name}"
+
+    def _is_shared(self, bound: Bound) -> bool:
+        """Say whether a query is answered from one structure with others: as it was, where it goes on, or as is best.
+
+        Where there is such a structure already, it is joined. Who has been answered otherwise goes on so.
+        """
+        if not can_share(bound):
+            return False
+        key = self._key(bound, shared=True)
+        is_kept = None if self._state is None else self._state.is_kept(bound.name, key)
+        with self._lock:
+            if bound.stream.strategy is None and (is_kept is not None or key in self._units):
+                return is_kept is not False
+            running = [name for name, query in self._queries.items() if not query.stopped and name != bound.name]
+            others = [self._bounds[name] for name in running]
+        alike = [each for each in others if can_share(each) and self._key(each, shared=True) == key]
+        return choice_among(bound, alike).strategy is Strategy.SHARED
+
+    @property
+    def _reads_together(self) -> bool:
+        """Whether queries share one reading of a stream."""
         return not self._until_end or self._shares_recordings
 
     def _running(self, stream: Stream) -> Pipeline | None:
-        if self._until_end and not self._shares_recordings:
+        if not self._reads_together:
             return None
         return next((each for each in self._pipelines if each.stream.iri == stream.iri and not each.ended), None)
 
@@ -295,9 +325,11 @@ class Engine:
             resume = Resume(self._state.folder(pipeline.stream.iri), pipeline.position)
         pipeline.carrier = self._runtime.carry(pipeline.stream, pipeline, until_end=self._until_end, resume=resume)
 
-    def _at_work(self, bound: Bound, key: str, *, load: bool) -> AtWork:
+    def _at_work(self, bound: Bound, key: str, *, load: bool, shared: bool) -> AtWork:
         """Return what answers a query, with its replicas filled."""
         match bound:
+            case BoundQuery() if shared:
+                return GroupAtWork(SharedGroup(bound, clock=self._clock))
             case BoundQuery():
                 replica = self._replicas.open(bound, load=load)
                 scattered = self._scattered(bound, replica, key) if bound.keys_in_executors else None
@@ -448,7 +480,7 @@ class Engine:
         with self._lock:
             # Those that come and go must leave nothing behind.
             if self._queries.get(query.name) is query:
-                del self._queries[query.name], self._texts[query.name]
+                del self._queries[query.name], self._texts[query.name], self._bounds[query.name]
         if self._state is not None and self._started:
             self._state.declare(self._manifest())
 

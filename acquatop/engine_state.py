@@ -85,14 +85,18 @@ class EngineState:
 
     def check(self, query: str, key: str) -> None:
         """Raise :class:`UserError` if there is something of a query that the unit of a key cannot go on from."""
-        known = self._engine.get("queries", {}).get(query)
-        if known is not None and known != _name(key):
+        if self.is_kept(query, key) is False:
             raise UserError(
                 f"query {query} cannot go on from what {self._path} holds of it: the settings of its stream or service "
                 "are such that it is evaluated in another way now\n"
-                "  hint: take the old settings again (refill, solutions, or the version of AcquaTop), "
+                "  hint: take the old settings again (refill, solutions, strategy, or the version of AcquaTop), "
                 "give the query another name to let it begin anew, or use another directory"
             )
+
+    def is_kept(self, query: str, key: str) -> bool | None:
+        """Say whether what there is of a query is the unit of a key; None if there is nothing."""
+        known = self._engine.get("queries", {}).get(query)
+        return None if known is None else known == _name(key)
 
     def stream(self, iri: str) -> Mapping[str, Any] | None:
         """Return how far a stream had come when all was written."""

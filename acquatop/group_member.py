@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
-import numpy as np
 from rdflib.term import Identifier
 
 from acquatop.answer import Answer, Counts, Row, Status
 from acquatop.binding import BoundQuery
-from acquatop.evaluation.estimate import CERTAIN, Estimate
-from acquatop.operators.aggregated import Aggregated
-from acquatop.operators.certify import certify
-from acquatop.operators.expectation import Expectation
-from acquatop.operators.glimpse import Glimpse
+from acquatop.evaluation.estimate import CERTAIN
+from acquatop.operators.certify import certify_alone
+from acquatop.operators.contract import Ranked
 from acquatop.operators.relation_to_stream import RelationToStream
-from acquatop.operators.scattered import Scattered
 from acquatop.operators.topkn import TopKN
+from acquatop.remote_side import RemoteSide
 from acquatop.terms import datatype_of, score_literal, to_rdflib
 from acquatop.topk.contract import Top
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.budget import NOTHING
 from replica.clocks import Clock
-from replica.freshness.change_model import ChangeModel
-from replica.maintainer import Maintainer, Refreshed
-from replica.store import ReplicaStore
+from replica.maintainer import Refreshed
 from rspql.scoring import result_type
 
 
@@ -41,28 +37,19 @@ class Closed:
     due_at: float
 
 
-class GroupMember:
-    """A query at work on its group's windows, from window ``since`` on.
+OperatorT = TypeVar("OperatorT", bound=Ranked)
 
-    Its answers say what they can be expected to be worth, unless nobody ``expects`` them to.
-    """
+
+class GroupMember(Generic[OperatorT]):
+    """A query at work on its group's windows, from window ``since`` on, with a remote or without."""
 
     def __init__(
-        self,
-        bound: BoundQuery,
-        operator: Aggregated | Scattered | TopKN,
-        maintainer: Maintainer[ReplicaStore] | None,
-        glimpse: Glimpse | None,
-        since: int | None,
-        *,
-        expects: bool = True,
+        self, bound: BoundQuery, operator: OperatorT, remote: RemoteSide | None = None, since: int | None = None
     ) -> None:
         self.bound = bound
         self.operator = operator
         self.since = since
-        self._maintainer = maintainer
-        self._store = glimpse
-        self._expectation = _expectation(operator, maintainer, glimpse, bound.plan.offset) if expects else None
+        self._remote = remote
         self._output = RelationToStream(bound.plan.output)
         self._score_types: dict[frozenset[tuple[str, str]], str | None] = {}
 
@@ -78,10 +65,12 @@ class GroupMember:
 
     def answer(self, closed: Closed, clock: Clock, wall_clock: Clock) -> Answer:
         """Return the answer of a window that has closed, once what has changed is applied."""
-        window, refreshed, plan = closed.window, closed.refreshed, self.bound.plan
+        window, refreshed, plan, remote = closed.window, closed.refreshed, self.bound.plan, self._remote
         top = self.operator.top(window)
-        certificate = certify(self.operator, window, top, None if self._store is None else refreshed.fetched)
-        expected = self._expect(top, window) if certificate.status is not Status.EXACT else CERTAIN
+        certificate = certify_alone(top) if remote is None else remote.certify(window, top, refreshed.fetched)
+        expected = None
+        if remote is not None:
+            expected = CERTAIN if certificate.status is Status.EXACT else remote.expect(window, top)
         answer = Answer(
             query=self.bound.name,
             window=window,
@@ -91,9 +80,9 @@ class GroupMember:
             status=certificate.status,
             reason=certificate.reason,
             bound=None if certificate.bound is None else self._score_of(certificate.bound),
-            expected=expected if self._maintainer else None,
+            expected=expected,
             spending=refreshed.spending,
-            budget=self._maintainer.budget if self._maintainer else NOTHING,
+            budget=NOTHING if remote is None else remote.budget,
             refreshed=tuple(to_rdflib(key) for key in sorted(refreshed.fetched)),
             failure=refreshed.failure,
             score_variable=plan.score.variable,
@@ -104,46 +93,24 @@ class GroupMember:
         )
         return self._output(answer)
 
-    def _expect(self, top: Top, window: int) -> Estimate | None:
-        if self._expectation is None or self._maintainer is None:
-            return None
-        return self._expectation.of(top, self.operator.content(window), self._maintainer.now())
-
     def _rows(self, top: Top, refreshed: Refreshed) -> Iterator[Row]:
         """Yield the results. What comes before the offset is kept and certified like the rest, but not shown."""
         offset = self.bound.plan.offset
         keys = top.rows.keys[offset:].tolist()
-        shown = zip(range(offset, len(top)), keys, self._remote_terms(keys), self._ages(keys), strict=True)
+        unknown = (None,) * len(keys)
+        remote_terms, ages = (unknown, unknown) if self._remote is None else self._remote.of(keys)
+        shown = zip(range(offset, len(top)), keys, remote_terms, ages, strict=True)
         for at, key, remote, age in shown:
-            terms = {**remote, **self.operator.terms(top.rows, at)}
+            terms = {**(remote or {}), **self.operator.terms(top.rows, at)}
             score = self._score_of(float(top.merits[at]))
             bindings = {name: self._term(name, terms, score) for name in self.bound.plan.projection}
             yield Row(
                 rank=at - offset + 1,
                 bindings={name: term for name, term in bindings.items() if term is not None},
                 score=score,
-                refreshed=key in refreshed.fetched if self._store is not None else None,
+                refreshed=key in refreshed.fetched if self._remote is not None else None,
                 age_seconds=age,
             )
-
-    def _remote_terms(self, keys: list[str]) -> list[dict[str, str]]:
-        """Return what the replica has for each key, by variable."""
-        if self._store is None:
-            return [{} for _ in keys]
-        rows = self._store.rows(keys)
-        columns = [self._store.terms(name, rows) for name in self._store.variables]
-        return [
-            {name: term for name, term in zip(self._store.variables, terms, strict=True) if term is not None}
-            for terms in (zip(*columns, strict=True) if columns else [()] * len(keys))
-        ]
-
-    def _ages(self, keys: list[str]) -> list[float | None]:
-        if self._maintainer is None or self._store is None:
-            return [None] * len(keys)
-        ages: list[float | None] = np.maximum(
-            0.0, self._maintainer.now() - self._store.fetched_at(self._store.rows(keys))
-        ).tolist()
-        return ages
 
     def _score_of(self, merit: float) -> float:
         # Adding zero turns -0.0, which negation can leave, into 0.0.
@@ -181,15 +148,3 @@ class GroupMember:
         self._output.resume(parts["output"])
         if isinstance(self.operator, TopKN):
             self.operator.resume(parts["operator"])
-
-
-def _expectation(
-    operator: Aggregated | Scattered | TopKN,
-    maintainer: Maintainer[ReplicaStore] | None,
-    glimpse: Glimpse | None,
-    offset: int,
-) -> Expectation | None:
-    if maintainer is None or glimpse is None:
-        return None
-    model = ChangeModel(maintainer.store.history)
-    return Expectation(operator.scoring, glimpse, model, k=operator.k, offset=offset)

@@ -15,13 +15,11 @@ from acquatop.operators.aggregated import Aggregated
 from acquatop.operators.reduce.job import reduced
 from acquatop.operators.scattered import Scattered
 from acquatop.operators.topkn import TopKN
-from acquatop.query_group import EMPTY_RUN, QueryGroup
+from acquatop.query_group import QueryGroup
 from replica.clocks import Clock
 from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from replica.store import ReplicaStore
-
-__all__ = ["EMPTY_RUN", "ContinuousQuery"]
 
 
 class ContinuousQuery:
@@ -59,7 +57,7 @@ class ContinuousQuery:
     def advance(
         self, stream: str, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
     ) -> Iterator[Answer]:
-        """Yield the answers of all windows that close at the watermark or before it: see :class:`QueryGroup`."""
+        """Yield the answers of all windows that close at the watermark or before it: see :class:`Group`."""
         return self.group.advance(watermark_ms, due_at, longest_wait)
 
     def finish(self, stream: str) -> Iterator[Answer]:

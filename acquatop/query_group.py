@@ -12,6 +12,7 @@ import numpy as np
 
 from acquatop.answer import Answer, Counts
 from acquatop.binding import BoundQuery
+from acquatop.group import EMPTY_RUN, Held
 from acquatop.group_member import Closed, GroupMember
 from acquatop.operators.aggregate_columns import AggregateColumns
 from acquatop.operators.aggregated import Aggregated
@@ -32,9 +33,11 @@ from acquatop.operators.refresh_order import RefreshOrder
 from acquatop.operators.scattered import Scattered
 from acquatop.operators.scattered_content import ScatteredContent
 from acquatop.operators.topkn import TopKN
+from acquatop.remote_side import RemoteSide
 from acquatop.tally import Tally
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import pack_parts, unpack_parts
+from acquatop.windows import Windows
 from connectors.mapping import TIME
 from replica.budget import Spending
 from replica.clocks import Clock
@@ -42,8 +45,7 @@ from replica.maintainer import Maintainer, Refreshed
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 from replica.store import ReplicaStore
 
-EMPTY_RUN = 10_000
-"""The longest run of empty windows that is answered one by one: time has jumped when there are more."""
+Operator = Aggregated | Scattered | TopKN
 
 
 def group_key(bound: BoundQuery) -> str:
@@ -87,7 +89,7 @@ class QueryGroup:
     ) -> None:
         self.slide_ms = bound.windows.slide_ms
         self.maintainer = maintainer
-        self.members: dict[str, GroupMember] = {}
+        self.members: dict[str, GroupMember[Operator]] = {}
         self._bound = bound
         self.windows = bound.windows
         self._store = maintainer.store if maintainer else None
@@ -111,12 +113,12 @@ class QueryGroup:
 
     # Queries come and go --------------------------------------------------------------------------
 
-    def join(self, bound: BoundQuery, after_ms: int | None = None) -> GroupMember:
+    def join(self, bound: BoundQuery, after_ms: int | None = None) -> GroupMember[Operator]:
         """Answer one more query, from the first window on that opens at a time or after it."""
         since = None if after_ms is None else max(self.windows.last(after_ms) + 1, self._next or 0)
         refresh = bound.service.refresh if bound.service else None
         n = refresh.n if refresh else 0
-        operator: Aggregated | Scattered | TopKN
+        operator: Operator
         if isinstance(self._content, ScatteredContent):
             operator = Scattered(bound.plan, self._store, bound.windows, self._content, n=n)
         elif self._content is not None:
@@ -134,9 +136,14 @@ class QueryGroup:
             )
         if since is not None:
             operator.close_before(since)
-        member = GroupMember(bound, operator, self.maintainer, self._glimpse, since, expects=self._expects)
+        member = GroupMember(bound, operator, self._remote_side(operator, bound.plan.offset), since)
         self.members[bound.name] = member
         return member
+
+    def _remote_side(self, operator: Operator, offset: int) -> RemoteSide | None:
+        if self.maintainer is None or self._glimpse is None:
+            return None
+        return RemoteSide(operator, self.maintainer, self._glimpse, offset, expects=self._expects)
 
     def leave(self, name: str) -> None:
         """Answer a query no more."""
@@ -161,7 +168,7 @@ class QueryGroup:
         if isinstance(self._content, ScatteredContent):
             return [self._content.reducer(matcher, windows)]
         if self._content is not None:
-            return [PanePartials(matcher, windows, self._content.columns)]
+            return [PanePartials(matcher, windows, self._content.columns, self._content.codes.hashes)]
         return [
             PaneBest(
                 matcher,
@@ -255,14 +262,7 @@ class QueryGroup:
     def advance(
         self, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
     ) -> Iterator[Answer]:
-        """Yield the answers of all windows that close at the watermark or before it, oldest first.
-
-        Call it once all events up to the watermark have been handed in; ``due_at`` is when they
-        came, ``longest_wait`` how many seconds each evaluation may wait for the remote. Windows begin
-        with the first that holds an event, matched by the pattern or not, or with the first after the
-        stream's start if that is given. Of a run of more than ``EMPTY_RUN`` windows without events
-        at most the first is answered; the others are counted with the next answer.
-        """
+        """Yield the answers of all windows that close at the watermark or before it: see :class:`Group`."""
         due_at = self._clock() if due_at is None else due_at
         if not self._begin(watermark_ms):
             return
@@ -336,7 +336,9 @@ class QueryGroup:
             if member.has_begun(window) and member.bound.name in self.members:
                 yield member.answer(closed, self._clock, self._wall_clock)
 
-    def _refresh(self, members: Sequence[GroupMember], window: int, closes_ms: int, longest_wait: float) -> Refreshed:
+    def _refresh(
+        self, members: Sequence[GroupMember[Operator]], window: int, closes_ms: int, longest_wait: float
+    ) -> Refreshed:
         if self._refresher is None:
             return Refreshed(frozenset(), (), Spending(), 0, None)
         begun = [member for member in members if member.has_begun(window)]
@@ -345,10 +347,14 @@ class QueryGroup:
     def _take_counts(self, refreshed: Refreshed) -> Counts:
         return self._tally.take(0, refreshed.ambiguous, refreshed.rejected)
 
-    @property
-    def newest_window(self) -> int | None:
-        """The window that closed last."""
-        return self._closed
+    def closed(self) -> Sequence[tuple[Windows, int | None]]:
+        """Return the windows that all members have, and the last that has closed."""
+        return [(self.windows, self._closed)]
+
+    def held(self, name: str) -> Held:
+        """Return how many candidates a member has, and how many keys the replica."""
+        candidates = len(self.members[name].operator.list) if name in self.members else 0
+        return Held(candidates, 0 if self._store is None else len(self._store))
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -390,7 +396,7 @@ class QueryGroup:
         if isinstance(self._content, ScatteredContent):
             self._content.saved()
 
-    def rejoin(self, bound: BoundQuery) -> GroupMember | None:
+    def rejoin(self, bound: BoundQuery) -> GroupMember[Operator] | None:
         """Let a query go on that was a member when the snapshot was taken; None if it was none."""
         part = self._resumed.get(f"member {bound.name}")
         if part is None:
@@ -422,7 +428,9 @@ class _Refresher:
             random=random or np.random.default_rng(0),
         )
 
-    def refresh(self, members: Sequence[GroupMember], window: int, closes_ms: int, longest_wait: float) -> Refreshed:
+    def refresh(
+        self, members: Sequence[GroupMember[Operator]], window: int, closes_ms: int, longest_wait: float
+    ) -> Refreshed:
         """Refresh what a window that closes needs most: each query in turn says what that is to it."""
         store, keeper = self._maintainer.store, self._maintainer
         keeper.begin(closes_ms)
@@ -434,7 +442,7 @@ class _Refresher:
                 store.touch(store.rows(list(member.operator.needed())))
         return keeper.fetch(_in_turn(orders), longest_wait)
 
-    def _keys(self, member: GroupMember, window: int, limit: int) -> list[str]:
+    def _keys(self, member: GroupMember[Operator], window: int, limit: int) -> list[str]:
         now, operator = self._maintainer.now(), member.operator
         beyond = self.proposer.looks_beyond_candidates
         wanted = operator.wanted(window, limit, self._order.absent_before(now), beyond_candidates=beyond)

@@ -15,6 +15,7 @@ from rdflib.term import Identifier
 
 from acquatop.answer import Answer, Row, Shown, Status
 from acquatop.binding import BoundWindowed
+from acquatop.group import EMPTY_RUN
 from acquatop.operators.consult import Consulted, Remotes
 from acquatop.operators.evaluate import Evaluator, Result
 from acquatop.operators.proposers import ranker_name
@@ -24,7 +25,6 @@ from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.replica_join import ReplicaJoin
 from acquatop.operators.template import Solution, Term, text_of
 from acquatop.operators.window_graph import WindowGraph
-from acquatop.query import EMPTY_RUN
 from acquatop.static_graphs import load_graphs
 from acquatop.tally import Tally
 from acquatop.terms import iri_to_rdflib, to_rdflib

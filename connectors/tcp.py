@@ -32,18 +32,15 @@ from __future__ import annotations
 import functools
 import select
 import socket
-import time
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 
 from connectors import ConnectorError
-from connectors.line_buffer import COLUMNS, LONGEST_LINE, SCHEMA, LineBuffer, received
-from connectors.live import LiveReader, LiveSource, log_options
-from connectors.log.writer import Remembered
-from connectors.reconnecting import Reconnecting
+from connectors.line_buffer import COLUMNS, LONGEST_LINE, LineBuffer
+from connectors.live import LiveReader, log_options
+from connectors.reconnecting import ReconnectingSource
 
 _CHUNK = 1 << 20
 _MOST_BYTES = 4 << 20
@@ -94,70 +91,44 @@ class TcpDataSource(DataSource):
         return LiveReader(functools.partial(TcpSource, Address.parse(address), longest, patience), log)
 
 
-class TcpSource(LiveSource):
+class TcpSource(ReconnectingSource):
     """The end of a connection where lines come in."""
 
-    schema = SCHEMA
-
     def __init__(self, address: Address, longest: int, patience: float) -> None:
+        super().__init__(f"{address.host}:{address.port}", patience)
         self._address = address
         self._lines = LineBuffer(longest)
-        self._patience = patience
         self._socket: socket.socket | None = None
-        self._attempts = Reconnecting(patience)
 
-    def open(self, remembered: Remembered) -> None:
-        """Begin to try; what was logged does not matter, as nothing comes again."""
-        self._attempts = Reconnecting(self._patience)
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection to read from."""
+        return self._socket is not None
 
-    def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
-        """Return the lines that have come, once there are some; connect first if that is needed and may be tried."""
-        until = time.monotonic() + wait_seconds
-        while (left := until - time.monotonic()) > 0:
-            if self._socket is None:
-                self._connect(left)
-            elif select.select([self._socket], [], [], left)[0] and (lines := self._read(self._socket)):
-                return received(lines)
-        return None
-
-    def _connect(self, seconds: float) -> None:
-        wait = self._attempts.seconds()
-        if wait > 0:
-            time.sleep(min(wait, seconds))
-            return
-        try:
-            place = (self._address.host, self._address.port)
-            self._socket = socket.create_connection(place, timeout=_CONNECT_SECONDS)
-        except OSError as error:
-            self._attempts.failed(f"{self._address.host}:{self._address.port}", error)
-            return
+    def _connect(self) -> None:
+        place = (self._address.host, self._address.port)
+        self._socket = socket.create_connection(place, timeout=_CONNECT_SECONDS)
         self._socket.setblocking(False)
-        self._attempts.connected()
 
-    def _read(self, connection: socket.socket) -> list[bytes]:
-        """Return the lines in what has come, some megabytes of it at most."""
+    def _read(self, seconds: float) -> list[bytes]:
+        """Return the lines in what has come; if the connection is lost, what there is of the last one, too."""
+        assert self._socket is not None
+        if not select.select([self._socket], [], [], seconds)[0]:
+            return []
         lines: list[bytes] = []
         size = 0
         try:
-            while size < _MOST_BYTES and (data := connection.recv(_CHUNK)):
+            while size < _MOST_BYTES and (data := self._socket.recv(_CHUNK)):
                 size += len(data)
                 lines += self._lines.add(data)
             if size < _MOST_BYTES:
-                lines += self._lost("the other end has closed it")
+                raise ConnectionError("the other end has closed it")
         except BlockingIOError:
             pass  # that was all for now
         except OSError as error:
-            lines += self._lost(str(error))
+            self._lost(error)
+            lines += self._lines.rest()
         return lines
-
-    def _lost(self, reason: str) -> list[bytes]:
-        """Let go of the connection; return the line at which it was lost."""
-        self.close()
-        self._attempts.failed(f"{self._address.host}:{self._address.port}", ConnectionError(reason))
-        return self._lines.rest()
-
-    def acknowledge(self) -> None:
-        """Do nothing: TCP's own acknowledgement has been sent before."""
 
     def close(self) -> None:
         """Close the connection."""

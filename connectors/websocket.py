@@ -37,18 +37,16 @@ from __future__ import annotations
 
 import functools
 import os
-import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 
 from connectors import ConnectorError
-from connectors.line_buffer import COLUMNS, LONGEST_LINE, SCHEMA, received, shortened
-from connectors.live import LiveReader, LiveSource, log_options
-from connectors.log.writer import Remembered
-from connectors.reconnecting import Reconnecting
+from connectors.line_buffer import COLUMNS, LONGEST_LINE, shortened
+from connectors.live import LiveReader, log_options
+from connectors.reconnecting import ReconnectingSource
 
 SPLITS = ("none", "lines")
 _MOST_BYTES = 4 << 20
@@ -106,53 +104,39 @@ class WebSocketDataSource(DataSource):
         return LiveReader(functools.partial(WebSocketSource, options), log)
 
 
-class WebSocketSource(LiveSource):
+class WebSocketSource(ReconnectingSource):
     """The client's end of a WebSocket."""
 
-    schema = SCHEMA
+    # The library raises errors of its own, and those of sockets, TLS and HTTP.
+    failures = (Exception,)
 
     def __init__(self, options: WebSocketOptions) -> None:
+        # Without what follows the path: it may hold a token.
+        super().__init__(options.url.partition("?")[0], options.patience)
         self._options = options
         self._socket: Any = None
-        self._attempts = Reconnecting(options.patience)
+        self._closing = ExitStack()
 
-    def open(self, remembered: Remembered) -> None:
-        """Begin to try; what was logged does not matter, as nothing comes again."""
-        self._attempts = Reconnecting(self._options.patience)
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection to read from."""
+        return self._socket is not None
 
-    def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
-        """Return the messages that have come, once there are some; connect first if that is needed and may be tried."""
-        until = time.monotonic() + wait_seconds
-        while (left := until - time.monotonic()) > 0:
-            if self._socket is None:
-                self._connect(left)
-            elif lines := self._read(left):
-                return received(lines)
-        return None
-
-    def _connect(self, seconds: float) -> None:
+    def _connect(self) -> None:
         from websockets.sync.client import connect
 
-        wait = self._attempts.seconds()
-        if wait > 0:
-            time.sleep(min(wait, seconds))
-            return
-        try:
-            self._socket = connect(
-                self._options.url,
-                additional_headers=self._headers(),
-                open_timeout=_CONNECT_SECONDS,
-                close_timeout=_CLOSE_SECONDS,
-                ping_interval=self._options.keep_alive,
-                ping_timeout=self._options.keep_alive,
-                max_size=_LARGEST,
-            )
-            if self._options.subscribe is not None:
-                self._socket.send(self._options.subscribe)
-        except Exception as error:
-            self._lost(error)
-        else:
-            self._attempts.connected()
+        connection = connect(
+            self._options.url,
+            additional_headers=self._headers(),
+            open_timeout=_CONNECT_SECONDS,
+            close_timeout=_CLOSE_SECONDS,
+            ping_interval=self._options.keep_alive,
+            ping_timeout=self._options.keep_alive,
+            max_size=_LARGEST,
+        )
+        self._socket = self._closing.enter_context(connection)
+        if self._options.subscribe is not None:
+            self._socket.send(self._options.subscribe)
 
     def _headers(self) -> dict[str, str]:
         variable = self._options.token_variable
@@ -183,19 +167,7 @@ class WebSocketSource(LiveSource):
         rows = data.splitlines() if self._options.has_lines else [data]
         return [shortened(row, self._options.longest) for row in rows]
 
-    def _lost(self, error: Exception) -> None:
-        """Let go of the connection; raises what no further attempt would mend."""
-        self.close()
-        if isinstance(error, ConnectorError):
-            raise error
-        # Without what follows the path: it may hold a token.
-        self._attempts.failed(self._options.url.partition("?")[0], error)
-
-    def acknowledge(self) -> None:
-        """Do nothing: there is nobody to be told."""
-
     def close(self) -> None:
         """Close the connection."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        self._closing.close()
+        self._socket = None

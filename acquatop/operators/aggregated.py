@@ -11,7 +11,7 @@ from acquatop.operators.aggregated_content import AggregatedContent
 from acquatop.operators.contract import Wanted
 from acquatop.operators.expectation import STANDING_FOR_OTHERS, Content, considered
 from acquatop.operators.proposers.contract import Proposed
-from acquatop.operators.scoring import ReplicaScoring
+from acquatop.operators.scoring import BoolArray, ReplicaScoring
 from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
@@ -161,11 +161,18 @@ class Aggregated:
         return reaches[reaches >= bar]
 
     def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
-        """Say whether a key that has not been fetched just now could reach the bar. O(keys) on columns."""
-        inside = self.list.inside()
+        """Say whether a key that has not been fetched just now could reach the bar. O(keys) on columns.
+
+        As a rule one of the best is such a key: then no others are looked at.
+        """
         is_stale = np.ones(self._codes.size, dtype=np.bool_)
         is_stale[self._codes.find(list(fetched))] = False
-        stale = inside[is_stale[inside]]
+        return self._one_can_reach(self.list.top(window).rows.keys, is_stale, bar) or self._one_can_reach(
+            self.list.inside(), is_stale, bar
+        )
+
+    def _one_can_reach(self, keys: IntArray, is_stale: BoolArray, bar: float) -> bool:
+        stale = keys[is_stale[keys]]
         parts = self._parts_of(stale)
         can = self.scoring.can_count(parts, len(stale))
         parts, count = tuple(part[can] for part in parts), int(can.sum())
@@ -178,9 +185,8 @@ class Aggregated:
         return bool(likely[0] >= bar or (self.scoring.reaches(parts, count) >= bar).any())
 
     def _without_merit(self) -> IntArray:
-        keys = self.list.inside()
-        keys = keys[np.isnan(self.list.merits(keys))]
-        return keys[self.scoring.can_count(self._parts_of(keys), len(keys))]
+        keys = self.list.without_merit()
+        return keys[self.scoring.can_count(self._parts_of(keys), len(keys))] if len(keys) else keys
 
     def _parts_of(self, keys: IntArray) -> tuple[FloatArray, ...]:
         return self._merits.parts(self.list.aggregates(keys))

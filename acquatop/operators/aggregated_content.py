@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.operators.aggregate_columns import AggregateColumns
+from acquatop.operators.identity_hash import Hashes
 from acquatop.operators.key_codes import KeyCodes
 from acquatop.operators.match import GONE, IDENTITY, KEY, number_column
 from acquatop.operators.panes import Pane
-from acquatop.operators.reduce.pane_partials import partials_of
+from acquatop.operators.reduce.pane_partials import hashes_in, partials_of
 from acquatop.operators.retained import Identities, Retained, Solutions
 from acquatop.operators.scoring import BoolArray
 from acquatop.topk.aggregates.keyed_content import KeyedContent
@@ -89,7 +90,7 @@ class AggregatedContent:
 
     def add_partials(self, table: pa.Table) -> None:
         """Take in what solutions of some panes come to, which nothing replaces. O(its rows)."""
-        codes = self._encode(table.column(KEY))
+        codes = self._numbered(table.column(KEY).combine_chunks(), hashes_in(table))
         for first, last, partial in partials_of(table, codes):
             if last >= self._open_from:
                 self.keyed.add_partial(first, last, partial)
@@ -131,16 +132,19 @@ class AggregatedContent:
         encoded = keys.combine_chunks()
         if not pa.types.is_dictionary(encoded.type):
             encoded = encoded.dictionary_encode()
-        texts = encoded.dictionary.to_pylist()
-        codes = self.codes.encode(texts)
+        codes: IntArray = self._numbered(encoded.dictionary)[encoded.indices.to_numpy()]
+        return codes
+
+    def _numbered(self, keys: pa.Array, hashes: Hashes | None = None) -> IntArray:
+        """Return the keys' numbers, and know where the replica has each."""
+        codes = self.codes.encode(keys, hashes)
         if self.codes.size > len(self.rows):
             self.rows = np.concatenate([self.rows, np.full(self.codes.size - len(self.rows), _UNKNOWN)])
         if self._store is not None:
             # Where a replica has room for all, a key keeps its row once it has one.
-            at = np.arange(len(codes)) if self._store.limit is not None else np.flatnonzero(self.rows[codes] < 0)
-            self.rows[codes[at]] = self._store.rows([texts[each] for each in at.tolist()])
-        of_rows: IntArray = codes[np.asarray(encoded.indices.to_numpy(), dtype=np.int64)]
-        return of_rows
+            some = codes if self._store.limit is not None else codes[self.rows[codes] < 0]
+            self.rows[some] = self._store.rows(self.codes.texts(some).tolist())
+        return codes
 
     def _withdraw(self, replaced: Solutions) -> None:
         """Take out what newer arrivals take the place of. O(what is held of its keys' windows)."""

@@ -19,19 +19,25 @@ class Certificate:
     bound: float | None = None
 
 
-def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[str] | None) -> Certificate:
-    """Return an answer's certificate.
+def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
+    """Return the certificate of an answer that a remote has a part in; ``fetched`` are the keys fetched just now.
 
-    ``fetched`` are the keys fetched in this evaluation, None where there is no remote. The merit of
-    the last result, or minus infinity where there are fewer than k, is the bar: what cannot reach
+    The merit of the last result, or minus infinity where there are fewer than k, is the bar: what cannot reach
     it cannot matter.
     """
     bar = float(top.merits[-1]) if len(top) == operator.k else -math.inf
-    reaches = [] if fetched is None else operator.without_value(window, bar).tolist()
+    reaches = operator.without_value(window, bar).tolist()
     if reaches:
         reason = f"{len(reaches)} of the window's solutions have no value from the remote yet"
         return Certificate(Status.APPROXIMATE, reason, max(*reaches, -math.inf if top.bound is None else top.bound))
+    certificate = certify_alone(top)
+    if certificate.status is Status.EXACT and operator.stale_can_reach(window, bar, fetched):
+        return Certificate(Status.CERTIFIED)
+    return certificate
+
+
+def certify_alone(top: Top) -> Certificate:
+    """Return the certificate of an answer that the stream alone decides."""
     if top.certainty is Certainty.APPROXIMATE:
         return Certificate(Status.APPROXIMATE, top.reason, top.bound)
-    exact = fetched is None or not operator.stale_can_reach(window, bar, fetched)
-    return Certificate(Status.EXACT if exact else Status.CERTIFIED)
+    return Certificate(Status.EXACT)

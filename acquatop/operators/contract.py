@@ -37,16 +37,29 @@ class Intake(Protocol):
         """Note that something came for a pane after a window of its own had closed: those still open lack it, too."""
 
 
-class TopKOperator(Protocol):
+class Ranked(Protocol):
+    """A window's best out, whatever goes in."""
+
+    @property
+    def k(self) -> int:
+        """How many are wanted, those before the offset among them."""
+
+    def top(self, window: int) -> Top:
+        """Return a window's best, by their keys, and whether anything that is not held could be among them."""
+
+    def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
+        """Return the N-Triples terms that the stream gives one of the best, by variable."""
+
+    def unscored(self, window: int) -> int:
+        """Return how many of a window's solutions have no score."""
+
+
+class TopKOperator(Ranked, Protocol):
     """Changes in, a window's best out. Windows are integers that grow."""
 
     @property
     def scoring(self) -> ReplicaScoring:
         """How solutions are scored."""
-
-    @property
-    def k(self) -> int:
-        """How many are wanted, those before the offset among them."""
 
     def settle(self, window: int) -> None:
         """Note that all panes of a window have come."""
@@ -66,17 +79,8 @@ class TopKOperator(Protocol):
     def apply_changes(self, keys: Iterable[str]) -> None:
         """Rescore what joins with keys whose remote values have changed; let in who has a score now."""
 
-    def top(self, window: int) -> Top:
-        """Return a window's best, by their keys, and whether anything that is not held could be among them."""
-
-    def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
-        """Return the N-Triples terms that the stream gives one of the best, by variable."""
-
     def content(self, window: int) -> Content:
         """Return what a window holds, or enough of it to know what an answer may be missing."""
-
-    def unscored(self, window: int) -> int:
-        """Return how many of a window's solutions have no score."""
 
     def without_value(self, window: int, bar: float) -> FloatArray:
         """Return the merits that solutions without a value could have, of those that could reach the bar."""

@@ -13,6 +13,8 @@ import pyarrow as pa
 from acquatop.topk.contract import IntArray
 
 Words = npt.NDArray[np.uint64]
+Hashes = tuple[IntArray, IntArray]
+"""The heads and the tails of a column's hashes."""
 
 _LONG = 256
 """Longer texts, in bytes, are hashed one by one."""
@@ -40,7 +42,11 @@ class IdentityHash:
     def __init__(self, seed: bytes | None = None) -> None:
         self.seed = secrets.token_bytes(16) if seed is None else seed
 
-    def of(self, texts: list[str] | pa.Array | pa.ChunkedArray) -> tuple[IntArray, IntArray]:
+    def __reduce__(self) -> tuple[type[IdentityHash], tuple[bytes]]:
+        """Return what is sent to another process: the seed alone."""
+        return IdentityHash, (self.seed,)
+
+    def of(self, texts: list[str] | pa.Array | pa.ChunkedArray) -> Hashes:
         """Return the heads and tails of a column of text."""
         column = pa.array(texts, pa.string()) if isinstance(texts, list) else texts
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -49,7 +55,7 @@ class IdentityHash:
         heads, tails = zip(*found, strict=True) if found else ((nothing,), (nothing,))
         return np.concatenate(heads), np.concatenate(tails)
 
-    def _of(self, texts: pa.LargeBinaryArray) -> tuple[IntArray, IntArray]:
+    def _of(self, texts: pa.LargeBinaryArray) -> Hashes:
         heads, tails = np.empty(len(texts), np.uint64), np.empty(len(texts), np.uint64)
         if len(texts):
             _, offsets, data = texts.buffers()

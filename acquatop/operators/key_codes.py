@@ -5,15 +5,25 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
+from acquatop.operators.identity_hash import Hashes, IdentityHash
+from acquatop.operators.waiting import objects
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.topk.snapshot import State, pack, reading, unpack
+from replica.store.hash_table import HashTable, Tags
 
-_KIND, _VERSION = "key codes", 1
+_KIND, _VERSION = "key codes", 2
+_LEAST = 64
+_TAG_BITS = np.uint64(32)
 
 
 class KeyCodes:
     """A dictionary of texts whose numbers are used again.
+
+    Keys are told apart by hashes of 128 bits that nobody outside can foresee (``hashes``), so that of a column of keys
+    that are known already no text is ever looked at: who sends keys may send their hashes along.
 
     Memory is O(the most keys that are held at once): numbers are given from zero, those that were
     let go first.
@@ -26,55 +36,103 @@ class KeyCodes:
     ([0, 1], ['a', 'c'])
     """
 
-    def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
+    def __init__(self, hashes: IdentityHash | None = None) -> None:
+        self.hashes = hashes or IdentityHash()
+        self._table = HashTable()
+        self._heads: IntArray = np.empty(0, dtype=np.int64)
+        self._tails: IntArray = np.empty(0, dtype=np.int64)
         self._texts: AnyArray = np.empty(0, dtype=object)
-        self._free: list[int] = []
+        self._is_used: npt.NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self._free: IntArray = np.empty(0, dtype=np.int64)
         self._next = 0
 
     def __len__(self) -> int:
         """Return how many keys have a number."""
-        return len(self._codes)
+        return self._next - len(self._free)
 
     @property
     def size(self) -> int:
         """A number that all numbers are below."""
         return len(self._texts)
 
-    def encode(self, texts: list[str]) -> IntArray:
-        """Return keys' numbers; new keys are given one. O(n)."""
-        found = self._codes.get
-        codes = [found(text, -1) for text in texts]
-        for at in [at for at, code in enumerate(codes) if code < 0]:
-            codes[at] = self._add(texts[at])
-        return np.array(codes, dtype=np.int64)
+    def encode(self, texts: list[str] | pa.Array, hashes: Hashes | None = None) -> IntArray:
+        """Return keys' numbers; new keys are given one. ``hashes`` are theirs, if they are known. O(n)."""
+        column = pa.array(texts, pa.string()) if isinstance(texts, list) else texts
+        heads, tails = hashes or self.hashes.of(column)
+        codes = self._find(heads, tails)
+        new = np.flatnonzero(codes < 0)
+        if len(new):
+            firsts, those = _distinct(heads[new], tails[new])
+            at = new[firsts]
+            names = column.take(pa.array(at)).cast(pa.string()).to_pylist()
+            codes[new] = self._add(names, heads[at], tails[at])[those]
+        return codes
 
     def find(self, texts: list[str]) -> IntArray:
         """Return the numbers of those keys that have one. O(n)."""
-        return np.array([self._codes[text] for text in texts if text in self._codes], dtype=np.int64)
+        codes = self._find(*self.hashes.of(texts))
+        return codes[codes >= 0]
 
     def texts(self, codes: IntArray) -> AnyArray:
         """Return the keys that numbers stand for."""
         return self._texts[codes]
 
     def used(self) -> IntArray:
-        """Return all numbers that stand for a key. O(n)."""
-        return np.fromiter(self._codes.values(), dtype=np.int64, count=len(self._codes))
+        """Return all numbers that stand for a key, ascending. O(n)."""
+        return np.flatnonzero(self._is_used)
 
     def release(self, codes: IntArray) -> None:
-        """Let go of some keys; their numbers will stand for others. O(n)."""
-        for code, text in zip(codes.tolist(), self._texts[codes].tolist(), strict=True):
-            del self._codes[text]
-            self._texts[code] = None
-            self._free.append(code)
+        """Let go of some keys, each given once; their numbers will stand for others. O(n)."""
+        self._table.remove(_tags(self._heads[codes]), codes)
+        self._texts[codes] = None
+        self._is_used[codes] = False
+        self._free = np.concatenate([self._free, codes])
+
+    def _find(self, heads: IntArray, tails: IntArray) -> IntArray:
+        def is_same(at: IntArray, codes: IntArray) -> npt.NDArray[np.bool_]:
+            same: npt.NDArray[np.bool_] = (self._heads[codes] == heads[at]) & (self._tails[codes] == tails[at])
+            return same
+
+        return self._table.find(_tags(heads), is_same)
+
+    def _add(self, texts: list[str], heads: IntArray, tails: IntArray) -> IntArray:
+        """Return the numbers that new keys are given, each of which is there once."""
+        again = min(len(texts), len(self._free))
+        kept = len(self._free) - again
+        # What was let go last is used again first.
+        reused, self._free = self._free[kept:][::-1], self._free[:kept]
+        first, self._next = self._next, self._next + len(texts) - again
+        self._make_room(self._next)
+        codes = np.concatenate([reused, np.arange(first, self._next)])
+        self._put(codes, texts, heads, tails)
+        return codes
+
+    def _put(self, codes: IntArray, texts: list[str], heads: IntArray, tails: IntArray) -> None:
+        self._texts[codes] = objects(texts)
+        self._heads[codes], self._tails[codes] = heads, tails
+        self._is_used[codes] = True
+        self._table.put(_tags(heads), codes)
+
+    def _make_room(self, count: int) -> None:
+        size = self.size
+        if count <= size:
+            return
+        more = max(_LEAST, 2 * size, count) - size
+        self._texts = np.concatenate([self._texts, np.full(more, None, dtype=object)])
+        self._heads = np.concatenate([self._heads, np.zeros(more, np.int64)])
+        self._tails = np.concatenate([self._tails, np.zeros(more, np.int64)])
+        self._is_used = np.concatenate([self._is_used, np.zeros(more, np.bool_)])
+        self._table.make_room(size + more)
+
+    # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
         """Return everything that is needed to go on from here."""
         codes = self.used()
-        settings = {"size": self.size, "next": self._next}
+        settings = {"size": self.size, "next": self._next, "seed": self.hashes.seed.hex()}
         tables = {
             "keys": {"texts": self._texts[codes], "codes": codes},
-            "free": {"codes": np.array(self._free, np.int64)},
+            "free": {"codes": self._free},
         }
         return pack(_KIND, _VERSION, State(settings, tables))
 
@@ -82,25 +140,30 @@ class KeyCodes:
     def restore(cls, snapshot: bytes) -> Self:
         """Return one that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
-        restored = cls()
         with reading():
-            texts, codes = state.tables["keys"]["texts"], state.tables["keys"]["codes"]
-            restored._texts = np.full(state.settings["size"], None, dtype=object)
-            restored._texts[codes] = texts
-            restored._codes = dict(zip(texts.tolist(), codes.tolist(), strict=True))
-            restored._free = state.tables["free"]["codes"].tolist()
+            restored = cls(IdentityHash(bytes.fromhex(state.settings["seed"])))
+            restored._make_room(state.settings["size"])
+            texts: list[str] = state.tables["keys"]["texts"].tolist()
+            restored._put(state.tables["keys"]["codes"], texts, *restored.hashes.of(texts))
+            restored._free = state.tables["free"]["codes"]
             restored._next = state.settings["next"]
         return restored
 
-    def _add(self, text: str) -> int:
-        if text in self._codes:  # twice among the new
-            return self._codes[text]
-        code = self._free.pop() if self._free else self._next
-        self._next = max(self._next, code + 1)
-        if code >= len(self._texts):
-            wider = np.empty(max(64, 2 * len(self._texts)), dtype=object)
-            wider[: len(self._texts)] = self._texts
-            self._texts = wider
-        self._codes[text] = code
-        self._texts[code] = text
-        return code
+
+def _tags(heads: IntArray) -> Tags:
+    return heads.view(np.uint64) >> _TAG_BITS
+
+
+def _distinct(heads: IntArray, tails: IntArray) -> tuple[IntArray, IntArray]:
+    """Return where each hash stands first, in this order, and for each row which of these is its own.
+
+    >>> [each.tolist() for each in _distinct(np.array([7, 5, 7, 7]), np.array([1, 1, 1, 2]))]
+    [[0, 1, 3], [0, 1, 0, 2]]
+    """
+    _, firsts, those = np.unique(heads, return_index=True, return_inverse=True)
+    if (tails[firsts][those] != tails).any():
+        _, firsts, those = np.unique(np.column_stack([heads, tails]), axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return firsts[order], places[those]

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from acquatop.operators.identity_hash import Hashes, IdentityHash
 from acquatop.operators.scoring import BoolArray
 from acquatop.terms import from_ast
 from acquatop.topk.contract import FloatArray, IntArray
@@ -271,6 +272,10 @@ class Found:
         datatype = self._matcher.datatype(key)
         assert datatype is not None, "what is not the subject is an object"
         return pa.DictionaryArray.from_arrays(encoded.indices, terms_of(encoded.dictionary, datatype))
+
+    def key_hashes(self, hashes: IdentityHash) -> Hashes:
+        """Return the hash of each text in the keys' dictionary."""
+        return self.made(("hashes", hashes.seed), lambda: hashes.of(self.keys.dictionary))
 
     def take(self, at: IntArray) -> Found:
         """Return those at some positions."""

@@ -83,18 +83,18 @@ class ReplicaScoring:
     def merits_at(self, rows: IntArray, parts: tuple[FloatArray, ...]) -> FloatArray:
         """Return each row's merit, where its key's row in the replica is given, -1 for what that does not know."""
         self.scored += len(rows)
-        columns = dict(zip(self._score.stream_variables, parts, strict=True))
         if self._store is None:
-            return np.array(np.broadcast_to(self._sign * self._function(columns), len(rows)))
-        for name in self._score.remote_variables:
-            columns[name] = self._store.numbers(name, rows)
-        present = self._store.present(rows)
-        return np.where(present, self._sign * np.broadcast_to(self._function(columns), present.shape), np.nan)
+            return self.merits_given({}, parts, len(rows))
+        numbers = {name: self._store.numbers(name, rows) for name in self._score.remote_variables}
+        merits = self.merits_given(numbers, parts, len(rows))
+        merits[~self._store.present(rows)] = np.nan
+        return merits
 
     def merits_given(self, remote: Mapping[str, FloatArray], parts: tuple[FloatArray, ...], count: int) -> FloatArray:
-        """Return the merit that each row would have with these numbers from the remote, by variable."""
+        """Return the merit that each row would have with these numbers from the remote, by variable: a new column."""
         columns = {**dict(zip(self._score.stream_variables, parts, strict=True)), **remote}
-        return np.array(np.broadcast_to(self._sign * self._function(columns), count))
+        merits = self._sign * self._function(columns)
+        return merits if merits.shape == (count,) else np.array(np.broadcast_to(merits, count))
 
     def can_count(self, parts: tuple[FloatArray, ...], count: int) -> BoolArray:
         """Return which rows could be results, as far as conditions on the stream's numbers alone tell."""

@@ -96,7 +96,7 @@ class TopKN:
         if summary.let_go:
             assert isinstance(self.list, PaneDominance), "what is refilled is handed all there is"
             self.list.note_pruned(pane.first, pane.last, summary.lows, summary.highs)
-        if summary.shed:
+        if summary.shed and self._store is not None:
             self.list.note_lost(pane.first, pane.last, np.inf, summary.lows, summary.highs)
         self._let_wait(pane.candidates.take(self.list.add(pane.first, pane.last, pane.candidates)))
 
@@ -153,7 +153,8 @@ class TopKN:
 
     def _let_wait(self, rows: Rows) -> None:
         shed = self.waiting.put(solutions_of(rows, *self._windows.spans(rows.times)))
-        for each in shed:
+        # Without a remote, what has no score will never have one.
+        for each in shed if self._store is not None else ():
             self.list.note_lost(each.first, each.last, np.inf, each.numbers, each.numbers)
 
     # Snapshots ------------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ import numpy as np
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Scoring
 
+LOST = "a solution that was let go, or came too late, could belong here"
+"""Why an answer is in doubt where something that is held no longer could have a place in it."""
+
 _NEWEST = 2**63
 _BUCKETS = 32
 """How many ranges of parts are looked at one by one when remote values change."""

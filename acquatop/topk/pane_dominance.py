@@ -18,7 +18,7 @@ import numpy as np
 from acquatop.topk.columns import among, newest_of
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FirstPart, FloatArray, IntArray, Rows, Scoring, Top
 from acquatop.topk.dominators import dominators
-from acquatop.topk.lost import Lost, Rank, best_with, finite_or_any, rank_from
+from acquatop.topk.lost import LOST, Lost, Rank, best_with, finite_or_any, rank_from
 from acquatop.topk.order import best, ranking
 from acquatop.topk.pane_top import PaneTop, Scored, place
 from acquatop.topk.row_pool import RowPool, columns_of
@@ -365,8 +365,7 @@ class PaneDominance:
         lost = self._lost.best(window)
         if lost is None or (len(rows) == self.k and place(Scored(merits, rows), -1) < lost):
             return Top(window, rows, merits)
-        reason = "a solution that was let go, or came too late, could belong here"
-        return Top(window, rows, merits, Certainty.APPROXIMATE, reason, lost.merit)
+        return Top(window, rows, merits, Certainty.APPROXIMATE, LOST, lost.merit)
 
     def lost(self, window: int) -> tuple[Rank, tuple[float, ...], tuple[float, ...]] | None:
         """Return the best place of what a window has lost, and the lows and highs of its parts; None if nothing."""

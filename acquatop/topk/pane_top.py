@@ -23,6 +23,10 @@ class Scored:
     merits: FloatArray
     rows: Rows
 
+    def take(self, at: IntArray | slice) -> Scored:
+        """Return the rows at some positions."""
+        return Scored(self.merits[at], self.rows.take(at))
+
     def __len__(self) -> int:
         return len(self.merits)
 

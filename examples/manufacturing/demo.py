@@ -13,55 +13,41 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from acquatop.cli.guard import guarded
-from acquatop.cli.run import add_run_options
+from examples.command import run, say, show_answers
 
 HERE = Path(__file__).parent
 
 
 def main() -> int:
     """Run the demo and return its exit code."""
-    parser = argparse.ArgumentParser(prog="run demo manufacturing", description=__doc__.splitlines()[0])
-    add_run_options(parser, windows=10)
-    parser.add_argument("--seed", type=int, default=7, metavar="S", help="of the simulated plant (%(default)s)")
-    options = parser.parse_args()
-    return guarded(lambda: demo(options), debug=options.debug)
+    return run(demo, "manufacturing", __doc__.splitlines()[0], seeded="plant")
 
 
 def demo(options: argparse.Namespace) -> None:
     """Set the scene, run the query, clear the scene."""
     # Imported only here, where a Ctrl-C while they load ends the demo as it should.
-    from acquatop.cli.show import shower
-    from acquatop.engine import Engine
     from examples.manufacturing.plant import INSTRUMENTS, Driver, Plant, store
     from examples.mosquitto import MosquittoBroker
     from examples.oxigraph import OxigraphServer
 
     os.environ["no_proxy"] = "127.0.0.1"  # the servers are on this machine, whatever proxy leads out of it
-    plant, query_file = Plant(options.seed), HERE / "query.rspql"
+    plant = Plant(options.seed)
     with ExitStack() as scene:
         folder = scene.enter_context(tempfile.TemporaryDirectory(prefix="acquatop-plant-"))
-        _say("starting an MQTT broker and a SPARQL server …")
+        say("starting an MQTT broker and a SPARQL server …")
         broker = scene.enter_context(MosquittoBroker())
         server = scene.enter_context(OxigraphServer())
         store(server, plant)
-        _say(f"{len(INSTRUMENTS)} instruments are at {server.query_url}; starting the engine on {options.runtime} …")
-        variables = {"BROKER": broker.url, "RECEIVED": f"{folder}/received", "ERP": server.query_url}
-        engine = scene.enter_context(
-            Engine.from_catalog(HERE / "catalog.toml", runtime=options.runtime, variables=variables)
-        )
-        query = engine.register(query_file.read_text("utf-8"), file=str(query_file))
+        say(f"{len(INSTRUMENTS)} instruments are at {server.query_url}; starting the engine on {options.runtime} …")
         driver = Driver(plant, server, broker.port)
         scene.callback(driver.stop)
-        driver.start()
-        _say(f"sensors publish to {broker.url}; an answer follows at every window close (Ctrl-C ends it)\n")
-        show = shower(as_json=options.json)
-        for answer in query.answers(limit=options.windows):
-            show(answer)
 
+        def start() -> str:
+            driver.start()
+            return f"sensors publish to {broker.url}"
 
-def _say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+        variables = {"BROKER": broker.url, "RECEIVED": f"{folder}/received", "ERP": server.query_url}
+        show_answers(options, HERE, variables, start)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from acquatop.cli.guard import guarded
 from acquatop.cli.run import add_run_options
+from examples.command import say
 
 if TYPE_CHECKING:
     from examples.social_media.world import Driver
@@ -50,10 +51,10 @@ def demo(options: argparse.Namespace) -> None:
     network = SocialNetwork(options.seed)
     with ExitStack() as scene:
         folder = Path(scene.enter_context(tempfile.TemporaryDirectory(prefix="acquatop-demo-")))
-        _say("starting a SPARQL server …")
+        say("starting a SPARQL server …")
         server = scene.enter_context(OxigraphServer(options.port))
         store_followers(server, network.followers.items())
-        _say(f"{len(network.followers)} users are at {server.query_url}; starting the engine on {options.runtime} …")
+        say(f"{len(network.followers)} users are at {server.query_url}; starting the engine on {options.runtime} …")
         variables = {"MENTIONS": str(folder), "FOLLOWERS": server.query_url}
         driver = Driver(network, server, folder)
         scene.callback(driver.stop)
@@ -72,7 +73,7 @@ def _on_the_terminal(options: argparse.Namespace, variables: dict[str, str], dri
     with Engine.from_catalog(catalog, runtime=options.runtime, variables=variables) as engine:
         query = engine.register(QUERY.read_text("utf-8"), file=str(QUERY))
         driver.start()
-        _say("mentions are streaming in; an answer follows at every window close (Ctrl-C ends it)\n")
+        say("mentions are streaming in; an answer follows at every window close (Ctrl-C ends it)\n")
         show = shower(as_json=options.json)
         for answer in query.answers(limit=options.windows or WINDOWS):
             show(answer)
@@ -113,7 +114,7 @@ def _on_a_page(options: argparse.Namespace, variables: dict[str, str], driver: D
         service.start()
         service.register(QUERY.read_text("utf-8"))
         driver.start()
-        _say(f"the live page is at {server.url} (Ctrl-C ends it)")
+        say(f"the live page is at {server.url} (Ctrl-C ends it)")
         if sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
             webbrowser.open(server.url)
         enough.wait()
@@ -123,10 +124,6 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to 65535")
     return int(text)
-
-
-def _say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.operators.match import IDENTITY, KEY, Found, Matcher, number_column, term_column
-from acquatop.operators.reduce.panes import by_pane, runs_of
+from acquatop.operators.reduce.panes import Positions, by_pane, runs_of
 from acquatop.operators.reduce.replica_view import ReplicaView
 from acquatop.operators.scoring import BoolArray, ReplicaScoring
 from acquatop.operators.waiting import LIMIT, objects
@@ -82,51 +82,82 @@ class PaneBest:
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
         """Return the rows kept, pane by pane, and the panes' summaries with the schema."""
         assert found is not None
-        keys, parts = found.keys, tuple(found.numbers(name) for name in self._score.stream_variables)
-        indices = np.asarray(keys.indices.to_numpy(), dtype=np.int64)
-        scoring = ReplicaScoring(self._score, self._view)
-        merits = scoring.merits_at(indices if self._view is None else self._rows(found, self._view)[indices], parts)
+        merits, waits = self._merits(found)
         kept: list[tuple[int, int, IntArray, IntArray]] = []
         summaries: list[Summary] = []
-        for first, last, at in self._panes(found):
-            chosen, summary = self._chosen(found, merits, parts, at)
-            sample = at[_sample(len(at), self._sampled, first)]
+        for (first, last, at), numbers in zip(self._panes(found), self._ranges(found), strict=True):
+            count = len(found.times[at])
+            chosen, let_go, shed = self._chosen(found, merits, at, waits)
+            sample = _positions(at, _sample(count, self._sampled, first))
             rows = np.union1d(chosen, sample)
             roles = _CANDIDATE * np.isin(rows, chosen) + _SAMPLE * np.isin(rows, sample)
             kept.append((first, last, rows, roles))
-            summaries.append(summary)
-        return self._table(found, keys, parts, kept, summaries)
+            lows, highs = zip(*numbers, strict=True) if numbers else ((), ())
+            summaries.append(Summary(count, let_go, shed, lows, highs))
+        return self._table(found, kept, summaries)
 
-    def _panes(self, found: Found) -> list[tuple[int, int, IntArray]]:
+    # What queries with the same pattern have in common is made for the first of them ---------------
+
+    def _panes(self, found: Found) -> list[tuple[int, int, Positions]]:
         return found.made(("panes", self.windows), lambda: list(by_pane(self.windows, found.times)))
+
+    def _ranges(self, found: Found) -> list[tuple[tuple[float, float], ...]]:
+        """Return for each pane the least and the greatest of each of the score's numbers."""
+        names = self._score.stream_variables
+
+        def ranges() -> list[tuple[tuple[float, float], ...]]:
+            of_panes = [[found.numbers(name)[at] for name in names] for _, _, at in self._panes(found)]
+            return [tuple((float(each.min()), float(each.max())) for each in numbers) for numbers in of_panes]
+
+        return found.made(("ranges", self.windows, names), ranges)
+
+    def _merits(self, found: Found) -> tuple[FloatArray, BoolArray | None]:
+        """Return each one's merit, and where there is none, if that is anywhere."""
+        parts = tuple(found.numbers(name) for name in self._score.stream_variables)
+        remote: dict[str, FloatArray] = {}
+        absent: BoolArray | None = None
+        if self._view is not None:
+            view = self._view
+            remote = {name: self._joined(found, view, name) for name in self._score.remote_variables}
+            absent = found.made(("absent", id(view)), lambda: self._absent(found, view))
+        merits = ReplicaScoring(self._score, self._view).merits_given(remote, parts, len(found))
+        if absent is not None:
+            merits[absent] = np.nan
+        waits = np.isnan(merits)
+        return merits, waits if waits.any() else None
+
+    def _joined(self, found: Found, view: ReplicaView, name: str) -> FloatArray:
+        return found.made(("joined", id(view), name), lambda: view.numbers(name, self._rows(found, view)))
+
+    def _absent(self, found: Found, view: ReplicaView) -> BoolArray | None:
+        absent = ~view.present(self._rows(found, view))
+        return absent if absent.any() else None
 
     @staticmethod
     def _rows(found: Found, view: ReplicaView) -> IntArray:
-        return found.made(("rows", id(view)), lambda: view.rows(found.keys.dictionary))
+        """Return the row that the replica has each one's key in."""
+        keys = found.keys
+        return found.made(("rows", id(view)), lambda: view.rows(keys.dictionary)[keys.indices.to_numpy()])
 
     def _chosen(
-        self, found: Found, merits: FloatArray, parts: tuple[FloatArray, ...], at: IntArray
-    ) -> tuple[IntArray, Summary]:
-        of_pane = merits[at]
-        unscored = np.isnan(of_pane)
-        scored = at if not unscored.any() else at[~unscored]
+        self, found: Found, merits: FloatArray, at: Positions, waits: BoolArray | None
+    ) -> tuple[IntArray, bool, bool]:
+        """Return which of a pane to keep, and whether any with a merit, and any without, are left out."""
+        if waits is None:
+            order = best(self._capacity, merits[at], found.times[at], _Identities(found, at))  # type: ignore[arg-type]
+            return _positions(at, order), len(merits[at]) > self._capacity, False
+        scored = _positions(at, np.flatnonzero(~waits[at]))
+        waiting = _positions(at, np.flatnonzero(waits[at]))
         times = found.times
         order = best(self._capacity, merits[scored], times[scored], _Identities(found, scored))  # type: ignore[arg-type]
-        waiting = at[unscored]
         shed = len(waiting) > LIMIT
         if shed:
-            order_of_waiting = np.lexsort((waiting, -times[waiting]))[:LIMIT]
-            waiting = waiting[order_of_waiting]
-        lows = tuple(float(part[at].min()) for part in parts)
-        highs = tuple(float(part[at].max()) for part in parts)
-        summary = Summary(len(at), len(scored) > self._capacity, shed, lows, highs)
-        return np.concatenate([scored[order], waiting]), summary
+            waiting = waiting[np.lexsort((waiting, -times[waiting]))[:LIMIT]]
+        return np.concatenate([scored[order], waiting]), len(scored) > self._capacity, shed
 
     def _table(
         self,
         found: Found,
-        keys: pa.DictionaryArray,
-        parts: tuple[FloatArray, ...],
         kept: list[tuple[int, int, IntArray, IntArray]],
         summaries: list[Summary],
     ) -> pa.Table:
@@ -139,12 +170,9 @@ class PaneBest:
             ROLE: np.concatenate([np.empty(0, dtype=np.int64), *(roles for _, _, _, roles in kept)]),
             TIME: pa.array(some.times),
             IDENTITY: some.subjects,
-            KEY: keys.take(pa.array(at)).cast(pa.string()),
+            KEY: found.keys.take(pa.array(at)).cast(pa.string()),
             **{term_column(name): some.terms(name) for name in self._terms},
-            **{
-                number_column(name): pa.array(part[at])
-                for name, part in zip(self._score.stream_variables, parts, strict=True)
-            },
+            **{number_column(name): pa.array(found.numbers(name)[at]) for name in self._score.stream_variables},
         }
         said = json.dumps([asdict(each) for each in summaries]).encode()
         return pa.table(columns).replace_schema_metadata({_PANES: said})
@@ -178,12 +206,18 @@ def _sample(count: int, room: int, seed: int) -> IntArray:
     return np.unique(random.integers(0, count, room))
 
 
+def _positions(at: Positions, chosen: IntArray) -> IntArray:
+    """Return where some of a pane's rows are, which are given by their places in it."""
+    return chosen + at.start if isinstance(at, slice) else at[chosen]
+
+
 class _Identities:
     """A column of texts, made only where ties are to be broken by them."""
 
-    def __init__(self, found: Found, at: IntArray) -> None:
-        self._subjects = found.subjects
+    def __init__(self, found: Found, at: Positions) -> None:
+        self._found = found
         self._at = at
 
-    def __getitem__(self, at: IntArray | BoolArray | slice) -> AnyArray:
-        return objects(self._subjects.take(pa.array(self._at[at])).to_pylist())
+    def __getitem__(self, chosen: IntArray) -> AnyArray:
+        at = _positions(self._at, chosen)
+        return objects(self._found.subjects.take(pa.array(at)).to_pylist())

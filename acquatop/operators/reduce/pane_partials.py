@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.operators.aggregate_columns import AggregateColumns
+from acquatop.operators.identity_hash import Hashes, IdentityHash
 from acquatop.operators.match import KEY, Found, Matcher
 from acquatop.operators.reduce.panes import by_pane, runs_of
 from acquatop.topk.aggregates.aggregate_totals import Aggregate, folding_of
@@ -17,19 +18,23 @@ from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.windows import Windows
 
 FIRST, LAST, COUNT, NEWEST = "first", "last", "count", "newest"
+HEAD, TAIL = "head", "tail"
 _COLUMN = "column"
 
 
 class PanePartials:
     """Folds what has been found into partials. Sums are exact, so that the cut into partitions changes no bit.
 
-    O(events), and O(keys) for each pane.
+    With ``hashes`` each row has its key's, for whoever knows keys by these. O(events), and O(keys) for each pane.
     """
 
-    def __init__(self, matcher: Matcher, windows: Windows, columns: AggregateColumns) -> None:
+    def __init__(
+        self, matcher: Matcher, windows: Windows, columns: AggregateColumns, hashes: IdentityHash | None = None
+    ) -> None:
         self.matcher = matcher
         self.windows = windows
         self._columns = columns
+        self._hashes = hashes
 
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
         """Return a row for each pane and key."""
@@ -41,7 +46,7 @@ class PanePartials:
         if not usable.all():
             codes, times, values = codes[usable], times[usable], tuple(column[usable] for column in values)
         partials = list(self._folded(codes, times, values, len(keys.dictionary)))
-        return table_of(partials, keys.dictionary)
+        return table_of(partials, keys.dictionary, None if self._hashes is None else found.key_hashes(self._hashes))
 
     def _values(self, found: Found) -> Columnwise:
         """Return each aggregate's values: none are needed to count."""
@@ -54,10 +59,9 @@ class PanePartials:
         numbering = Numbering()
         numbering.grow(known)
         folder = Folder(folding_of(tuple(map(Aggregate, self._columns.aggregates))), numbering)
-        panes = list(by_pane(self.windows, times))
-        for first, last, at in panes:
-            of_pane = (codes, times, values) if len(at) == len(times) else _taken(codes, times, values, at)
-            yield first, last, folder.fold(*of_pane, known).listed()
+        for first, last, at in by_pane(self.windows, times):
+            of_pane = folder.fold(codes[at], times[at], tuple(column[at] for column in values), known)
+            yield first, last, of_pane.listed()
 
 
 def partials_of(table: pa.Table, codes: IntArray) -> Iterator[tuple[int, int, Partial]]:
@@ -73,15 +77,14 @@ def partials_of(table: pa.Table, codes: IntArray) -> Iterator[tuple[int, int, Pa
         yield first, last, Partial(codes[at], counts[at], newest[at], own)
 
 
-def _taken(codes: IntArray, times: IntArray, values: Columnwise, at: IntArray) -> tuple[IntArray, IntArray, Columnwise]:
-    if len(at) and int(at[-1]) - int(at[0]) == len(at) - 1 and bool((np.diff(at) == 1).all()):
-        stretch = slice(int(at[0]), int(at[-1]) + 1)
-        return codes[stretch], times[stretch], tuple(column[stretch] for column in values)
-    return codes[at], times[at], tuple(column[at] for column in values)
+def hashes_in(table: pa.Table) -> Hashes:
+    """Return the hashes of each row's key, which a table has that was made with them."""
+    heads, tails = (np.asarray(table.column(name).to_numpy()) for name in (HEAD, TAIL))
+    return heads, tails
 
 
-def table_of(partials: list[tuple[int, int, Partial]], names: pa.Array) -> pa.Table:
-    """Return partials with their panes as a table, the keys as texts that their numbers stand for."""
+def table_of(partials: list[tuple[int, int, Partial]], names: pa.Array, hashes: Hashes | None = None) -> pa.Table:
+    """Return partials with their panes as a table, the keys as texts that their numbers stand for, and as hashes."""
     sizes = [len(partial.counts) for _, _, partial in partials]
     keys = _joined([partial.keys() for _, _, partial in partials])
     numbers = sorted({number for _, _, partial in partials for number in partial.columns})
@@ -90,6 +93,7 @@ def table_of(partials: list[tuple[int, int, Partial]], names: pa.Array) -> pa.Ta
             FIRST: np.repeat([first for first, _, _ in partials], sizes).astype(np.int64),
             LAST: np.repeat([last for _, last, _ in partials], sizes).astype(np.int64),
             KEY: pa.DictionaryArray.from_arrays(pa.array(keys.astype(np.int32)), names),
+            **({} if hashes is None else {HEAD: hashes[0][keys], TAIL: hashes[1][keys]}),
             COUNT: _joined([partial.counts for _, _, partial in partials]),
             NEWEST: _joined([partial.newest for _, _, partial in partials]),
             **{f"{_COLUMN}{number}": _column(number, partials) for number in numbers},

@@ -9,24 +9,29 @@ import numpy as np
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 
+Positions = IntArray | slice
+"""Where rows are: a slice where they are side by side, so that columns need not be copied."""
 
-def by_pane(windows: Windows, times: IntArray) -> Iterator[tuple[int, int, IntArray]]:
-    """Yield the first and the last window of each pane and the positions of its rows, in the order of time.
 
-    What lies in no window is left out. O(n), and O(n log n) where times are out of order.
+def by_pane(windows: Windows, times: IntArray) -> Iterator[tuple[int, int, Positions]]:
+    """Yield the first and the last window of each pane and where its rows are, in the order of time.
+
+    What lies in no window is left out. O(n), and O(n log n) where panes are out of order.
 
     >>> [(first, last, at.tolist()) for first, last, at in by_pane(Windows(9, 3, 0), np.array([5, 2, 4]))]
     [(0, 0, [1]), (0, 1, [0, 2])]
+    >>> [(first, last, at) for first, last, at in by_pane(Windows(9, 3, 0), np.array([2, 5, 4]))]
+    [(0, 0, slice(0, 1, None)), (0, 1, slice(1, 3, None))]
     """
     firsts, lasts = windows.spans(times)
-    order = np.arange(len(times))
-    if len(times) and bool((np.diff(times) < 0).any()):
+    order = None
+    if (firsts[1:] < firsts[:-1]).any() or (lasts[1:] < lasts[:-1]).any():
         # Stable: within a pane rows stay as they came.
         order = np.lexsort((lasts, firsts))
         firsts, lasts = firsts[order], lasts[order]
     for first, last, at in runs_of(firsts, lasts):
         if first <= last:
-            yield first, last, order[at]
+            yield first, last, at if order is None else order[at]
 
 
 def runs_of(firsts: IntArray, lasts: IntArray) -> Iterator[tuple[int, int, slice]]:

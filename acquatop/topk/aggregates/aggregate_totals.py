@@ -42,7 +42,8 @@ def _kind_of(aggregate: Aggregate) -> Folding[FloatArray, FloatArray]:
 class Totals:
     """Columns over all keys, one of counts and one of newest times for all aggregates.
 
-    A pane of m keys comes in and goes in O(m).
+    A pane of m keys comes in and goes in O(m). What many ask for is made but once: which keys are alive, and, as soon
+    as as many aggregates have been asked for as there are keys, those of all. It takes as much room again.
     """
 
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
@@ -53,17 +54,26 @@ class Totals:
         self._newest = np.empty(0, dtype=np.int64)
         self.folding = folding_of(aggregates)
         self._inside: dict[int, list[Partial]] = {}
+        self._changed()
+
+    def _changed(self) -> None:
+        """Forget what has been made of the columns."""
+        self._keys: IntArray | None = None
+        self._finished_all: tuple[FloatArray, ...] | None = None
+        self._asked = 0
 
     def grow(self, size: int) -> None:
         """Make place for more keys."""
         counts, newest = np.zeros(size, dtype=np.int64), np.full(size, NEVER)
         counts[: self._size], newest[: self._size] = self._counts, self._newest
+        self._changed()
         self._size, self._counts, self._newest = size, counts, newest
         self.folding.grow(size)
 
     def enter(self, last: int, partial: Partial) -> None:
         """Take in what a pane adds, until after the window ``last``."""
         self._inside.setdefault(last, []).append(partial)
+        self._changed()
         at = partial.at
         add_to(self._counts, at, partial.counts)
         raise_to(self._newest, at, partial.newest)
@@ -77,6 +87,7 @@ class Totals:
             self.newest_gone = max(self.newest_gone, int(partial.newest.max(initial=NEVER)))
         if gone:
             self.folding.leave(window, gone)
+            self._changed()
         return gone
 
     def withdraw(self, last: int, taken: Partial, folder: Folder[Columnwise, Columnwise], *, afresh: bool) -> None:
@@ -85,6 +96,7 @@ class Totals:
         If ``afresh``, ``taken`` says what is left of their keys there: newest times, and what else
         cannot be had by taking off.
         """
+        self._changed()
         before = self._inside.pop(last)
         if afresh:
             wanted = np.zeros(self._size, dtype=np.bool_)
@@ -123,6 +135,13 @@ class Totals:
         for last, partial in inside:
             self.enter(last, partial)
 
+    def keys(self) -> IntArray:
+        """Return all keys with an event in the window, ascending; not to be written to. O(keys) once they change."""
+        if self._keys is None:
+            self._keys = np.flatnonzero(self._counts)
+            self._keys.flags.writeable = False
+        return self._keys
+
     def alive(self, keys: At) -> npt.NDArray[np.bool_]:
         """Return which keys have an event in the window."""
         return self._counts[keys] > 0
@@ -132,7 +151,16 @@ class Totals:
 
         Of keys that are not, anything.
         """
-        return tuple(map(self._finished, self._aggregates, self.folding.read(keys), repeat(self._counts[keys])))
+        counts = self._counts[keys]
+        self._asked += len(counts)
+        if self._finished_all is None and self._asked > self._size:
+            self._finished_all = self._read(slice(None), self._counts)
+        if self._finished_all is None:
+            return self._read(keys, counts)
+        return tuple(column[keys].copy() if isinstance(keys, slice) else column[keys] for column in self._finished_all)
+
+    def _read(self, keys: At, counts: IntArray) -> tuple[FloatArray, ...]:
+        return tuple(map(self._finished, self._aggregates, self.folding.read(keys), repeat(counts)))
 
     def _finished(self, aggregate: Aggregate, read: FloatArray, counts: IntArray) -> FloatArray:
         if aggregate is Aggregate.COUNT:

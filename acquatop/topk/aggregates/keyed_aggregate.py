@@ -62,6 +62,7 @@ class KeyedAggregate(ABC):
         self._names = names
         self._view = View(k, names)
         self._touched = self._content.watch()
+        self._unranked: IntArray | None = None
 
     @property
     def rejected(self) -> int:
@@ -85,6 +86,7 @@ class KeyedAggregate(ABC):
         if not len(codes):
             return self._content.rows(codes)
         self._touched.append(codes)
+        self._unranked = None
         self._score(codes)
         lost = codes[self._totals.alive(codes) & np.isnan(self._merits[codes])]
         return self._content.rows(np.sort(lost))
@@ -120,8 +122,17 @@ class KeyedAggregate(ABC):
         return self._content.rows(keys[ranking(merits[keys], self._totals.newest(keys), self._names(keys))])
 
     def inside(self) -> IntArray:
-        """Return all keys with an event in the window last asked for, with a merit or without. O(keys)."""
+        """Return all keys with an event in the window last asked for, ascending; not to be written to."""
         return self._content.inside()
+
+    def without_merit(self) -> IntArray:
+        """Return those of them that have no merit; not to be written to. O(keys) once anything has changed."""
+        self._settle()
+        if self._unranked is None:
+            keys = self.inside()
+            self._unranked = keys[np.isnan(self._merits[keys])]
+            self._unranked.flags.writeable = False
+        return self._unranked
 
     def newest(self, keys: IntArray) -> IntArray:
         """Return the newest times of keys with an event in the window last asked for."""
@@ -171,6 +182,7 @@ class KeyedAggregate(ABC):
         if self._touched:
             self._bring_up_to_date(self._touched)
             self._touched.clear()
+            self._unranked = None
 
     def _grow(self) -> None:
         """Make place for the keys that are known by now, and some more."""

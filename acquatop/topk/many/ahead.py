@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Scoring
-from acquatop.topk.order import best
+from acquatop.topk.many.skyline import best_of_panes
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.row_pool import columns_of
 
@@ -37,25 +37,18 @@ class Ahead:
             self._size += len(rows)
             self._is_sorted = False
 
-    def thin(self, k: int, boundaries: Callable[[int, int], IntArray]) -> None:
-        """Let go of what k better ones of the same pane hide, where enough has come to be worth it."""
+    def thin(self, k: int, ends: Callable[[IntArray], IntArray]) -> None:
+        """Let go of what k better ones of the same pane hide, where enough has come to be worth it.
+
+        ``ends`` says of times in order where the pane of each ends.
+        """
         if self._size - self._kept <= max(self._room, self._kept):
             return
         all_of = self._sorted()
-        times = all_of.rows.times
-        cuts = boundaries(int(times[0]) - 1, int(times[-1]))
-        # A boundary closes what stands at it.
-        edges = np.concatenate(([0], np.searchsorted(times, cuts, side="right"), [len(times)]))
-        stays = np.ones(len(times), dtype=bool)
-        for pane in (np.diff(edges) > k).nonzero()[0].tolist():
-            start, stop = int(edges[pane]), int(edges[pane + 1])
-            part = all_of.rows.take(slice(start, stop))
-            chosen = best(k, all_of.merits[start:stop], part.times, part.identities)
-            stays[start:stop] = False
-            stays[start + chosen] = True
-        at = stays.nonzero()[0]
+        rows = all_of.rows
+        at = best_of_panes(k, all_of.merits, rows.times, rows.identities, ends(rows.times))
         # A copy: what was let go would be held on to by a part of it.
-        self._waiting = [Scored(all_of.merits.take(at), all_of.rows.take(at))]
+        self._waiting = [Scored(all_of.merits.take(at), rows.take(at))]
         self._size = self._kept = len(at)
 
     def take(self, until: int) -> Scored | None:
@@ -89,6 +82,10 @@ class Ahead:
             together = Scored(together.merits.take(order), together.rows.take(order))
         self._waiting, self._is_sorted = [together], True
         return together
+
+    def waiting(self) -> Scored | None:
+        """Return all that waits, in the order of time; None if nothing does."""
+        return self._sorted() if self._size else None
 
     @property
     def nbytes(self) -> int:

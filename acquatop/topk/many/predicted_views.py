@@ -13,7 +13,8 @@ from acquatop.topk.contract import NO_ROWS, FirstPart, IntArray, Rows, Scoring, 
 from acquatop.topk.lists.candidate import Rank
 from acquatop.topk.many.ahead import Ahead, score
 from acquatop.topk.many.contract import Asked
-from acquatop.topk.many.meta_query import BEFORE_ALL, Due, MetaQuery
+from acquatop.topk.many.meta_query import Due, MetaQuery
+from acquatop.topk.many.moments import BEFORE_ALL
 from acquatop.topk.row_pool import RowPool
 
 _ROOM = 65_536
@@ -74,7 +75,7 @@ class PredictedViews(ABC):
         self.rejected += len(rejected)
         self.meta.note(int(arrivals.times.max()))
         self._ahead.append(scored.merits, scored.rows)
-        self._ahead.thin(self.meta.most, self.meta.boundaries)
+        self._ahead.thin(self.meta.most, self.meta.ends)
         return rejected
 
     def _insert_until(self, closes: int) -> None:

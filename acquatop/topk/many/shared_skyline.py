@@ -10,12 +10,15 @@ import numpy as np
 from acquatop.topk.contract import NO_ROWS, FirstPart, FloatArray, IntArray, Rows, Scoring, Top
 from acquatop.topk.many.ahead import Ahead, score
 from acquatop.topk.many.contract import Asked
-from acquatop.topk.many.meta_query import BEFORE_ALL, Due, MetaQuery
+from acquatop.topk.many.meta_query import Due, MetaQuery
+from acquatop.topk.many.moments import BEFORE_ALL
 from acquatop.topk.many.skyline import bar_of, first_after, undominated, youngest_best
 from acquatop.topk.order import ranking
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.row_pool import RowPool
+from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
 
+_KIND, _VERSION = "shared skyline", 1
 _OVERFULL = 1.5
 """How many times as many candidates as were needed are held until it is looked anew which are."""
 
@@ -117,7 +120,7 @@ class SharedSkyline:
         self.rejected += len(rejected)
         self.meta.note(int(arrivals.times.max()))
         self._ahead.append(scored.merits, scored.rows)
-        self._ahead.thin(self.meta.most, self.meta.boundaries)
+        self._ahead.thin(self.meta.most, self.meta.ends)
         return rejected
 
     # Answers --------------------------------------------------------------------------------------
@@ -179,6 +182,35 @@ class SharedSkyline:
             order = minus.argsort(kind="stable")[: due.k]
             minus, slots = minus[order], np.concatenate((fresh.slots[new], slots))[order]
         return Top(due.window, self._pool.take(slots) if len(slots) else NO_ROWS, -minus)
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here, but for the queries: these join again."""
+        settings = {"rejected": self.rejected, "needed": self._needed, "meta": self.meta.state()}
+        tables = {}
+        if len(self._held):
+            own = {"merits": -self._held.minus, "labels": self._held.labels}
+            tables["held"] = {**own, **table_of(self._pool.take(self._held.slots))}
+        waiting = self._ahead.waiting()
+        if waiting is not None:
+            tables["ahead"] = {"merits": waiting.merits, **table_of(waiting.rows)}
+        return pack(_KIND, _VERSION, State(settings, tables))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot, before any query joins; raises ``SnapshotError`` for any other bytes."""
+        state = unpack(_KIND, _VERSION, snapshot)
+        with reading():
+            self.rejected, self._needed = state.settings["rejected"], state.settings["needed"]
+            self.meta.resume(state.settings["meta"])
+            if "held" in state.tables:
+                columns = state.tables["held"]
+                rows = rows_of(columns)
+                slots = self._pool.append(rows) + np.arange(len(rows))
+                self._held = _Ranked(-columns["merits"], rows.times, columns["labels"], slots)
+            if "ahead" in state.tables:
+                columns = state.tables["ahead"]
+                self._ahead.append(columns["merits"], rows_of(columns))
 
     # What is held ---------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from acquatop.topk.order import best
 from acquatop.topk.pane_top import Scored
 
@@ -27,21 +27,67 @@ def youngest_best(scored: Scored, labels: IntArray, k: int) -> IntArray:
     [1, 4, 5]
     """
     found: list[IntArray] = []
-    bar, leaders = -np.inf, np.empty(0)
-    for start, stop in _stretches(labels, k):
-        merits = scored.merits[start:stop]
-        # What ties with the bar is older than all that set it.
-        at = (merits > bar).nonzero()[0] if len(leaders) == k else np.arange(len(merits))
+    for start, stop, at in _unbeaten(scored.merits, labels, k, of_ties=False):
         if len(at) > k and labels[start] == labels[stop - 1]:
             rows = scored.rows
-            at = at[best(k, merits[at], rows.times[start:stop][at], rows.identities[start:stop][at])]
-            at.sort()
-        found.append(at + start)
-        leaders = np.concatenate((leaders, merits[at]))
+            chosen = best(k, scored.merits[at], rows.times[at], rows.identities[at])
+            chosen.sort()
+            at = at[chosen]
+        found.append(at)
+    return np.concatenate(found[::-1]) if found else np.empty(0, np.int64)
+
+
+def undominated_within(merits: FloatArray, ends: IntArray, k: int) -> IntArray:
+    """Return the positions, in order, of all that may be among the best k of a window no narrower than all rows' span.
+
+    Rows stand in the order of time, ``ends`` says where the pane of each ends. Such a window holds all rows before one
+    that it holds, or all after it: what k are better than on both sides is of no use to it. About twice what
+    :func:`youngest_best` returns are returned; of equal rows all that may be. O(n).
+
+    >>> undominated_within(np.array([1.0, 9.0, 5.0, 2.0, 6.0, 3.0, 7.0]), np.arange(7), 1).tolist()
+    [0, 1, 6]
+    """
+    stays = np.zeros(len(merits), dtype=bool)
+    for _, _, at in _unbeaten(merits, ends, k, of_ties=False):
+        stays[at] = True
+    # Backwards in time: what ties with an older one is the better of the two.
+    for _, _, at in _unbeaten(merits[::-1], -ends[::-1], k, of_ties=True):
+        stays[len(stays) - 1 - at] = True
+    return stays.nonzero()[0]
+
+
+def best_of_panes(k: int, merits: FloatArray, times: IntArray, identities: AnyArray, ends: IntArray) -> IntArray:
+    """Return the positions, in order, of the best k of each pane. Rows stand in the order of time.
+
+    >>> times = np.arange(5)
+    >>> best_of_panes(1, np.array([3.0, 4.0, 2.0, 7.0, 8.0]), times, times, np.array([1, 1, 2, 4, 4])).tolist()
+    [1, 2, 4]
+    """
+    edges = np.concatenate(([0], np.flatnonzero(np.diff(ends)) + 1, [len(ends)]))
+    stays = np.ones(len(ends), dtype=bool)
+    for pane in (np.diff(edges) > k).nonzero()[0].tolist():
+        at = slice(int(edges[pane]), int(edges[pane + 1]))
+        chosen = best(k, merits[at], times[at], identities[at])
+        stays[at] = False
+        stays[at.start + chosen] = True
+    return stays.nonzero()[0]
+
+
+def _unbeaten(merits: FloatArray, labels: IntArray, k: int, *, of_ties: bool) -> Iterator[tuple[int, int, IntArray]]:
+    """Yield stretches of whole labels, the last first, and the positions of what k that stand after it do not beat.
+
+    With ``of_ties`` what stands after it and is as good does not beat it.
+    """
+    bar, leaders = -np.inf, np.empty(0)
+    for start, stop in _stretches(labels, k):
+        part = merits[start:stop]
+        passes = part >= bar if of_ties else part > bar
+        at = passes.nonzero()[0] if len(leaders) == k else np.arange(len(part))
+        yield start, stop, at + start
+        leaders = np.concatenate((leaders, part[at]))
         if len(leaders) >= k:
             leaders = np.partition(leaders, len(leaders) - k)[len(leaders) - k :]
             bar = float(leaders[0])
-    return np.concatenate(found[::-1]) if found else np.empty(0, np.int64)
 
 
 def _stretches(labels: IntArray, k: int) -> Iterator[tuple[int, int]]:

@@ -19,6 +19,7 @@ _STREAM = """
 [streams.":{name}"]
 connector = "lines"
 arrivals = "{arrivals}"
+{strategy}
 lateness = "{lateness}"
 options = {{ path = "{folder}/events.jsonl", maxBytesPerBatch = {batch} }}
 [streams.":{name}".mapping]
@@ -48,6 +49,7 @@ mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ ":rank" = {
 refresh = {{ policy = "AT-LRU", n = 2, items = 3, requests = 1, deadline = "60s" }}
 """  # noqa: E501
 
+_HINT = 'strategy = "shared-skyline"'
 _ON = "FROM NAMED WINDOW :w ON :{stream} [RANGE 6s STEP 2s]"
 QUERIES: Mapping[str, str] = {
     # Each with a remote of its own, so that who has asked can be told from the address.
@@ -69,6 +71,14 @@ QUERIES: Mapping[str, str] = {
         WHERE {{ WINDOW :w {{ ?e :mentions ?m }} }} ORDER BY DESC(?score) LIMIT 3""",
     "least": f"""SELECT ?e (?m * 1 AS ?score) {_ON.format(stream="distinct")}
         WHERE {{ WINDOW :w {{ ?e :mentions ?m }} }} ORDER BY ?score LIMIT 2""",
+    # With windows of their own, from one structure.
+    "shared most": """SELECT ?e (?m * 1 AS ?score) FROM NAMED WINDOW :w ON :shared [RANGE 5s STEP 1500ms]
+        WHERE { WINDOW :w { ?e :mentions ?m } } ORDER BY DESC(?score) LIMIT 3""",
+    "shared next": """SELECT ?e (?m * 1 AS ?score) FROM NAMED WINDOW :w ON :shared [RANGE 1s STEP 3s]
+        WHERE { WINDOW :w { ?e :mentions ?m } } ORDER BY DESC(?score) LIMIT 2 OFFSET 1""",
+    "shared new": """REGISTER ISTREAM :n AS SELECT ?e (?m * 1 AS ?score)
+        FROM NAMED WINDOW :w ON :shared [RANGE 3s STEP 700ms]
+        WHERE { WINDOW :w { ?e :mentions ?m } } ORDER BY DESC(?score) LIMIT 4""",
     "counts": f"""SELECT ?s ?n (?n * 1 AS ?score) {_ON.format(stream="distinct")}
         WHERE {{ WINDOW :w {{ SELECT ?s (COUNT(*) AS ?n) {{ ?e :user ?s }} GROUP BY ?s }} }}
         ORDER BY DESC(?score) LIMIT 4""",
@@ -101,6 +111,7 @@ def write_catalog(folder: Path, endpoint: str, **changes: object) -> Path:
     streams = (
         ("latest", "latest", "user/{user}", "200ms"),
         ("distinct", "distinct", "event/{id}", "200ms"),
+        ("shared", "distinct", "event/{id}", "200ms"),
         # What is late where two streams are joined depends on which of them is read first: here nothing is.
         ("all", "all", "user/{user}", "2s"),
         ("calm", "all", "user/{user}", "2s"),
@@ -108,7 +119,7 @@ def write_catalog(folder: Path, endpoint: str, **changes: object) -> Path:
     parts = [f'[prefixes]\n"" = "{NS}"\n']
     for name, arrivals, subject, lateness in streams:
         stream = {"name": name, "arrivals": arrivals, "subject": NS + subject, "properties": _PROPERTIES}
-        stream["lateness"] = lateness
+        stream |= {"lateness": lateness, "strategy": _HINT if name == "shared" else ""}
         parts.append(_STREAM.format(**stream, folder=folder, batch=values["batch"]))
     parts += [_REST.format(name=name, endpoint=endpoint, **values) for name in SERVICE_OF]
     path = folder / "catalog.toml"

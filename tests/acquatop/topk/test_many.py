@@ -20,10 +20,11 @@ from acquatop.topk.many import skyline
 from acquatop.topk.many.contract import Asked
 from acquatop.topk.many.independent import Independent
 from acquatop.topk.many.meta_query import MetaQuery
+from acquatop.topk.many.moments import BEFORE_ALL, Series, between, first_from, last_before
 from acquatop.topk.many.mtop_band import MTopBand
 from acquatop.topk.many.mtop_list import MTopList
 from acquatop.topk.many.shared_skyline import SharedSkyline
-from acquatop.topk.many.skyline import undominated, youngest_best
+from acquatop.topk.many.skyline import best_of_panes, undominated, undominated_within, youngest_best
 from acquatop.topk.order import ranking
 from acquatop.topk.pane_top import Scored
 from acquatop.windows import Windows
@@ -373,15 +374,62 @@ def test_the_meta_query_is_all_queries(asked: list[Asked], since: int, steps: li
         both = opens | {closes for each in asked for _, closes in _bounds(each, since)}
         now += step
         assert meta.openings(now, now + 30).tolist() == sorted(at for at in opens if now < at <= now + 30)
-        assert meta.boundaries(now, now + 30).tolist() == sorted(at for at in both if now < at <= now + 30)
+        cuts = between(meta.boundaries(), now, now + 30)
+        assert cuts.tolist() == sorted(at for at in both if now < at <= now + 30)
         times = np.arange(now + 1, now + 20)
-        before = [max([at for at in opens if at < time], default=-(2**63)) for time in times.tolist()]
+        before = [max([at for at in opens if at < time], default=BEFORE_ALL) for time in times.tolist()]
         assert meta.labels(times).tolist() == before
+        assert meta.ends(times).tolist() == [min(at for at in both if at >= time) for time in times.tolist()]
         moments, ks = meta.demand()
         assert all(earlier <= later for earlier, later in pairwise(moments.tolist()))
         for opens_at in moments.tolist():
             looking = [each.k for each in asked if _next_opening(each, since, now) <= opens_at]
             assert ks[np.searchsorted(moments, opens_at, side="right") - 1] == max(looking)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    several=st.lists(st.builds(Series, st.integers(-9, 9), st.integers(1, 9), st.integers(-9, 30)), min_size=1),
+    steps=st.lists(st.sampled_from([0, 1, 2, 5, 40, 1000]), min_size=1, max_size=9),
+)
+def test_moments_are_found_however_far_times_are_apart(several: list[Series], steps: list[int]) -> None:
+    times = np.cumsum(steps)
+    moments = {
+        at for each in several for at in range(-60, 9999) if at >= each.since and (at - each.at) % each.step == 0
+    }
+    assert first_from(several, times).tolist() == [min(at for at in moments if at >= time) for time in times.tolist()]
+    before = [max((at for at in moments if at < time and at > -60), default=BEFORE_ALL) for time in times.tolist()]
+    assert last_before(several, times).tolist() == before
+    meta = MetaQuery(0)
+    for number, each in enumerate(several):
+        meta.join_at(str(number), Asked(Windows(7, each.step, each.at % each.step), 1), 0)
+    together = meta.labels(times).tolist()
+    meta.leave("0")
+    meta.join_at("0", Asked(Windows(7, several[0].step, several[0].at % several[0].step), 1), 0)
+    assert together == [meta.labels(np.array([time])).item() for time in times.tolist()]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    merits=st.lists(st.integers(0, 6), max_size=40),
+    gaps=st.lists(st.integers(0, 2), min_size=40, max_size=40),
+    k=st.integers(1, 4),
+    pane=st.integers(1, 4),
+)
+def test_what_is_left_of_a_stretch_is_the_best_of_every_window_that_is_no_narrower(
+    merits: list[int], gaps: list[int], k: int, pane: int
+) -> None:
+    times = np.cumsum(gaps[: len(merits)])
+    all_of, ends = np.array(merits, dtype=float), -(-times // pane)
+    left = undominated_within(all_of, ends, k)
+    left = left[best_of_panes(k, all_of[left], times[left], left, ends[left])]
+    span = -(-int(times[-1] - times[0]) // pane) if len(times) else 0
+    for opens in range(-2, int(ends.max(initial=0)) + 1):
+        for closes in range(opens + max(1, span), opens + span + 4):
+            within = np.flatnonzero((ends > opens) & (ends <= closes))
+            some = left[(ends[left] > opens) & (ends[left] <= closes)]
+            right = within[ranking(all_of[within], times[within], within)][:k]
+            assert some[ranking(all_of[some], times[some], some)][:k].tolist() == right.tolist()
 
 
 def _bounds(asked: Asked, since: int) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,82 @@
+"""Moments that come again and again: when the windows of several queries open or close."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from acquatop.topk.contract import IntArray
+
+BEFORE_ALL = -(2**62)
+"""A moment before all others, with room for what is added to moments."""
+
+
+class Series(NamedTuple):
+    """A moment and all that are whole steps away from it, but for those before ``since``."""
+
+    at: int
+    step: int
+    since: int = BEFORE_ALL
+
+    def from_(self, time: int) -> int:
+        """Return its first moment at a time or after it."""
+        time = max(time, self.since)
+        return time + (self.at - time) % self.step
+
+    def between(self, after: int, until: int) -> IntArray:
+        """Return its moments in order, after one and not after another."""
+        return np.arange(self.from_(after + 1), until + 1, self.step)
+
+
+def between(several: Sequence[Series], after: int, until: int) -> IntArray:
+    """Return the moments of any of several series, in order, after one and not after another.
+
+    >>> between([Series(0, 4), Series(1, 5, since=6)], 3, 12).tolist()
+    [4, 6, 8, 11, 12]
+    """
+    moments = [each.between(after, until) for each in several]
+    return np.unique(np.concatenate(moments)) if moments else np.empty(0, np.int64)
+
+
+def are_near(several: Sequence[Series], times: IntArray) -> bool:
+    """Say whether there are not many more moments between some times, which are in order, than times."""
+    return sum((int(times[-1]) - int(times[0])) // each.step for each in several) <= len(several) * len(times)
+
+
+def first_from(several: Sequence[Series], times: IntArray) -> IntArray:
+    """Return the first moment of any of several series at each of some times, which are in order, or after it.
+
+    Without any series it is the same for all. O(m + n log m) for m moments between the times, or O(n) for each series
+    if there are fewer times than that.
+
+    >>> first_from([Series(0, 4), Series(1, 5, since=6)], np.array([1, 4, 5, 10**12])).tolist()
+    [4, 4, 6, 1000000000000]
+    """
+    if not len(times) or not several:
+        return np.zeros(len(times), np.int64)
+    if are_near(several, times):
+        latest = min(each.from_(int(times[-1])) for each in several)
+        moments = between(several, int(times[0]) - 1, latest)
+        return moments[np.searchsorted(moments, times, side="left")]
+    found = np.full(len(times), -BEFORE_ALL)
+    for at, step, since in several:
+        moments = np.maximum(times, since)
+        np.minimum(found, moments + (at - moments) % step, out=found)
+    return found
+
+
+def last_before(several: Sequence[Series], times: IntArray) -> IntArray:
+    """Return the last moment of any of several series before each of some times; ``BEFORE_ALL`` where there is none.
+
+    O(n) for each series.
+
+    >>> last_before([Series(0, 4), Series(1, 5, since=6)], np.array([1, 4, 5, 7])).tolist()
+    [0, 0, 4, 6]
+    """
+    found = np.full(len(times), BEFORE_ALL)
+    for at, step, since in several:
+        moments = times - 1 - (times - 1 - at) % step
+        np.maximum(found, np.where(moments >= since, moments, BEFORE_ALL), out=found)
+    return found

@@ -1,0 +1,40 @@
+"""What the demos have in common: their command line, and how answers are shown."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from acquatop.cli.guard import guarded
+from acquatop.cli.run import add_run_options
+
+
+def run(demo: Callable[[argparse.Namespace], None], name: str, about: str, *, seeded: str) -> int:
+    """Run a demo with the options of the command line, and return its exit code; ``seeded`` is what it simulates."""
+    parser = argparse.ArgumentParser(prog=f"run demo {name}", description=about)
+    add_run_options(parser, windows=10)
+    parser.add_argument("--seed", type=int, default=7, metavar="S", help=f"of the simulated {seeded} (%(default)s)")
+    options = parser.parse_args()
+    return guarded(lambda: demo(options), debug=options.debug)
+
+
+def show_answers(options: argparse.Namespace, scene: Path, variables: dict[str, str], start: Callable[[], str]) -> None:
+    """Show the answers to a scene's query; ``start`` lets its world turn, and returns what to say of that."""
+    # Imported only here, where a Ctrl-C while they load ends the demo as it should.
+    from acquatop.cli.show import shower
+    from acquatop.engine import Engine
+
+    query_file = scene / "query.rspql"
+    with Engine.from_catalog(scene / "catalog.toml", runtime=options.runtime, variables=variables) as engine:
+        query = engine.register(query_file.read_text("utf-8"), file=str(query_file))
+        say(f"{start()}; an answer follows at every window close (Ctrl-C ends it)\n")
+        show = shower(as_json=options.json)
+        for answer in query.answers(limit=options.windows):
+            show(answer)
+
+
+def say(message: str) -> None:
+    """Tell people what goes on."""
+    print(message, file=sys.stderr, flush=True)
