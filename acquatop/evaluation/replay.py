@@ -14,6 +14,7 @@ from acquatop.catalog_sources import TableSource
 from acquatop.evaluation.remembered_remote import RememberedRemote
 from acquatop.evaluation.setting import Setting
 from acquatop.evaluation.trace import Trace
+from acquatop.operators.identity_hash import IdentityHash
 from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.job import reduced
 from acquatop.operators.reduce.pane_partials import PanePartials
@@ -63,6 +64,8 @@ class Replay:
         self._closes = [trace.bound.windows.bounds(window)[1] for window in trace.windows()]
         self._shared: dict[tuple[type, int], Part] = {}
         self._now = EventTime()
+        # Parts that are used again have their keys' hashes with them.
+        self._hashes = IdentityHash()
 
     def answers(self, setting: Setting) -> Iterator[Given]:
         """Yield what the engine answers in a setting, window by window."""
@@ -76,6 +79,7 @@ class Replay:
             rankers=self._rankers,
             random=np.random.default_rng(setting.seed),
             expects=False,
+            hashes=self._hashes,
         )
         member = group.join(bound)
         shown = slice(bound.plan.offset, None)
