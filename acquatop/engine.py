@@ -281,7 +281,9 @@ class Engine:
         key = self._key(bound, shared=True)
         is_kept = None if self._state is None else self._state.is_kept(bound.name, key)
         with self._lock:
-            if bound.stream.strategy is None and (is_kept is not None or key in self._units):
+            if bound.stream.strategy is not None:
+                return choice_among(bound).strategy is Strategy.SHARED
+            if is_kept is not None or key in self._units:
                 return is_kept is not False
             running = [name for name, query in self._queries.items() if not query.stopped and name != bound.name]
             others = [self._bounds[name] for name in running]

@@ -37,19 +37,34 @@ class Closed:
     due_at: float
 
 
+Bindings = Mapping[str, Identifier]
+
+_SHOWN = 1 << 16
+"""Of how many solutions it is known what they have been shown with."""
+
 OperatorT = TypeVar("OperatorT", bound=Ranked)
 
 
 class GroupMember(Generic[OperatorT]):
-    """A query at work on its group's windows, from window ``since`` on, with a remote or without."""
+    """A query at work on its group's windows, from window ``since`` on, with a remote or without.
+
+    Where what a solution binds never changes, ``shown`` is what solutions have been shown with, by their keys: by this
+    query, or by others that show the same.
+    """
 
     def __init__(
-        self, bound: BoundQuery, operator: OperatorT, remote: RemoteSide | None = None, since: int | None = None
+        self,
+        bound: BoundQuery,
+        operator: OperatorT,
+        remote: RemoteSide | None = None,
+        since: int | None = None,
+        shown: dict[str, Bindings] | None = None,
     ) -> None:
         self.bound = bound
         self.operator = operator
         self.since = since
         self._remote = remote
+        self._shown = shown
         self._output = RelationToStream(bound.plan.output)
         self._score_types: dict[frozenset[tuple[str, str]], str | None] = {}
 
@@ -101,16 +116,28 @@ class GroupMember(Generic[OperatorT]):
         remote_terms, ages = (unknown, unknown) if self._remote is None else self._remote.of(keys)
         shown = zip(range(offset, len(top)), keys, remote_terms, ages, strict=True)
         for at, key, remote, age in shown:
-            terms = {**(remote or {}), **self.operator.terms(top.rows, at)}
             score = self._score_of(float(top.merits[at]))
-            bindings = {name: self._term(name, terms, score) for name in self.bound.plan.projection}
+            bindings = None if self._shown is None else self._shown.get(key)
+            if bindings is None:
+                bindings = self._bindings({**(remote or {}), **self.operator.terms(top.rows, at)}, score)
+                self._remember(key, bindings)
             yield Row(
                 rank=at - offset + 1,
-                bindings={name: term for name, term in bindings.items() if term is not None},
+                bindings=bindings,
                 score=score,
                 refreshed=key in refreshed.fetched if self._remote is not None else None,
                 age_seconds=age,
             )
+
+    def _bindings(self, terms: Mapping[str, str], score: float) -> Bindings:
+        bindings = {name: self._term(name, terms, score) for name in self.bound.plan.projection}
+        return {name: term for name, term in bindings.items() if term is not None}
+
+    def _remember(self, key: str, bindings: Bindings) -> None:
+        if self._shown is not None:
+            if len(self._shown) >= _SHOWN:
+                self._shown.clear()
+            self._shown[key] = bindings
 
     def _score_of(self, merit: float) -> float:
         # Adding zero turns -0.0, which negation can leave, into 0.0.

@@ -26,7 +26,7 @@ from acquatop.operators.panes import Pane, PaneBuffer
 from acquatop.operators.proposers import proposer_of, ranker_name
 from acquatop.operators.reduce.bucket_partials import FILE
 from acquatop.operators.reduce.contract import Part, Reducer
-from acquatop.operators.reduce.pane_best import PaneBest, best_of
+from acquatop.operators.reduce.pane_best import Asked, PaneBest, panes_in
 from acquatop.operators.reduce.pane_partials import COUNT, FIRST, LAST, PanePartials
 from acquatop.operators.reduce.replica_view import ReplicaView
 from acquatop.operators.reduce.solutions import Solutions
@@ -172,18 +172,18 @@ class QueryGroup:
             return [self._content.reducer(matcher, windows)]
         if self._content is not None:
             return [PanePartials(matcher, windows, self._content.columns, self._content.codes.hashes)]
+        asked = [Asked(each.bound.plan.score, each.topkn.list.k + each.topkn.list.n) for each in self.members.values()]
+        plan = self._bound.plan
         return [
             PaneBest(
                 matcher,
                 windows,
-                member.bound.plan.score,
-                member.topkn.list.k + member.topkn.list.n,
-                terms=member.bound.plan.stream_variables,
+                asked,
+                numbers=plan.score.stream_variables,
+                terms=plan.stream_variables,
                 view=self._present_view(),
-                # What the windows hold besides is the same for all.
-                sampled=self._sample.room if self._sample is not None and at == 0 else 0,
+                sampled=self._sample.room if self._sample is not None else 0,
             )
-            for at, member in enumerate(self.members.values())
         ]
 
     def add(self, parts: Sequence[Part], names: Sequence[str] | None = None) -> None:
@@ -202,7 +202,7 @@ class QueryGroup:
         elif self._content is not None:
             self._add_partials(part)
         else:
-            self._add_best(parts, list(self.members) if names is None else names)
+            self._add_best(part, list(self.members) if names is None else names)
 
     def _add_partials(self, part: Part) -> None:
         assert self._content is not None
@@ -218,21 +218,20 @@ class QueryGroup:
         if len(table):
             self._content.add_partials(table)
 
-    def _add_best(self, parts: Sequence[Part], names: Sequence[str]) -> None:
-        plan, late = self._bound.plan, 0
-        for at, (name, part) in enumerate(zip(names, parts, strict=True)):
-            member = self.members.get(name)
-            for pane in best_of(part.table, plan.score.stream_variables, plan.stream_variables):
-                is_late = self._closed is not None and pane.first <= self._closed
-                if at == 0 and is_late:
-                    late += pane.summary.count
-                elif at == 0 and self._sample is not None:
-                    self._sample.add_sample(pane.first, pane.last, pane.sample, pane.summary.count)
+    def _add_best(self, part: Part, names: Sequence[str]) -> None:
+        plan = self._bound.plan
+        for pane in panes_in(part.table, plan.score.stream_variables, plan.stream_variables):
+            is_late = self._closed is not None and pane.first <= self._closed
+            if is_late:
+                self._tally.late += pane.count
+            elif self._sample is not None:
+                self._sample.add_sample(pane.first, pane.last, pane.sample, pane.count)
+            for name, best in zip(names, pane.bests, strict=True):
+                member = self.members.get(name)
                 if member is not None and is_late:
                     member.topkn.note_late(pane.first, pane.last)
                 elif member is not None:
-                    member.topkn.add_best(pane)
-        self._tally.late += late
+                    member.topkn.add_best(best)
 
     def _note_late(self, firsts: IntArray, lasts: IntArray) -> None:
         for first, last in set(zip(firsts.tolist(), lasts.tolist(), strict=True)):

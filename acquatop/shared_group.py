@@ -12,6 +12,7 @@ import numpy as np
 from acquatop.answer import Answer
 from acquatop.binding import BoundQuery
 from acquatop.group import EMPTY_RUN, Held
+from acquatop.group_member import Bindings
 from acquatop.operators.lateness import Came
 from acquatop.operators.pane_log import PaneLog
 from acquatop.operators.reduce.contract import Part, Reducer
@@ -19,7 +20,7 @@ from acquatop.operators.reduce.shared_best import Needs, SharedBest, panes_of, s
 from acquatop.operators.stragglers import Stragglers
 from acquatop.shared_member import SharedMember
 from acquatop.topk.many.contract import Asked
-from acquatop.topk.many.moments import BEFORE_ALL
+from acquatop.topk.many.moments import BEFORE_ALL, Series
 from acquatop.topk.many.shared_skyline import SharedSkyline
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.snapshot import pack_parts, unpack_parts
@@ -57,6 +58,7 @@ class SharedGroup:
         self._log_room = _LOG_ROOM
         self._closed_ms = self._ended_ms = BEFORE_ALL
         """All windows that close until one, and, as there was no more to come, all that open before the other, have."""
+        self._shown: dict[tuple[tuple[str, ...], str | None], dict[str, Bindings]] = {}
         self._resumed: dict[str, bytes] = {}
 
     @property
@@ -69,7 +71,7 @@ class SharedGroup:
     def join(self, bound: BoundQuery, after_ms: int | None = None) -> SharedMember:
         """Answer one more query, from the first window on that opens at a time or after it."""
         since = None if after_ms is None else max(bound.windows.last(after_ms) + 1, 0)
-        member = self.members[bound.name] = SharedMember(bound, since)
+        member = self.members[bound.name] = SharedMember(bound, since, self._shown_like(bound))
         self._structure.meta.join_at(bound.name, _asked(bound), member.first)
         return member
 
@@ -78,10 +80,14 @@ class SharedGroup:
         part = self._resumed.get(f"member {bound.name}")
         if part is None:
             return None
-        member = self.members[bound.name] = SharedMember(bound, None)
+        member = self.members[bound.name] = SharedMember(bound, None, self._shown_like(bound))
         window = member.resume(part)
         self._structure.meta.join_at(bound.name, _asked(bound), window, member.first)
         return member
+
+    def _shown_like(self, bound: BoundQuery) -> dict[str, Bindings]:
+        """Return what solutions are shown with by queries that show the same of them."""
+        return self._shown.setdefault((bound.plan.projection, bound.plan.score.variable), {})
 
     def leave(self, name: str) -> None:
         """Answer a query no more."""
@@ -99,7 +105,9 @@ class SharedGroup:
     def reducers(self) -> Sequence[Reducer]:
         """Return what to make of the stream's records: one reducer for all members."""
         plan, meta = self._bound.plan, self._structure.meta
-        needs = Needs(max(1, meta.most), meta.narrowest, tuple({*meta.boundaries()}), self._passed_ms)
+        # What is too late is so for windows, too, that have closed before a query came.
+        boundaries = {Series(each.at, each.step) for each in meta.boundaries()}
+        needs = Needs(max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._passed_ms)
         return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
 
     def add(self, parts: Sequence[Part], names: Sequence[str] | None = None) -> None:

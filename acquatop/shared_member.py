@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from acquatop.answer import Answer
 from acquatop.binding import BoundQuery
 from acquatop.group import EMPTY_RUN
-from acquatop.group_member import Closed, GroupMember
+from acquatop.group_member import Bindings, Closed, GroupMember
 from acquatop.operators.lateness import Answered, Came
 from acquatop.operators.pane_log import PaneLog
 from acquatop.operators.reduce.shared_best import Panes
@@ -32,13 +32,13 @@ class SharedMember:
     """A query at work on its own windows, from window ``since`` on, if that is given.
 
     Otherwise they begin with the first that holds an event, once time has come to that. ``first`` is the first that
-    is answered, as soon as it is known, ``closed`` the last that has closed.
+    is answered, as soon as it is known, ``closed`` the last that has closed. ``shown`` is what others have shown.
     """
 
-    def __init__(self, bound: BoundQuery, since: int | None) -> None:
+    def __init__(self, bound: BoundQuery, since: int | None, shown: dict[str, Bindings] | None = None) -> None:
         self.windows = bound.windows
         self.operator = Shared(bound.plan)
-        self.member = GroupMember(bound, self.operator, since=since)
+        self.member = GroupMember(bound, self.operator, since=since, shown=shown)
         self.first = 0 if since is None and bound.windows.t0_ms is not None else since
         self.closed: int | None = None
         self._begun_ms = BEFORE_ALL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from decimal import Decimal
 
@@ -17,9 +18,12 @@ _DOUBLE = URIRef(_XSD + "double")
 _LARGEST_WHOLE = 2.0**53
 """Up to here every whole number is a double."""
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_REMEMBERED = 1 << 14
+"""How many terms are known in another form: what is in one answer is in the next, and in those of other queries."""
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
+@functools.lru_cache(maxsize=_REMEMBERED)
 def to_rdflib(text: str) -> Identifier:
     """Return the rdflib term that an N-Triples text stands for; literals keep their text as it is.
 
@@ -79,6 +83,7 @@ def _unescaped(escape: re.Match[str]) -> str:
     return chr(int(code, 16)) if code else _ESCAPES[escape[3]]
 
 
+@functools.lru_cache(maxsize=_REMEMBERED)
 def datatype_of(text: str) -> str | None:
     """Return the datatype that an N-Triples text writes out, None where it writes none.
 
@@ -100,6 +105,12 @@ def score_literal(score: float, datatype: str | None = None) -> Literal:
     >>> [str(score_literal(each, "http://www.w3.org/2001/XMLSchema#integer")) for each in (12.0, 0.5, 1e300)]
     ['12', '0.5', '1e+300']
     """
+    # Adding zero turns -0.0, which is the same score, into 0.0.
+    return _score_literal(score + 0.0, datatype)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _score_literal(score: float, datatype: str | None) -> Literal:
     if datatype == _XSD + "integer" and abs(score) <= _LARGEST_WHOLE and score.is_integer():
         return Literal(str(int(score)), datatype=URIRef(datatype), normalize=False)
     if datatype == _XSD + "decimal" and abs(score) <= _LARGEST_WHOLE:

@@ -9,11 +9,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.strategies_bench import grid, many, single
+from benchmarks.strategies_bench import engine, grid, many, single
 from benchmarks.strategies_bench.figures import draw, table
 
 DOCS = Path(__file__).parents[1] / "docs"
-SECTIONS = ("one", "many", "grid")
+SECTIONS = ("one", "many", "engine", "grid")
+DRAWN = ("one", "many")
+_SECTIONS = (
+    ("one", single, "MinTopk's experiments"),
+    ("many", many, "MTopS' experiments"),
+    ("engine", engine, "Many queries through the whole engine"),
+)
 
 
 def main() -> None:
@@ -26,14 +32,14 @@ def main() -> None:
     options = parser.parse_args()
     console = Console(stderr=options.json)
     found: dict[str, object] = {}
-    for name, section, title in (("one", single, "MinTopk's experiments"), ("many", many, "MTopS' experiments")):
+    for name, section, title in _SECTIONS:
         if options.only in (None, name):
             with console.status(title):
                 points = list(section.points(options.quick))
             found[name] = [asdict(point) for point in points]
             if not options.json:
                 console.print(table(title, points))
-            if not options.quick:
+            if not options.quick and name in DRAWN:
                 draw(points).savefig(DOCS / f"strategies-{name}.svg", metadata={"Date": None})
     if options.only in (None, "grid"):
         with console.status("the grid"):

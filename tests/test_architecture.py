@@ -23,6 +23,7 @@ FORBIDDEN = {
     "acquatop/query.py": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
     "acquatop/windowed_query.py": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
     "acquatop/query_group.py": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
+    "acquatop/shared_group.py": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine", "acquatop.cli"},
     "acquatop/recording": {"pyspark", "acquatop.engine", "acquatop.runtime", "acquatop.cli"},
     "acquatop/sinks": {"rspql.plan", "connectors", "acquatop.engine", "acquatop.runtime", "acquatop.operators"},
     "acquatop/state": {"pyspark", "pyarrow", "numpy", "rspql", "replica", "connectors", "acquatop.engine"},

@@ -83,7 +83,17 @@ def catalog_keys() -> set[str]:
 
 def test_every_catalog_key_and_choice_is_documented() -> None:
     documented = text_of("docs/catalog.md")
-    choices = {*CONNECTORS, *catalog.ARRIVALS, *SOLUTIONS, *KINDS, *METHODS, *AUTH, *FEEDS, *TABLES}
+    choices = {
+        *CONNECTORS,
+        *catalog.ARRIVALS,
+        *catalog.STRATEGIES,
+        *SOLUTIONS,
+        *KINDS,
+        *METHODS,
+        *AUTH,
+        *FEEDS,
+        *TABLES,
+    }
     choices |= {*PROPOSERS, *DEFAULT_RANKERS}
     datatypes = {iri.replace("http://www.w3.org/2001/XMLSchema#", "xsd:") for iri in DATATYPES}
     assert len(catalog_keys()) > 20

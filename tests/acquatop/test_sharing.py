@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from acquatop import Answer, Engine
 from acquatop.binding import BoundQuery, bind_query
@@ -31,7 +32,7 @@ def catalog(folder: Path, strategy: str | None = None, arrivals: str = "distinct
         arrivals = "{arrivals}"
         lateness = "40ms"
         {"" if strategy is None else f'strategy = "{strategy}"'}
-        options = {{ path = "{folder}/events", maxBytesPerBatch = 4000 }}
+        options = {{ path = "{folder}/events", maxBytesPerBatch = 12000 }}
         [streams.":stream".mapping]
         subject = "http://example.org/post/{{id}}"
         time = "t"
@@ -65,7 +66,7 @@ def lines(start: int, stop: int) -> list[bytes]:
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    (tmp_path / "events").write_bytes(b"".join(lines(1, 1500)))
+    (tmp_path / "events").write_bytes(b"".join(lines(1, 900)))
     return tmp_path
 
 
@@ -93,13 +94,13 @@ def groups_of(engine: Engine) -> list[int]:
 
 
 @pytest.mark.spark
-def test_every_strategy_and_every_runtime_gives_the_same_bytes(recording: Path) -> None:
+def test_every_strategy_and_every_runtime_gives_the_same_bytes(recording: Path, spark: SparkSession) -> None:
     texts = some_queries(6)
     right = answered(catalog(recording, EACH), texts)
     assert len(right) == 6
     assert any('"approximate"' in each for said in right.values() for each in said)
     for runtime in RUNTIMES:
-        assert answered(catalog(recording, SHARED), texts, runtime) == right
+        assert answered(catalog(recording, SHARED), texts, runtime, spark=spark) == right
 
 
 @pytest.mark.parametrize(("count", "groups"), [(2, [1, 1]), (40, [40])])

@@ -25,20 +25,27 @@ from acquatop.operators import quad_store
 from acquatop.operators.expectation import ContentOfStream
 from acquatop.operators.identity_hash import IdentityHash
 from acquatop.operators.key_codes import KeyCodes
+from acquatop.operators.lateness import Answered, Came
 from acquatop.operators.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.operators.occupancy import Occupancy
+from acquatop.operators.pane_log import PaneLog
 from acquatop.operators.panes import Pane, PaneBuffer
 from acquatop.operators.proposers import PROPOSERS, Proposed, proposer_of
 from acquatop.operators.proposers.window_join import WindowJoin
 from acquatop.operators.quad_store import QuadStore
+from acquatop.operators.reduce.shared_best import Panes as Parted
 from acquatop.operators.refresh_order import RefreshOrder
 from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.retained import Retained, Solutions
+from acquatop.operators.stragglers import Stragglers
 from acquatop.operators.waiting import Solution, Waiting, objects
 from acquatop.operators.window_graph import WindowGraph
 from acquatop.tally import Tally
-from acquatop.topk.contract import AnyArray, FloatArray, Rows, Scoring
+from acquatop.topk.contract import NO_ROWS, AnyArray, FloatArray, Rows, Scoring, Top
+from acquatop.topk.many.contract import Asked
+from acquatop.topk.many.shared_skyline import SharedSkyline
 from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.pane_top import Scored
 from acquatop.topk.refill.controller import Controller
 from acquatop.topk.refill.refilled import Refilled
 from acquatop.topk.snapshot import (
@@ -410,7 +417,75 @@ class Refills(Dominance):
         self.held = Refilled.restore(snapshot, self.scoring, self.factory, self.clock)
 
 
+class Shares(Thing):
+    """A structure that queries share, which join again by themselves."""
+
+    ASKED = MappingProxyType({"wide": Asked(WINDOWS, 3), "narrow": Asked(Windows(4, 5, 1), 2)})
+
+    def make(self) -> SharedSkyline:
+        held = SharedSkyline(0, stretch=2, room=8)
+        for name, asked in self.ASKED.items():
+            held.meta.join_at(name, asked, 0)
+        return held
+
+    def step(self, at: int, chance: Chance) -> object:
+        times = np.array(sorted(chance.randint(3 * at + 1, 3 * at + 12) for _ in range(chance.randint(0, 6))), np.int64)
+        merits = np.array([float(chance.randint(0, 5)) for _ in times])
+        names = objects([f"{at} {number}" for number in range(len(times))])
+        self.held.add(Rows(times, names, names, (merits,)))
+        said = [(name, top.window, top.rows.identities.tolist()) for name, top in self.held.advance(3 * at)]
+        self.held._check()
+        return said, self.held.held().identities.tolist()
+
+    def snapshot(self) -> bytes:
+        windows = {name: str(self.held.meta.window(name)).encode() for name in self.ASKED}
+        return pack_parts({"structure": self.held.snapshot(), **windows})
+
+    def go_on_from(self, snapshot: bytes) -> None:
+        parts = unpack_parts(snapshot)
+        if "structure" not in parts:
+            raise SnapshotError("no structure")
+        self.held = SharedSkyline(0, stretch=2, room=8)
+        self.held.resume(parts["structure"])
+        for name, asked in self.ASKED.items():
+            self.held.meta.join_at(name, asked, int(parts[name]), 0)
+
+
+class Straggles(Thing):
+    ANSWERED = Answered(WINDOWS, 0)
+
+    def make(self) -> Stragglers:
+        return Stragglers()
+
+    def step(self, at: int, chance: Chance) -> object:
+        size = chance.randint(0, 3)
+        times = np.array([chance.randint(at, at + 9) for _ in range(size)], np.int64)
+        names, merits = objects(some(chance, 9)[:size] + ["x"] * size)[:size], np.arange(size) + chance.random()
+        self.held.add(Scored(merits, Rows(times, names, names, (merits,), (names,))), Came.at(at, -99, size))
+        self.held.let_go(at - 5)
+        top = self.held.among(Top(at // 3, NO_ROWS, np.empty(0)), self.ANSWERED, 2)
+        return len(self.held), top.rows.identities.tolist(), top.merits.tolist()
+
+
+class Logs(Thing):
+    ANSWERED = Answered(WINDOWS, 1)
+
+    def make(self) -> PaneLog:
+        return PaneLog()
+
+    def step(self, at: int, chance: Chance) -> object:
+        times = np.array(sorted(chance.randint(at, at + 9) for _ in range(chance.randint(0, 3))), np.int64)
+        counts = np.array([chance.randint(0, 2) for _ in times], np.int64)
+        self.held.add(Parted(times, counts, counts), Came.at(at, -99, len(times)))
+        if chance.random() < 0.3:
+            self.held.let_go(at - 5)
+        answered, span = self.ANSWERED, WINDOWS.bounds(at // 3)
+        known = self.held.newest(answered), self.held.first_after(answered, at), self.held.is_empty(answered, *span)
+        return len(self.held), known, self.held.unscored(answered, *span)
+
+
 THINGS: list[type[Thing]] = [
+    *(Shares, Straggles, Logs),
     *(Panes, Occupied, Codes, Solved, Waits, WaitsForNothing, Sample, OfStream, Stream, Gone, All, Counted, Ordered),
     *(Joined, Graph, LatestGraph, Dominance, DistinctDominance, FixedDominance, Refills),
 ]

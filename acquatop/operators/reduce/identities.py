@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import overload
 
+import numpy as np
 import pyarrow as pa
 
 from acquatop.operators.match import Found
+from acquatop.operators.reduce.panes import Positions, within
 from acquatop.operators.waiting import objects
 from acquatop.topk.contract import AnyArray, IntArray
 
@@ -14,7 +16,7 @@ from acquatop.topk.contract import AnyArray, IntArray
 class Identities:
     """The identities of what stands at some positions of what has been found: some of them as a column of text."""
 
-    def __init__(self, found: Found, at: IntArray) -> None:
+    def __init__(self, found: Found, at: Positions) -> None:
         self._found = found
         self._at = at
 
@@ -23,7 +25,8 @@ class Identities:
     @overload
     def __getitem__(self, chosen: IntArray) -> AnyArray: ...
     def __getitem__(self, chosen: IntArray | slice) -> AnyArray | Identities:
-        at = self._at[chosen]
         if isinstance(chosen, slice):
-            return Identities(self._found, at)
+            at = np.arange(self._at.start, self._at.stop) if isinstance(self._at, slice) else self._at
+            return Identities(self._found, at[chosen])
+        at = within(self._at, chosen)
         return objects(self._found.subjects.take(pa.array(at)).to_pylist())

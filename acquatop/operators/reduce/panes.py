@@ -34,6 +34,15 @@ def by_pane(windows: Windows, times: IntArray) -> Iterator[tuple[int, int, Posit
             yield first, last, at if order is None else order[at]
 
 
+def within(at: Positions, places: IntArray) -> IntArray:
+    """Return the positions of some of a pane's rows, which are given by their places in it.
+
+    >>> within(slice(5, 9), np.array([0, 2])).tolist(), within(np.array([4, 7, 8]), np.array([0, 2])).tolist()
+    ([5, 7], [4, 8])
+    """
+    return places + at.start if isinstance(at, slice) else at[places]
+
+
 def runs_of(firsts: IntArray, lasts: IntArray) -> Iterator[tuple[int, int, slice]]:
     """Yield the panes of rows that are in their order, and where each stands."""
     changes = (np.diff(firsts, prepend=firsts[:1] - 1) != 0) | (np.diff(lasts, prepend=lasts[:1] - 1) != 0)

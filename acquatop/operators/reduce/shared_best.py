@@ -57,9 +57,9 @@ class Panes:
 class SharedBest:
     """Scores what has been found, and keeps what can be among the best k of any window, with the panes' counts.
 
-    That are the best k of each pane at most. Where a partition holds many panes, it are about 2k·(2 + log2(n/k)) of n
-    that came in the time of the narrowest window, in random order. Of what came before a window closed, for which it
-    may be late or not, it are the best of each pane. O(n log n), and O(n) where records are in order.
+    No more than the best k of each pane are kept. Where a partition holds many panes, about 2k·(2 + log2(n/k)) are of
+    n that came within the width of the narrowest window, in random order. What is so old that it may be too late for
+    some queries is not compared with other panes. O(n log n), and O(n) where records are in order.
     """
 
     windows = None
@@ -93,7 +93,7 @@ class SharedBest:
         if (np.diff(found.times[at]) < 0).any():
             at = at[np.argsort(found.times[at], kind="stable")]
         ends = first_from(needs.boundaries, found.times[at])
-        stays = [_span(0, int(np.searchsorted(found.times[at], needs.closed_ms, side="right")))]
+        stays = [np.arange(np.searchsorted(found.times[at], needs.closed_ms, side="right"))]
         for start, stop in self._stretches(found.times[at], len(stays[0])):
             stays.append(start + undominated_within(merits[at[start:stop]], ends[start:stop], needs.k))
         left = np.concatenate(stays)
@@ -128,7 +128,3 @@ def scored_of(table: pa.Table, terms: tuple[str, ...]) -> Scored:
     merits = np.array(table.column(MERIT))
     identities, *carried = (objects(table.column(name).to_pylist()) for name in (IDENTITY, *map(term_column, terms)))
     return Scored(merits, Rows(np.array(table.column(TIME)), identities, identities, (merits,), tuple(carried)))
-
-
-def _span(start: int, stop: int) -> IntArray:
-    return np.arange(start, stop)
