@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from acquatop.answer import Answer
-from acquatop.binding import BoundQuery, BoundWindowed
+from acquatop.binding import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.group import Group, Held
 from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.records import Records
@@ -15,15 +15,15 @@ from acquatop.shared_group import shared_key
 from acquatop.windowed_query import WindowedQuery
 from acquatop.windows import Windows
 
-Bound = BoundQuery | BoundWindowed
+__all__ = ["AtWork", "Bound", "GroupAtWork", "Held", "WindowedAtWork", "at_work_key", "next_close"]
 
 
 class AtWork(Protocol):
     """Queries that are evaluated together. Called by one thread at a time."""
 
     @property
-    def slide_ms(self) -> int:
-        """How often its windows close, the most frequent of several."""
+    def slide_ms(self) -> float:
+        """How often its windows close, the most frequent of several; infinite where time closes none."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -40,6 +40,9 @@ class AtWork(Protocol):
 
     def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
         """Return the windows on a stream, and of each the last that has closed."""
+
+    def due_after(self, stream: str, time_ms: int) -> int | None:
+        """Return the time after another at which a stream may bring the next answers; None where no time does."""
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return what to make of a stream's next records."""
@@ -74,8 +77,13 @@ def at_work_key(bound: Bound, *, shared: bool = False) -> str:
     match bound:
         case BoundQuery():
             return shared_key(bound) if shared else group_key(bound)
-        case BoundWindowed():
+        case BoundWindowed() | BoundCounted():
             return f"alone: {bound.name}"
+
+
+def next_close(windows: Sequence[tuple[Windows, int | None]], time_ms: int) -> int | None:
+    """Return when the next of some windows closes after a time."""
+    return min((each.bounds(each.first(time_ms + 1))[1] for each, _ in windows), default=None)
 
 
 class GroupAtWork:
@@ -111,6 +119,10 @@ class GroupAtWork:
     def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
         """Return the members' windows."""
         return self._group.closed()
+
+    def due_after(self, stream: str, time_ms: int) -> int | None:
+        """Return when the next window closes."""
+        return next_close(self.windows(stream), time_ms)
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return the group's reducers."""
@@ -173,6 +185,10 @@ class WindowedAtWork:
     def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
         """Return the query's windows on a stream."""
         return self._query.windows(stream)
+
+    def due_after(self, stream: str, time_ms: int) -> int | None:
+        """Return when the next window on the stream closes."""
+        return next_close(self.windows(stream), time_ms)
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return that all records are wanted."""

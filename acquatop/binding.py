@@ -12,13 +12,16 @@ from acquatop.remote_patterns import star_of
 from acquatop.static_graphs import StaticGraph
 from acquatop.topk.choice import Choice, HintError, Strategy, Workload, choose
 from acquatop.topk.many.contract import Asked
-from acquatop.windows import Windows
+from acquatop.windows import Windows, over_positions
 from rspql import ast
 from rspql.ast import Iri
 from rspql.compiler import compile_query
 from rspql.diagnostics import Diagnostic, QueryError, nearest
-from rspql.plan import Plan, RemotePart, TopKPlan, Window, WindowedPlan
+from rspql.plan import AnyWindow, CountWindow, Plan, RemotePart, TopKPlan, WindowedPlan
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
+
+MANY_OPEN = 1_000
+"""From how many windows on that are open at once a query that counts elements is warned of."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,68 @@ class BoundWindowed:
         return tuple({window.stream.iri: window.stream for window in self.windows}.values())
 
 
+@dataclass(frozen=True)
+class BoundCounted:
+    """A query whose windows count its stream's elements; ``query`` is the same over their positions for times.
+
+    A ``hint`` names the structure that keeps candidates, in place of the one that costs least or the catalog asks for.
+    """
+
+    name: str
+    query: BoundQuery | BoundWindowed
+    hint: str | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The query's plan."""
+        return self.query.plan
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that the query reads."""
+        (stream,) = self.query.streams
+        return stream
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The stream that the query reads."""
+        return (self.stream,)
+
+    @property
+    def windows(self) -> Windows:
+        """The windows over the elements' positions."""
+        return self.query.windows if isinstance(self.query, BoundQuery) else self.query.windows[0].windows
+
+    @property
+    def choice(self) -> Choice | None:
+        """What keeps the candidates, and why; None where whole windows are looked at, or aggregates."""
+        query = self.query
+        if isinstance(query, BoundWindowed) or query.plan.aggregate is not None:
+            return None
+        if query.stream.arrivals != "distinct":
+            return query.choice
+        workload = Workload((Asked(query.windows, query.plan.k + query.plan.offset),), counts=True)
+        available = (Strategy.EACH, Strategy.BLOCKS)
+        asked_for = self.stream.strategy if self.stream.strategy in available else None
+        return choose(workload, available=available, hint=self.hint or asked_for)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What is legal, but likely to cost more than was thought."""
+        open_at_once = -(-self.windows.width_ms // self.windows.slide_ms)
+        is_cheap = self.choice is not None and self.choice.strategy is Strategy.BLOCKS
+        if isinstance(self.query, BoundWindowed) or is_cheap or open_at_once <= MANY_OPEN:
+            return ()
+        message = f"up to {open_at_once} windows are open at once, and each of them costs something with every STEP"
+        hint = "take a larger STEP"
+        if self.query.plan.aggregate is None:
+            hint += ', or set arrivals = "distinct" for the stream if none of its records replaces another'
+        return (Diagnostic("many-windows", message, self.query.plan.window.name.span, hint, severity="warning"),)
+
+
+Bound = BoundQuery | BoundWindowed | BoundCounted
+
+
 def bind_query(
     text: str,
     catalog: Catalog,
@@ -109,19 +174,23 @@ def bind_query(
     functions: FunctionRegistry = DEFAULT_FUNCTIONS,
     file: str = "<query>",
     name: str | None = None,
-) -> BoundQuery | BoundWindowed:
+) -> Bound:
     """Compile a query and bind it; :class:`~rspql.diagnostics.QueryError` says what cannot be found."""
     plan = compile_query(text, prefixes=catalog.prefixes, functions=functions, file=file)
     return bind_plan(plan, catalog, text=text, file=file, name=name)
 
 
-def bind_plan(
-    plan: Plan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None
-) -> BoundQuery | BoundWindowed:
+def bind_plan(plan: Plan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None) -> Bound:
     """Bind a plan for the fastest evaluation that the catalog allows; ``text`` is for what is said about mistakes.
 
     Raises :class:`~rspql.diagnostics.QueryError`.
     """
+    bound = _bind(plan, catalog, text, file, name)
+    windows = plan.windowed.windows if isinstance(plan, TopKPlan) else plan.windows
+    return BoundCounted(bound.name, bound) if isinstance(windows[0], CountWindow) else bound
+
+
+def _bind(plan: Plan, catalog: Catalog, text: str, file: str, name: str | None) -> BoundQuery | BoundWindowed:
     match plan:
         case TopKPlan():
             bound = _bind_topk(plan, catalog, text, file, name)
@@ -178,13 +247,25 @@ def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str
     return BoundQuery(name or plan.name or "query", plan, window.stream, service, window.windows, matcher)
 
 
-def _window(window: Window, catalog: Catalog, found: list[Diagnostic]) -> BoundWindow | None:
+def _window(window: AnyWindow, catalog: Catalog, found: list[Diagnostic]) -> BoundWindow | None:
     stream = catalog.streams.get(window.stream.value)
     if stream is None:
         found.append(_unknown("stream", window.stream, catalog.streams))
         return None
+    if isinstance(window, CountWindow):
+        _check_count(window, stream, found)
+        return BoundWindow(window.name.value, stream, over_positions(window.count, window.step))
     start_ms = stream.start_ms if window.start_ms is None else window.start_ms
     return BoundWindow(window.name.value, stream, Windows(window.width_ms, window.slide_ms, start_ms))
+
+
+def _check_count(window: CountWindow, stream: Stream, found: list[Diagnostic]) -> None:
+    """Note that what a window counts is not what a stream's records are."""
+    properties = len(stream.mapping.properties)
+    if window.triples and properties > 1:
+        message = f"a record of the stream may be up to {properties} triples, and windows count records"
+        hint = f"write [ELEMENTS {window.count} STEP {window.step}] for as many records"
+        found.append(Diagnostic("count-of-triples", message, window.name.span, hint))
 
 
 def _remote(part: RemotePart, catalog: Catalog, found: list[Diagnostic]) -> BoundRemote | None:
@@ -243,7 +324,7 @@ def _graph(iri: Iri, catalog: Catalog, found: list[Diagnostic]) -> StaticGraph |
     return graph
 
 
-def _check_names(windows: Iterable[Window], graphs: Iterable[Iri], found: list[Diagnostic]) -> None:
+def _check_names(windows: Iterable[AnyWindow], graphs: Iterable[Iri], found: list[Diagnostic]) -> None:
     names = {window.name.value for window in windows}
     for iri in graphs:
         if iri.value in names:

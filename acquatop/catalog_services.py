@@ -19,14 +19,17 @@ COMMON_KEYS = (
     "remote block_size timeout solutions concurrency capacity limits ask_absent_after mapping feed refresh".split()
 )
 """The keys of services of all kinds."""
+AUTO = "auto"
+"""In the place of a number: the engine chooses, from what it sees."""
 
 
 @dataclass(frozen=True)
 class Refresh:
     """How a service's replica is kept fresh: the policy, the N of Topk+N, the budget of one evaluation.
 
-    With ``refill`` the windows' content is kept, too, and N is only what it starts with. ``bank`` says how much
-    unspent budget may be saved up. Where there is a ``ledger``, what has been spent outlives the process.
+    With ``refill`` the windows' content is kept, too, and N is only what it starts with; where it ``chooses_n``, that
+    is chosen as well. ``bank`` says how much unspent budget may be saved up. Where there is a ``ledger``, what has been
+    spent outlives the process.
     """
 
     policy: str
@@ -35,6 +38,7 @@ class Refresh:
     refill: bool = False
     bank: Budget = NOTHING
     ledger: str | None = None
+    chooses_n: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,10 +106,14 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
     strict = section.flag("strict", default=False)
     if "ledger" in section and not strict:
         section.problem('"ledger" is for strict = true alone', "ledger")
+    chooses_n = "n" in section and section.scalar("n") == AUTO
+    refill = section.flag("refill", default=chooses_n)
+    if chooses_n and not refill:
+        section.problem(f'n = "{AUTO}" is found from what has to be refilled: leave "refill" out', "refill")
     return Refresh(
         policy=section.choice("policy", policies, default="ANY-IMP"),
-        n=section.whole("n", default=10, least=0),
-        refill=section.flag("refill", default=False),
+        n=10 if chooses_n else section.whole("n", default=10, least=0),
+        refill=refill,
         budget=Budget(
             items=section.whole("items", least=0),
             requests=section.whole("requests", default=1, least=0),
@@ -113,4 +121,5 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
         ),
         bank=Budget(bank.whole("items", default=0, least=0), bank.whole("requests", default=0, least=0), 0.0),
         ledger=section.path("ledger", default=LEDGER) if strict else None,
+        chooses_n=chooses_n,
     )

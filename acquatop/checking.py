@@ -28,12 +28,15 @@ def check_query(
     analysis = analyse(text, prefixes=prefixes, functions=functions, bare_unit=bare_unit, file=file)
     if catalog is None or analysis.plan is None:
         return analysis
-    from acquatop.binding import BoundWindowed, bind_plan
+    from acquatop.binding import BoundCounted, BoundWindowed, bind_plan
 
     try:
         bound = bind_plan(analysis.plan, catalog, text=text, file=file)
     except QueryError as error:
         return replace(analysis, plan=None, diagnostics=analysis.diagnostics + error.diagnostics)
+    if isinstance(bound, BoundCounted):
+        analysis = replace(analysis, diagnostics=analysis.diagnostics + bound.warnings)
+        bound = bound.query
     if isinstance(bound, BoundWindowed) and bound.reason is not None:
         return replace(analysis, plan=bound.plan, reason=bound.reason)
     return analysis
@@ -57,7 +60,7 @@ def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:
             "policy": service.refresh.policy,
             "proposer": service.refresh.policy.partition("-")[0],
             "ranker": service.refresh.policy.partition("-")[2],
-            "n": service.refresh.n,
+            "n": None if service.refresh.chooses_n else service.refresh.n,
             "items": service.refresh.budget.items,
             "requests": service.refresh.budget.requests,
             "deadline_ms": round(1000 * service.refresh.budget.seconds),
@@ -70,11 +73,13 @@ def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] 
     """Return what will keep a top-k query's candidates, and why; None where there is nothing to choose."""
     if catalog is None or analysis.plan is None:
         return None
-    from acquatop.binding import BoundQuery, bind_plan
+    from acquatop.binding import BoundCounted, BoundQuery, bind_plan
     from acquatop.sharing import can_share, choice_among, fewest_that_share
     from acquatop.topk.choice import Strategy
 
     bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
+    if isinstance(bound, BoundCounted):
+        return None if bound.choice is None else {"name": bound.choice.strategy.value, "because": bound.choice.why}
     if not isinstance(bound, BoundQuery) or bound.plan.aggregate is not None:
         return None
     if not can_share(bound):

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Self
 
 from acquatop.answer import Answer
 from acquatop.at_work import AtWork, Bound, GroupAtWork, WindowedAtWork, at_work_key
-from acquatop.binding import BoundQuery, BoundWindowed, bind_query
+from acquatop.binding import BoundCounted, BoundQuery, BoundWindowed, bind_query
 from acquatop.catalog import Catalog, Stream
+from acquatop.counted_query import CountedQuery
 from acquatop.engine_state import EngineState, KeptUnit
 from acquatop.errors import UserError
 from acquatop.operators.bucket_task import Bucket, BucketFound, BucketTask
@@ -340,6 +341,8 @@ class Engine:
             case BoundWindowed():
                 replicas = self._replicas.open_all(bound, load=load)
                 return WindowedAtWork(WindowedQuery(bound, replicas, clock=self._clock, rankers=self._rankers))
+            case BoundCounted():
+                return CountedQuery(bound, clock=self._clock)
 
     def _scattered(self, bound: BoundQuery, replica: Maintainer[ReplicaStore] | None, key: str) -> ScatteredContent:
         """Return what keeps the aggregates of a query's keys in the executors."""

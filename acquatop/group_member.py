@@ -16,13 +16,13 @@ from acquatop.operators.contract import Ranked
 from acquatop.operators.relation_to_stream import RelationToStream
 from acquatop.operators.topkn import TopKN
 from acquatop.remote_side import RemoteSide
-from acquatop.terms import datatype_of, score_literal, to_rdflib
+from acquatop.rendering import Rendering
+from acquatop.terms import to_rdflib
 from acquatop.topk.contract import Top
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.budget import NOTHING
 from replica.clocks import Clock
 from replica.maintainer import Refreshed
-from rspql.scoring import result_type
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class GroupMember(Generic[OperatorT]):
         self._remote = remote
         self._shown = shown
         self._output = RelationToStream(bound.plan.output)
-        self._score_types: dict[frozenset[tuple[str, str]], str | None] = {}
+        self._rendering = Rendering(bound.plan)
 
     @property
     def topkn(self) -> TopKN:
@@ -94,7 +94,7 @@ class GroupMember(Generic[OperatorT]):
             rows=tuple(self._rows(top, refreshed)),
             status=certificate.status,
             reason=certificate.reason,
-            bound=None if certificate.bound is None else self._score_of(certificate.bound),
+            bound=None if certificate.bound is None else self._rendering.score_of(certificate.bound),
             expected=expected,
             spending=refreshed.spending,
             budget=NOTHING if remote is None else remote.budget,
@@ -116,10 +116,11 @@ class GroupMember(Generic[OperatorT]):
         remote_terms, ages = (unknown, unknown) if self._remote is None else self._remote.of(keys)
         shown = zip(range(offset, len(top)), keys, remote_terms, ages, strict=True)
         for at, key, remote, age in shown:
-            score = self._score_of(float(top.merits[at]))
+            score = self._rendering.score_of(float(top.merits[at]))
             bindings = None if self._shown is None else self._shown.get(key)
             if bindings is None:
-                bindings = self._bindings({**(remote or {}), **self.operator.terms(top.rows, at)}, score)
+                terms = {**(remote or {}), **self.operator.terms(top.rows, at)}
+                bindings = self._rendering.bindings(terms, score)
                 self._remember(key, bindings)
             yield Row(
                 rank=at - offset + 1,
@@ -129,34 +130,11 @@ class GroupMember(Generic[OperatorT]):
                 age_seconds=age,
             )
 
-    def _bindings(self, terms: Mapping[str, str], score: float) -> Bindings:
-        bindings = {name: self._term(name, terms, score) for name in self.bound.plan.projection}
-        return {name: term for name, term in bindings.items() if term is not None}
-
     def _remember(self, key: str, bindings: Bindings) -> None:
         if self._shown is not None:
             if len(self._shown) >= _SHOWN:
                 self._shown.clear()
             self._shown[key] = bindings
-
-    def _score_of(self, merit: float) -> float:
-        # Adding zero turns -0.0, which negation can leave, into 0.0.
-        return (merit if self.bound.plan.score.descending else -merit) + 0.0
-
-    def _term(self, name: str, terms: Mapping[str, str], score: float) -> Identifier | None:
-        if name == self.bound.plan.score.variable:
-            return score_literal(score, self._score_type(terms))
-        return to_rdflib(terms[name]) if name in terms else None
-
-    def _score_type(self, terms: Mapping[str, str]) -> str | None:
-        """Return the datatype that SPARQL gives a score, from those of the terms behind it."""
-        types = frozenset(
-            (name, datatype) for name, term in terms.items() if (datatype := datatype_of(term)) is not None
-        )
-        if types not in self._score_types:
-            score = self.bound.plan.score
-            self._score_types[types] = result_type(score.expression, dict(types), score.functions)
-        return self._score_types[types]
 
     # Snapshots ------------------------------------------------------------------------------------
 

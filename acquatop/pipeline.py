@@ -504,8 +504,10 @@ class Pipeline:
         reached = self.watermark_ms
         if reached is None:
             return None
-        closes = [each.bounds(each.first(reached + 1))[1] for each in self._windows()]
-        at = [moment for close in closes if (moment := self._time.reaches_at(close)) is not None]
+        due = {unit.work.due_after(self.stream.iri, reached) for unit in list(self._units)} - {None}
+        at = [
+            moment for time_ms in due if time_ms is not None and (moment := self._time.reaches_at(time_ms)) is not None
+        ]
         return min(at) - now if at else None
 
     def _windows(self) -> list[Windows]:

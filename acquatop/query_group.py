@@ -132,7 +132,8 @@ class QueryGroup:
                 bound.plan,
                 self._store,
                 bound.windows,
-                n=n,
+                # As many as are needed are found from there; more than that cost more than a refill.
+                n=0 if refresh and refresh.chooses_n else n,
                 refill=bound.refills,
                 distinct=distinct,
                 content=self._sample,

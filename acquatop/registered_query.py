@@ -41,7 +41,7 @@ class RegisteredQuery:
         *,
         live: bool,
         news: News,
-        slide_ms: int = 0,
+        slide_ms: float = 0,
         sinks: Sequence[Sink] = (),
         backlog: int | None = None,
         leave: Callable[[RegisteredQuery], None] = lambda query: None,

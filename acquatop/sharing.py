@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TypeGuard
 
-from acquatop.binding import BoundQuery, BoundWindowed
+from acquatop.binding import Bound, BoundQuery
 from acquatop.topk.choice import Choice, Strategy, Workload, choose
 from acquatop.topk.many.contract import Asked
 
@@ -14,7 +14,7 @@ _MANY = 1_000
 """Of how many queries it is said that they would share a structure, at most."""
 
 
-def can_share(bound: BoundQuery | BoundWindowed) -> TypeGuard[BoundQuery]:
+def can_share(bound: Bound) -> TypeGuard[BoundQuery]:
     """Say whether a query can be answered together with others that have other windows: its scores never change."""
     return (
         isinstance(bound, BoundQuery)

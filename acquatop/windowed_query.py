@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,8 @@ class WindowedQuery:
 
     An answer is due whenever a window closes. Each window then shows what it held when it last
     closed, nothing before it first has. Time is that of the stream that lags most behind; one that
-    has ended holds up no other. ``maintainers`` are those of the plan's remotes, in its order.
+    has ended holds up no other. ``maintainers`` are those of the plan's remotes, in its order. NOW() is
+    the ``instant`` of a close.
 
     An answer is *exact* when nothing came too late and all keys that it needs were fetched in this
     evaluation, *certified* when some were fetched before, *approximate* when some never were or
@@ -62,12 +63,14 @@ class WindowedQuery:
         wall_clock: Clock = time.time,
         rankers: RankerRegistry = DEFAULT_RANKERS,
         random: np.random.Generator | None = None,
+        instant: Callable[[int], int] = int,
     ) -> None:
         self.name = bound.name
         self.slide_ms = min((window.windows.slide_ms for window in bound.windows), default=0)
         self._bound = bound
         self._clock = clock
         self._wall_clock = wall_clock
+        self._instant = instant
         self._store = store = QuadStore()
         load_graphs(store.current, bound.graphs)
         self._graphs = [_graph(store, bound, number) for number in range(len(bound.windows))]
@@ -207,7 +210,7 @@ class WindowedQuery:
         for graph in closing:
             graph.show_next()
         consulted = self._remotes.consult(now_ms, self._results, longest_wait)
-        result = self._evaluator.evaluate(consulted.answers, now_ms)
+        result = self._evaluator.evaluate(consulted.answers, self._instant(now_ms))
         self._note_results(result)
         status, reason = self._status(consulted)
         shown = [_shown(graph) for graph in (*closing, *self._graphs) if graph.shown is not None]

@@ -2,6 +2,8 @@
 
 Window *i* holds what happened in ``(t0 + i·slide, t0 + i·slide + width]`` and is evaluated when
 it closes. All times are whole milliseconds since the epoch.
+
+Windows that count a stream's elements are the same over the elements' positions (:func:`over_positions`).
 """
 
 from __future__ import annotations
@@ -53,3 +55,15 @@ class Windows:
         if self.t0_ms is not None:
             first = np.maximum(0, first)
         return first, -((self._start - times_ms) // self.slide_ms) - 1
+
+
+def over_positions(count: int, step: int) -> Windows:
+    """Return the windows over the last ``count`` elements with every ``step``-th, whose time is their position from 1.
+
+    Window *i* closes with element ``(i+1)·step``; the first ones hold what there is.
+
+    >>> last_five = over_positions(count=5, step=2)
+    >>> [last_five.bounds(window) for window in range(3)]
+    [(-3, 2), (-1, 4), (1, 6)]
+    """
+    return Windows(width_ms=count, slide_ms=step, t0_ms=step - count)

@@ -297,9 +297,10 @@ class Registration(Node):
 
 @dataclass(frozen=True)
 class WindowClause(Node):
-    """``FROM NAMED WINDOW w ON s [RANGE width STEP slide]``, in milliseconds; in events where ``counts`` is set.
+    """``FROM NAMED WINDOW w ON s [RANGE width STEP slide]``, in milliseconds; in elements where ``counts`` is set.
 
-    ``start_ms`` is when the first window opens, in milliseconds since the epoch.
+    ``start_ms`` is when the first window opens, in milliseconds since the epoch. Where ``triples`` is set, too, what is
+    counted is triples.
     """
 
     window: Iri | Variable
@@ -308,6 +309,7 @@ class WindowClause(Node):
     slide: int
     counts: bool = False
     start_ms: int | None = None
+    triples: bool = False
 
 
 @dataclass(frozen=True)

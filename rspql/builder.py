@@ -55,6 +55,7 @@ class _WindowSpec:
     slide: int
     counts: bool = False
     start_ms: int | None = None
+    triples: bool = False
 
 
 @dataclass(frozen=True)
@@ -453,14 +454,15 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         counts = [self._whole(child, meta) for child in children if child.type == "INTEGER"]
         if 0 in counts:
             self._report("window-size", "a window must hold at least one element, and move by one", meta)
-        return _WindowSpec(counts[0], counts[-1], counts=True)
+        triples = any(child.type == "TRIPLES" for child in children)
+        return _WindowSpec(counts[0], counts[-1], counts=True, triples=triples)
 
     def named_window_clause(self, meta: Meta, children: list[Any]) -> ast.WindowClause:
         window, *rest = _nodes(children)
         stream = next(each for each in rest if not isinstance(each, _WindowSpec))
         spec = next(each for each in rest if isinstance(each, _WindowSpec))
         return ast.WindowClause(
-            window, stream, spec.width, spec.slide, spec.counts, spec.start_ms, span=self._span(meta)
+            window, stream, spec.width, spec.slide, spec.counts, spec.start_ms, spec.triples, span=self._span(meta)
         )
 
     def window_clause_as(self, meta: Meta, children: list[Any]) -> ast.WindowClause:

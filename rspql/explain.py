@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rspql.compiler import Analysis
-from rspql.plan import Aggregate, RemotePart, Score, Service, TopKPlan, Window, WindowedPlan
+from rspql.plan import Aggregate, AnyWindow, CountWindow, RemotePart, Score, Service, TopKPlan, WindowedPlan
 from rspql.printer import duration_text, expression_text, inside_text, pattern_text, query_text
 from rspql.scoring import DEFAULT_FUNCTIONS, bounds
 
@@ -20,9 +20,9 @@ def explain(
 ) -> Document:
     """Return the explanation of a query that has a plan.
 
-    ``remotes`` is what is known of services by IRI besides the query: how their replica is kept
-    (``policy``, ``n``, ``items``, …). ``structure`` says what keeps the candidates (``name``), and why it was
-    chosen (``because``). Where they are not given, the explanation leaves them out.
+    ``remotes`` is what is known of services by IRI besides the query: how their replica is kept (``policy``, ``items``,
+    ``n``, None where that is chosen while running, …). ``structure`` says what keeps the candidates (``name``), and why
+    it was chosen (``because``). Where they are not given, the explanation leaves them out.
     """
     plan = analysis.plan
     assert plan is not None, "a query with errors has no plan to explain"
@@ -116,11 +116,14 @@ def _side(name: str, score: Score | None) -> str | None:
 
 
 def _memory(plan: TopKPlan, windows: int, replica: Document | None) -> Document | None:
-    if plan.aggregate or (plan.service and replica is None):
+    if plan.aggregate or (plan.service and (replica is None or replica["n"] is None)):
         return None
     kept = plan.k + plan.offset + (replica["n"] if replica else 0)
     harmonic = sum(1 / at for at in range(1, windows + 1)) if windows < 1_000 else math.log(windows) + 0.5772
-    return {"per_window": kept, "expected": math.ceil(kept * harmonic), "at_most": kept * windows}
+    # A window that counts elements holds no more of them.
+    largest = plan.window.count if isinstance(plan.window, CountWindow) else math.inf
+    expected, at_most = (min(largest, count) for count in (math.ceil(kept * harmonic), kept * windows))
+    return {"per_window": min(largest, kept), "expected": expected, "at_most": at_most}
 
 
 # All else, window by window -----------------------------------------------------------------------
@@ -145,10 +148,13 @@ def _remote(part: RemotePart, known: Mapping[str, Document]) -> Document:
     }
 
 
-def _window(window: Window) -> Document:
+def _window(window: AnyWindow) -> Document:
+    named = {"window": window.name.value, "stream": window.stream.value}
+    if isinstance(window, CountWindow):
+        open_at_once = -(-window.count // window.step)
+        return {**named, "elements": window.count, "step": window.step, "open_at_once": open_at_once}
     return {
-        "window": window.name.value,
-        "stream": window.stream.value,
+        **named,
         "width_ms": window.width_ms,
         "slide_ms": window.slide_ms,
         "start_ms": window.start_ms,
@@ -223,6 +229,8 @@ def _incremental(document: Document) -> _Branch:
         strategy = f"what each ?{aggregate['key']} adds up to is kept up to date as solutions come and go"
     elif document["remotes"]:
         strategy = "Topk+N, a Super-MTK+N list keeps what can still reach an answer"
+    elif "elements" in document["windows"][0]:
+        strategy = "what can still be among the best of the last elements is kept"
     else:
         strategy = "MinTopk, a Super-MTK list keeps what can still reach an answer"
     return f"class: {matched}{joined}, scored, ordered, limited", [
@@ -237,14 +245,23 @@ def _structure_lines(structure: Document | None) -> Iterator[_Branch]:
 
 
 def _window_lines(window: Document) -> Iterator[_Branch]:
-    width, slide, pane = (duration_text(window[name]) for name in ("width_ms", "slide_ms", "pane_ms"))
-    yield f"{width} wide, one every {slide}; panes of {pane}; up to {window['open_at_once']} open at once", []
+    if "elements" in window:
+        yield from _count_lines(window)
+    else:
+        width, slide, pane = (duration_text(window[name]) for name in ("width_ms", "slide_ms", "pane_ms"))
+        yield f"{width} wide, one every {slide}; panes of {pane}; up to {window['open_at_once']} open at once", []
     if "pattern" in window:
         yield f"matches {window['pattern']}", []
     for each in window.get("filters", ()):
         yield f"keeps what has {each}, on arrival", []
     if window.get("aggregate"):
         yield from _aggregate_lines(window["aggregate"])
+
+
+def _count_lines(window: Document) -> Iterator[_Branch]:
+    often = "every element" if window["step"] == 1 else f"every {window['step']} elements"
+    yield f"the last {window['elements']} elements, one window with {often}; the first hold what there is", []
+    yield "an element is a record, be it matched or not; they are counted in the order of event time", []
 
 
 def _aggregate_lines(aggregate: Document) -> Iterator[_Branch]:
@@ -267,10 +284,8 @@ def _remote_lines(remote: Document) -> Iterator[_Branch]:
         yield "no window binds a variable of it: fetched whole", []
     replica = remote["replica"]
     if replica is not None:
-        yield (
-            f"candidates proposed by {replica['proposer']}, ranked by {replica['ranker']}; N = {replica['n']}",
-            [],
-        )
+        n = "N chosen while running" if replica["n"] is None else f"N = {replica['n']}"
+        yield f"candidates proposed by {replica['proposer']}, ranked by {replica['ranker']}; {n}", []
         items = f"{replica['items']} item{'' if replica['items'] == 1 else 's'}"
         requests = f"{replica['requests']} request{'' if replica['requests'] == 1 else 's'}"
         yield f"budget per evaluation: {items} in {requests} within {duration_text(replica['deadline_ms'])}", []

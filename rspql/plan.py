@@ -24,6 +24,24 @@ class Window:
 
 
 @dataclass(frozen=True)
+class CountWindow:
+    """A window that counts a stream's elements: with every ``step`` of them one that holds the last ``count``.
+
+    Elements are counted from 1: window *i* holds those after ``(i+1)·step - count`` up to ``(i+1)·step``, the first
+    windows what there is. Where ``triples`` is set, what is counted is triples.
+    """
+
+    name: Iri
+    stream: Iri
+    count: int
+    step: int
+    triples: bool = False
+
+
+AnyWindow = Window | CountWindow
+
+
+@dataclass(frozen=True)
 class Service:
     """What is asked of a remote: the inside of a group graph pattern, and the variables it binds."""
 
@@ -107,7 +125,7 @@ class WindowedPlan:
 
     name: str | None
     output: str
-    windows: tuple[Window, ...]
+    windows: tuple[AnyWindow, ...]
     query: Query
     remotes: tuple[RemotePart, ...]
     score_variable: str | None = None
@@ -128,7 +146,7 @@ class TopKPlan:
 
     name: str | None
     output: str
-    window: Window
+    window: AnyWindow
     stream_pattern: tuple[TriplePattern, ...]
     stream_variables: tuple[str, ...]
     stream_filters: tuple[Expression, ...]

@@ -359,7 +359,7 @@ def _form_text(form: ast.Select | ast.Construct | ast.Describe | ast.Ask, output
 
 def _window_text(clause: ast.WindowClause) -> str:
     if clause.counts:
-        lengths = f"ELEMENTS {clause.width} STEP {clause.slide}"
+        lengths = f"{'TRIPLES' if clause.triples else 'ELEMENTS'} {clause.width} STEP {clause.slide}"
     else:
         lengths = f"RANGE {duration_text(clause.width)} STEP {duration_text(clause.slide)}"
     start = "" if clause.start_ms is None else f" START {term_text(_moment(clause.start_ms))}"

@@ -184,7 +184,7 @@ def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
     refresh, items = service.refresh, _ALL if setting.is_unlimited else setting.budget
     budget = Budget(items, max(refresh.budget.requests, -(-items // service.block_size)), refresh.budget.seconds)
     refill = refresh.refill or setting.is_plain
-    refresh = replace(refresh, policy=setting.policy, n=setting.n, budget=budget, refill=refill)
+    refresh = replace(refresh, policy=setting.policy, n=setting.n, chooses_n=False, budget=budget, refill=refill)
     return replace(
         bound,
         # Results are told apart by their identities: what they show is not looked at.

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.binding import BoundQuery, BoundWindowed, bind_query
+from acquatop.binding import BoundCounted, BoundQuery, BoundWindowed, bind_query
 from acquatop.catalog import Catalog, Service
 from acquatop.catalog_sources import SparqlSource, TableSource
 from acquatop.errors import UserError
@@ -101,7 +101,7 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
         why = f" ({bound.reason.message})" if bound.reason else ""
         hint = "policies matter to top-k joins of a WINDOW with a SERVICE: acquatop explain says why this is none"
         raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
-    if bound.service is None:
+    if isinstance(bound, BoundCounted) or bound.service is None:
         raise UserError(f"{file}: the query asks no remote, so there is nothing to choose a policy for")
     return bound
 

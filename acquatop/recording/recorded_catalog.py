@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from acquatop.binding import BoundQuery
 from acquatop.catalog import Service, Stream
+from acquatop.catalog_services import AUTO
 from acquatop.recording import remote_tape
 from acquatop.recording.table_column import TableColumn
 from connectors.mapping import SUBJECT, TIME
@@ -58,7 +59,8 @@ def _service(service: Service, file: str, columns: Sequence[TableColumn]) -> Ite
     for column in columns:
         datatype = column.datatype or XSD + "integer"
         yield f"{_text(column.predicate)} = {{ field = {_text(column.field)}, datatype = {_text(datatype)} }}"
-    yield from ("", f"[{table}.refresh]", f"policy = {_text(refresh.policy)}", f"n = {refresh.n}")
+    yield from ("", f"[{table}.refresh]", f"policy = {_text(refresh.policy)}")
+    yield f"n = {_text(AUTO) if refresh.chooses_n else refresh.n}"
     yield f"refill = {_flag(refresh.refill)}"
     yield from (f"items = {refresh.budget.items}", f"requests = {refresh.budget.requests}")
     yield f'deadline = "{round(1000 * refresh.budget.seconds)}ms"'

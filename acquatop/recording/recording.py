@@ -11,7 +11,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.binding import BoundQuery, BoundWindowed, bind_query
+from acquatop.binding import Bound, BoundCounted, BoundQuery, BoundWindowed, bind_query
 from acquatop.catalog import Catalog
 from acquatop.catalog_sources import PushSource, TableSource
 from acquatop.errors import UserError
@@ -154,11 +154,13 @@ class Recording:
             column.datatype = known.datatype if known is not None else None
 
 
-def _recordable(bound: BoundQuery | BoundWindowed, file: str) -> BoundQuery:
+def _recordable(bound: Bound, file: str) -> BoundQuery:
     if isinstance(bound, BoundWindowed):
         why = f" ({bound.reason.message})" if bound.reason else ""
         hint = "recorded are top-k joins of a WINDOW with a SERVICE: acquatop explain says why this is none"
         raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
+    if isinstance(bound, BoundCounted):
+        raise UserError(f"{file}: the query asks no remote: its stream can be kept as it is, without a recording")
     if bound.stream.connector == SPARK.name:
         hint = "let Spark write it to files, and record those"
         raise UserError(f"<{bound.stream.iri}> is read by a source of Spark's, and not in this process\n  hint: {hint}")

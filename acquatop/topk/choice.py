@@ -24,7 +24,7 @@ class Strategy(enum.StrEnum):
     SHARED = "shared-skyline"
     """:class:`~acquatop.topk.many.shared_skyline.SharedSkyline`, for all queries and scores that never change."""
     BLOCKS = "block-skyline"
-    """:class:`~acquatop.topk.sliding.block_skyline.BlockSkyline`, one for each query that slides at every arrival."""
+    """:class:`~acquatop.topk.sliding.block_skyline.BlockSkyline`, one for each query whose windows count arrivals."""
     REFILLED = "refilled"
     """:class:`~acquatop.topk.refill.refilled.Refilled`, one for each query, with the windows' content."""
 
@@ -36,7 +36,8 @@ class Workload:
     ``rate`` is how many arrivals there are in a unit of the windows' time, ``batch`` how many come before time
     goes on. With ``changes`` remote values change while windows are open; with ``recurring`` a newer arrival
     takes the place of an older one. ``may_retain`` says whether the windows' content may be kept,
-    ``may_approximate`` whether an answer may be in doubt, as long as it says so.
+    ``may_approximate`` whether an answer may be in doubt, as long as it says so. With ``counts`` the windows' time is
+    the arrivals' number.
     """
 
     asked: tuple[Asked, ...]
@@ -46,6 +47,7 @@ class Workload:
     recurring: bool = False
     may_retain: bool = True
     may_approximate: bool = True
+    counts: bool = False
 
     @property
     def is_steady(self) -> bool:
@@ -53,9 +55,9 @@ class Workload:
         return not self.changes and not self.recurring
 
     @property
-    def slides_at_every_arrival(self) -> bool:
-        """Whether all windows count arrivals, and there is one for each."""
-        return self.rate == 1.0 and all(asked.windows.slide_ms == 1 for asked in self.asked)
+    def counts_arrivals(self) -> bool:
+        """Whether all windows count arrivals, or there is one for each of them."""
+        return self.counts or (self.rate == 1.0 and all(asked.windows.slide_ms == 1 for asked in self.asked))
 
 
 @dataclass(frozen=True)
@@ -161,8 +163,8 @@ def _hinted(workload: Workload, hint: str, available: Collection[Strategy]) -> C
     strategy = Strategy(hint)
     if strategy in (Strategy.SHARED, Strategy.BLOCKS) and not workload.is_steady:
         raise HintError(f"{hint} is for scores that never change, of arrivals that replace none: take pane-dominance")
-    if strategy is Strategy.BLOCKS and not workload.slides_at_every_arrival:
-        raise HintError(f"{hint} is for windows that count arrivals and slide at every one: take pane-dominance")
+    if strategy is Strategy.BLOCKS and not workload.counts_arrivals:
+        raise HintError(f"{hint} is for windows that count arrivals, or slide at every one: take pane-dominance")
     if strategy is Strategy.REFILLED and not workload.may_retain:
         raise HintError(f"{hint} keeps the windows' content, which may not be kept")
     return Choice(strategy, "a hint asks for it", {})
@@ -176,7 +178,7 @@ def expectations(workload: Workload, costs: Costs) -> dict[Strategy, float]:
 def steps_of(workload: Workload) -> dict[Strategy, dict[str, float]]:
     """Return how often each step is done for an arrival, by each strategy that can do the job."""
     steps = {Strategy.EACH: each_steps(workload), Strategy.SHARED: shared_steps(workload)}
-    if workload.slides_at_every_arrival:
+    if workload.counts_arrivals:
         steps[Strategy.BLOCKS] = blocks_steps(workload)
     return steps
 

@@ -84,7 +84,7 @@ def _cell(queries: int, slide: int, k: int) -> Cell:
         else:
             found = run(made(0), list(of.asked), scores, warm=WIDTH, batch=BATCH)
         took[strategy] = found.nanoseconds
-    if of.slides_at_every_arrival:
+    if of.counts_arrivals:
         took[Strategy.BLOCKS] = _in_blocks(of, scores)
     return Cell(queries, slide, k, of, took, frozenset(at_least))
 

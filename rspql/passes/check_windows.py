@@ -23,6 +23,7 @@ def check_windows(query: ast.Query, found: list[Diagnostic]) -> None:
     patterns = [node for node in ast.walk(query) if isinstance(node, ast.WindowPattern)]
     for pattern in patterns:
         found.extend(_use_problems(pattern, clauses))
+    found.extend(_count_problems(query))
     used = {pattern.window.value for pattern in patterns if isinstance(pattern.window, ast.Iri)}
     any_graph = any(
         isinstance(node, ast.GraphPattern) and isinstance(node.graph, ast.Variable) for node in ast.walk(query)
@@ -39,18 +40,34 @@ def _clause_problems(clause: ast.WindowClause, query: ast.Query) -> Iterator[Dia
         yield Diagnostic(
             "unsupported", "a window's name must be an IRI: parameters are not supported", clause.window.span
         )
-    if clause.counts:
-        hint = "use a window over time: [RANGE 9m STEP 3m]"
-        yield Diagnostic("unsupported", "windows that count elements cannot be run yet", clause.span, hint)
-    elif clause.slide > clause.width:
-        message = "STEP is larger than RANGE: what happens between two windows is in none of them"
+    if clause.slide > clause.width:
+        size, what = ("the window", "comes") if clause.counts else ("RANGE", "happens")
+        message = f"STEP is larger than {size}: what {what} between two windows is in none of them"
         yield Diagnostic("gap-between-windows", message, clause.span, severity="warning")
     every = query.registration.every_ms if query.registration else None
-    if every is not None and not clause.counts and every != clause.slide:
+    if every is not None and (clause.counts or every != clause.slide):
         message = "COMPUTED EVERY differs from the window's STEP, which is when answers are due"
-        hint = "leave COMPUTED EVERY out, or make STEP the same"
+        hint = "leave COMPUTED EVERY out" + ("" if clause.counts else ", or make STEP the same")
         assert query.registration is not None
         yield Diagnostic("unsupported", message, query.registration.span, hint)
+
+
+def _count_problems(query: ast.Query) -> Iterator[Diagnostic]:
+    """Yield why a query cannot be run with a window that counts elements, if it has one."""
+    counting = next((clause for clause in query.windows if clause.counts), None)
+    if counting is None:
+        return
+    if len(query.windows) > 1:
+        other = next(clause for clause in query.windows if clause is not counting)
+        message = "a window that counts elements cannot stand beside another: nothing says when both have closed"
+        yield Diagnostic("unsupported", message, other.span, "use one window, or windows over time: [RANGE 9m STEP 3m]")
+    for node in ast.walk(query):
+        if isinstance(node, ast.ServicePattern):
+            message = (
+                "a SERVICE cannot be joined with a window that counts elements: what may be asked of it, and how long "
+                "may be waited, is for a stretch of time"
+            )
+            yield Diagnostic("unsupported", message, node.span, "use a window over time: [RANGE 9m STEP 3m]")
 
 
 def _use_problems(pattern: ast.WindowPattern, clauses: dict[str, ast.WindowClause]) -> Iterator[Diagnostic]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
-from rspql.plan import RemotePart, Window
+from rspql.plan import AnyWindow, CountWindow, RemotePart, Window
 from rspql.scope import certain, certain_in, visible
 
 
@@ -15,23 +15,25 @@ from rspql.scope import certain, certain_in, visible
 class Sources:
     """The windows that a query declares and uses, and the parts that remotes answer."""
 
-    windows: tuple[Window, ...]
+    windows: tuple[AnyWindow, ...]
     remotes: tuple[RemotePart, ...]
 
 
 def split_sources(query: ast.Query, found: list[Diagnostic]) -> Sources:
     """Return the sources of a normalised query; what cannot be answered is said in ``found``."""
-    windows = tuple(
-        Window(clause.window, clause.stream, clause.width, clause.slide, clause.start_ms)
-        for clause in query.windows
-        if isinstance(clause.window, ast.Iri)
-    )
+    windows = tuple(_window(clause, clause.window) for clause in query.windows if isinstance(clause.window, ast.Iri))
     _check_places(query, found)
     finder = _RemoteFinder()
     if query.where is not None:
         finder.visit(query.where, ())
     found.extend(_unjoined(query, finder.parts))
     return Sources(windows, tuple(finder.parts))
+
+
+def _window(clause: ast.WindowClause, name: ast.Iri) -> AnyWindow:
+    if clause.counts:
+        return CountWindow(name, clause.stream, clause.width, clause.slide, clause.triples)
+    return Window(name, clause.stream, clause.width, clause.slide, clause.start_ms)
 
 
 def as_graphs(node: ast.Group) -> ast.Group:

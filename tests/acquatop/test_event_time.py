@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from acquatop import Answer, Engine
 from acquatop.at_work import AtWork, Bound, GroupAtWork, WindowedAtWork, at_work_key
-from acquatop.binding import BoundQuery, bind_query
+from acquatop.binding import BoundCounted, BoundQuery, bind_query
 from acquatop.catalog import Catalog, CatalogError
+from acquatop.counted_query import CountedQuery
 from acquatop.errors import EnvironmentProblem
 from acquatop.idle_timer import IdleTimer
 from acquatop.joined_times import ROOM
@@ -148,6 +149,8 @@ def rows(lines: Sequence[bytes]) -> pa.RecordBatch:
 
 
 def work_of(bound: Bound) -> AtWork:
+    if isinstance(bound, BoundCounted):
+        return CountedQuery(bound)
     return (
         GroupAtWork(QueryGroup(bound, None)) if isinstance(bound, BoundQuery) else WindowedAtWork(WindowedQuery(bound))
     )
@@ -245,6 +248,26 @@ def test_windows_close_and_events_are_late_as_a_plain_model_says(
 
 
 # Idle streams -------------------------------------------------------------------------------------
+
+
+def test_elements_of_an_idle_stream_are_counted_as_its_time_goes_on_and_then_nothing_is_waited_for(
+    folder: Path,
+) -> None:
+    desk = Desk(catalog(folder, arrivals="distinct", a='idle = "5s"\nlateness = "1s"'))
+    desk.register(BEST.format(window="[ELEMENTS 2 STEP 1]"))
+    pipeline = desk.streams["a"]
+    assert desk.feed("a", 7_000, 8_500, 8_000) == [7_000]
+    assert desk.wait(5.0) == []
+    assert pipeline.due_in() == pytest.approx(0.5)
+    assert desk.wait(0.5) == [8_000]
+    assert pipeline.due_in() == pytest.approx(0.5)
+    assert desk.wait(0.6) == [8_500]
+    assert pipeline.due_in() is None
+    assert desk.feed("a", 8_550) == []
+    assert (desk.seen[-1].late, desk.answers[-1].status) == (1, "exact")
+    assert desk.feed("a", 10_000, 9_800) == []
+    assert desk.feed("a", 12_000) == [9_800, 10_000]
+    assert [str(answer.status) for answer in desk.answers[-2:]] == ["approximate", "approximate"]
 
 
 def test_a_window_with_no_traffic_closes_and_what_comes_for_it_then_is_late(folder: Path) -> None:

@@ -7,6 +7,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,25 @@ def test_every_runtime_and_every_cut_into_batches_gives_the_same_bytes(open_engi
             documents.add(json.dumps([answer.canonical() for answer in answers]))
             for file in (tmp_path / "events").iterdir():
                 file.unlink()
+    assert len(documents) == 1
+
+
+LAST = """PREFIX : <http://example.org/>
+SELECT ?user ?mentions FROM NAMED WINDOW :w ON :stream [ELEMENTS 20 STEP {step}]
+WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} }} ORDER BY DESC(?mentions) LIMIT 3"""
+
+
+@pytest.mark.parametrize(("arrivals", "step"), [("distinct", 1), ("latest", 7)])
+def test_windows_that_count_elements_are_the_same_bytes(
+    open_engine: Open, arrivals: str, step: int, tmp_path: Path
+) -> None:
+    distinct = [replace(event, user=f"{event.user}-{at}") for at, event in enumerate(some_events(120))]
+    documents = set()
+    for runtime in RUNTIMES:
+        write(tmp_path, [event.line() for event in distinct], files=3)
+        answers = list(open_engine(runtime, arrivals=arrivals).register(LAST.format(step=step)))
+        assert len(answers) == 120 // step
+        documents.add(json.dumps([answer.canonical() for answer in answers]))
     assert len(documents) == 1
 
 

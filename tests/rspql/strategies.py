@@ -148,7 +148,9 @@ class _Maker:
     def _built_in(self, inner: Callable[[], ast.Expression]) -> ast.Expression:
         name = self._pick(sorted(ARITIES))
         if name == "bound":
-            return ast.Call(name, (self._variable(),)) if inner().__class__ is ast.Variable else ast.Call("now", ())
+            # Of groups only some variables are known: one that a leaf gives.
+            known = inner()
+            return ast.Call(name, (known,)) if isinstance(known, ast.Variable) else ast.Call("now", ())
         least, most = ARITIES[name]
         return ast.Call(name, self._some(inner, int(least), int(min(most, 3))))
 

@@ -15,5 +15,6 @@ class Records:
     windows = None
 
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
-        """Return the records, without where they stood."""
-        return pa.Table.from_batches([records]).drop_columns([ROW])
+        """Return the records, without where they stood if they say that still."""
+        table = pa.Table.from_batches([records])
+        return table.drop_columns([ROW]) if ROW in table.column_names else table

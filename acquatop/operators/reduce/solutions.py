@@ -11,7 +11,7 @@ from acquatop.windows import Windows
 class Solutions:
     """Hands on a pattern's solutions."""
 
-    def __init__(self, matcher: Matcher, windows: Windows) -> None:
+    def __init__(self, matcher: Matcher, windows: Windows | None) -> None:
         self.matcher = matcher
         self.windows = windows
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from acquatop.topk.columns import among, codes_of, newest_of, newest_of_codes
+from acquatop.topk.columns import Places, among, codes_of, newest_of, newest_of_codes
 from acquatop.topk.contract import AnyArray, IntArray, Rows
 from acquatop.topk.snapshot import SnapshotError, State, pack, rows_of, table_of, unpack
 
@@ -31,13 +33,31 @@ class PaneRows:
     rows: Rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Chunk:
-    """Rows as they came, and their earliest and latest time."""
+    """Rows as they came, and their earliest and latest time; where what is looked for stands is found out once."""
 
     rows: Rows
     low: int
     high: int
+
+    @cached_property
+    def identities(self) -> Places:
+        """Where the identities stand."""
+        return Places(self.rows.identities)
+
+    @cached_property
+    def keys(self) -> Places:
+        """Where the keys stand: often they are the identities."""
+        is_same = self.rows.keys.dtype == self.rows.identities.dtype and (self.rows.keys == self.rows.identities).all()
+        return self.identities if is_same else Places(self.rows.keys)
+
+    @cached_property
+    def is_newest(self) -> npt.NDArray[np.bool_]:
+        """Which rows are the newest of their identity."""
+        newest = np.zeros(len(self.rows), dtype=np.bool_)
+        newest[newest_of(self.rows.identities, self.rows.times)] = True
+        return newest
 
 
 class Content:
@@ -49,7 +69,8 @@ class Content:
     looked at.
 
     Memory: the columns' own bytes for every row in any open window, hidden ones too, until the
-    last window that holds them closes: width plus slide of the stream if it comes in order. Small
+    last window that holds them closes: width plus slide of the stream if it comes in order; some 100 bytes
+    besides for each key, and each identity that is none, of panes in which some have been looked for. Small
     batches are joined to chunks of some thousand rows, which copies a row a few times; reading joins
     a pane's chunks to one, and needs the pane's memory once more for that moment.
 
@@ -115,12 +136,17 @@ class Content:
 
     def panes(self) -> Iterator[PaneRows]:
         """Iterate over everything that is kept, the oldest pane first, and in it what came first."""
+        for (first, last), chunk in self._whole():
+            yield PaneRows(first, last, chunk.rows)
+
+    def _whole(self) -> Iterator[tuple[tuple[int, int], _Chunk]]:
+        """Iterate over the panes, each as one chunk, the oldest first."""
         self._settle()
-        for first, last in sorted(self._panes):
-            chunks = self._panes[first, last]
+        for pane in sorted(self._panes):
+            chunks = self._panes[pane]
             if len(chunks) > 1:
                 chunks[:] = [_chunk(Rows.together(chunk.rows for chunk in chunks))]
-            yield PaneRows(first, last, chunks[0].rows)
+            yield pane, chunks[0]
 
     def newest(self, window: int | None = None) -> list[PaneRows]:
         """Return what is not hidden in every open window that holds it, the oldest pane first.
@@ -146,7 +172,8 @@ class Content:
     def hidden_from(self, first: int, arrivals: Rows) -> IntArray:
         """Return from which window on something newer that is kept hides each arrival of a pane; NEVER if none does.
 
-        O(1) for arrivals that are as new as anything kept, else O(n) in what is newer.
+        O(1) for arrivals that are as new as anything kept, else O(arrivals) for each pane that is newer, once it has
+        been looked at.
         """
         until = np.full(len(arrivals), NEVER)
         if self.distinct or not len(arrivals) or (int(arrivals.times.min()), first) >= self._latest:
@@ -178,19 +205,21 @@ class Content:
         return found
 
     def with_keys(self, keys: AnyArray) -> list[PaneRows]:
-        """Return what joins with some keys. O(n)."""
-        chosen = ((pane, np.flatnonzero(among(pane.rows.keys, keys))) for pane in self.panes())
-        return [PaneRows(pane.first, pane.last, pane.rows.take(at)) for pane, at in chosen if len(at)]
+        """Return what joins with some keys. O(keys) for each pane, once it has been looked at."""
+        chosen = ((pane, chunk, chunk.keys.of(keys)) for pane, chunk in self._whole())
+        return [PaneRows(first, last, chunk.rows.take(at)) for (first, last), chunk, at in chosen if len(at)]
 
     def newest_with_keys(self, keys: AnyArray) -> Iterator[PaneRows]:
-        """Iterate over what joins with some keys and is the newest of its identity in its pane. O(n)."""
-        for pane in self.panes():
-            at = np.flatnonzero(among(pane.rows.keys, keys))
+        """Iterate over what joins with some keys and is the newest of its identity in its pane.
+
+        O(keys) for each pane, once it has been looked at.
+        """
+        for (first, last), chunk in self._whole():
+            at = chunk.keys.of(keys)
             if len(at) and not self.distinct:
-                same = np.flatnonzero(among(pane.rows.identities, pane.rows.identities[at]))
-                at = np.intersect1d(at, same[newest_of(pane.rows.identities[same], pane.rows.times[same])])
+                at = at[chunk.is_newest[at]]
             if len(at):
-                yield PaneRows(pane.first, pane.last, pane.rows.take(at))
+                yield PaneRows(first, last, chunk.rows.take(at))
 
     def take_out(self, first: int, last: int, arrivals: Rows) -> None:
         """Let go of those in one pane that have the identity and the time of one of some arrivals.
@@ -270,7 +299,7 @@ class Content:
         for (pane_first, _), chunks in self._panes.items():
             for chunk in chunks:
                 if (chunk.high, pane_first) > (oldest, first):
-                    same = np.flatnonzero(among(chunk.rows.identities, arrivals.identities))
+                    same = chunk.identities.of(arrivals.identities)
                     times, identities = chunk.rows.times[same].tolist(), chunk.rows.identities[same].tolist()
                     yield from ((pane_first, *each) for each in zip(times, identities, strict=True))
 

@@ -80,7 +80,7 @@ class BlockSkyline:
 
     def held(self) -> IntArray:
         """Return the positions of all that may be in this answer or one to come, of what has come; ascending. O(n)."""
-        window = self._window()
+        window = self.window()
         return undominated(window, self.k)[::-1] + self.position - len(window)
 
     def __len__(self) -> int:
@@ -114,7 +114,7 @@ class BlockSkyline:
         self._live = LiveTop(self.k, self.n, events, until)
         self._last, self._block, self._filled = last, leaving, 0
 
-    def _window(self) -> FloatArray:
+    def window(self) -> FloatArray:
         """Return the merits of the last n events, oldest first; NaN before the first."""
         return np.concatenate((self._block[self._filled :], self._last, self._block[: self._filled]))[-self.n :]
 
@@ -122,7 +122,7 @@ class BlockSkyline:
         """Assert every invariant. O(n log n)."""
         self._live._check()
         assert 0 <= self._filled <= len(self._block) == len(self._last) == half(self.n)
-        window = self._window()
+        window = self.window()
         for merit, position in self._live.events:
             assert self.position - self.n <= position < self.position
             assert window[position - self.position] == merit

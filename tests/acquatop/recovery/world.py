@@ -84,6 +84,11 @@ QUERIES: Mapping[str, str] = {
         ORDER BY DESC(?score) LIMIT 4""",
     "new": f"""REGISTER ISTREAM :new AS SELECT ?s (?m * 1 AS ?score) {_ON.format(stream="latest")}
         WHERE {{ WINDOW :w {{ ?s :mentions ?m }} }} ORDER BY DESC(?score) LIMIT 3""",
+    "last": """REGISTER ISTREAM :last AS SELECT ?e ?m (?m * 1 AS ?score)
+        FROM NAMED WINDOW :w ON :distinct [ELEMENTS 40 STEP 1]
+        WHERE { WINDOW :w { ?e :mentions ?m } } ORDER BY DESC(?score) LIMIT 3""",
+    "lasts": """SELECT ?s (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON :latest [ELEMENTS 30 STEP 10]
+        WHERE { WINDOW :w { ?s :mentions ?m } } GROUP BY ?s ORDER BY DESC(?n) LIMIT 3""",
     "pairs": """SELECT ?s ?t FROM NAMED WINDOW :v ON :all [RANGE 4s STEP 2s]
         FROM NAMED WINDOW :w ON :calm [RANGE 2s STEP 2s]
         WHERE { WINDOW :v { ?s :topic "t3" } WINDOW :w { ?t :topic "t4" } } ORDER BY ?s ?t""",

@@ -1,0 +1,147 @@
+"""Give a stream's elements their positions, in the order of event time: once the watermark has passed them.
+
+So which elements are the last n depends neither on how a stream is cut into batches nor on who read it first, as long
+as none comes after the watermark.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acquatop.topk.contract import IntArray
+from acquatop.topk.snapshot import State, pack, pack_parts, pack_table, reading, unpack, unpack_parts, unpack_table
+from connectors.mapping import BAD, SUBJECT, TIME
+
+_KIND, _VERSION = "positions", 1
+_NEVER = -(2**63)
+
+
+class Positions:
+    """Decoded records in, the same in their one order out, with their positions, from 1, for times.
+
+    An element is a good record. The order is that of event time; of one time that of the subjects, then of what is said
+    of them, in the order of the mapping, something after nothing. Records that agree in all of this are as good as each
+    other. With ``since_ms`` only what comes after it counts. The times of the last ``room`` elements are remembered.
+
+    An element costs its share of a sort of all that has come since the last; memory grows with the elements that the
+    watermark has not passed, and 16 bytes for each of the room.
+    """
+
+    def __init__(self, room: int, since_ms: int | None = None) -> None:
+        self.count = 0
+        """How many elements have a position."""
+        self.until_ms: int | None = None
+        """The time up to which all that came has one: what is as old is late."""
+        self.earliest_ms: int | None = None
+        """The time of the oldest element that waits for its position."""
+        self.late_until = 0
+        """The last position whose window should have held something that came too late."""
+        self._room: Final = room
+        self._since_ms = _NEVER if since_ms is None else since_ms
+        self._waiting: list[pa.RecordBatch] = []
+        self._times: IntArray = np.empty(0, dtype=np.int64)
+        """Of the last elements that have a position, their times."""
+
+    def start_after(self, time_ms: int) -> None:
+        """Count only what comes after a time."""
+        self._since_ms = max(time_ms, self._since_ms)
+
+    def add(self, records: pa.RecordBatch) -> int:
+        """Take in decoded records; return how many good ones came too late to have a position."""
+        counts = pc.and_(pc.is_null(records.column(BAD)), pc.greater(records.column(TIME), self._since_ms))
+        elements = _plain(records.filter(counts))
+        if self.until_ms is None or not len(elements):
+            self._wait(elements)
+            return 0
+        is_late = pc.less_equal(elements.column(TIME), self.until_ms)
+        late = elements.column(TIME).filter(is_late).to_numpy()
+        self._wait(elements.filter(pc.invert(is_late)))
+        if len(late):
+            newest = int(np.searchsorted(self._times, late.max(), side="right"))
+            self.late_until = max(self.late_until, self.count - len(self._times) + newest + self._room)
+        return len(late)
+
+    def _wait(self, elements: pa.RecordBatch) -> None:
+        if len(elements):
+            self._waiting.append(elements)
+            earliest = pc.min(elements.column(TIME)).as_py()
+            self.earliest_ms = earliest if self.earliest_ms is None else min(earliest, self.earliest_ms)
+
+    def take_until(self, time_ms: int | None) -> pa.RecordBatch | None:
+        """Return the elements up to a time, or all, in order, their positions for times; None if there are none.
+
+        What comes later with such a time is late.
+        """
+        if time_ms is not None:
+            self.until_ms = time_ms if self.until_ms is None else max(time_ms, self.until_ms)
+        if self.earliest_ms is None or (time_ms is not None and self.earliest_ms > time_ms):
+            return None
+        waiting = pa.Table.from_batches(self._waiting)
+        self._waiting, self.earliest_ms = [], None
+        if time_ms is not None:
+            is_due = pc.less_equal(waiting.column(TIME), time_ms)
+            for batch in waiting.filter(pc.invert(is_due)).to_batches():
+                self._wait(batch)
+            waiting = waiting.filter(is_due)
+        return self._numbered(_in_order(waiting))
+
+    def _numbered(self, due: pa.RecordBatch) -> pa.RecordBatch:
+        times = np.asarray(due.column(TIME).to_numpy(), dtype=np.int64)
+        self._times = np.concatenate((self._times[-self._room :], times))
+        positions = np.arange(self.count + 1, self.count + 1 + len(due), dtype=np.int64)
+        self.count += len(due)
+        return due.set_column(due.schema.get_field_index(TIME), TIME, pa.array(positions))
+
+    def time_of(self, position: int) -> int:
+        """Return when an element happened: one of the room, or of those that were taken last."""
+        return int(self._times[position - 1 - self.count])
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here. O(room + what waits)."""
+        settings = {
+            "count": self.count,
+            "until_ms": self.until_ms,
+            "since_ms": self._since_ms,
+            "late_until": self.late_until,
+        }
+        state = State(settings, {"times": {"times": self._times[-self._room :]}})
+        parts = {"state": pack(_KIND, _VERSION, state)}
+        if self._waiting:
+            parts["waiting"] = pack_table(pa.Table.from_batches(self._waiting))
+        return pack_parts(parts)
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            state = unpack(_KIND, _VERSION, parts["state"])
+            self.count, self.until_ms = state.settings["count"], state.settings["until_ms"]
+            self._since_ms, self.late_until = state.settings["since_ms"], state.settings["late_until"]
+            self._times = state.tables["times"]["times"]
+            waiting = unpack_table(parts["waiting"]).to_batches() if "waiting" in parts else []
+        self._waiting, self.earliest_ms = [], None
+        for batch in waiting:
+            self._wait(batch)
+
+
+def _plain(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records with values in place of codes, by which they could not be sorted, nor put together."""
+    columns = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in records.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=records.schema.names)
+
+
+def _in_order(elements: pa.Table) -> pa.RecordBatch:
+    """Return elements in their one order. O(n log n)."""
+    said = [name for name in elements.column_names if name not in (TIME, SUBJECT, BAD)]
+    # From the last to the first: nothing comes last in every order of Arrow's.
+    keys = [(name, "descending") for name in (TIME, SUBJECT, *said)]
+    order = pc.sort_indices(elements, sort_keys=keys).to_numpy()[::-1]
+    return elements.take(pa.array(order)).combine_chunks().to_batches()[0]
