@@ -285,6 +285,14 @@ def test_the_cheapest_structure_is_chosen(
     assert (bound.choice.strategy, bool(bound.warnings)) == (chosen, warned)
 
 
+def test_the_catalog_may_ask_for_panes() -> None:
+    text = TOP.format(output="RSTREAM", n=9, step=1, order="DESC", k=1, offset=0)
+    for strategy, chosen in (("pane-dominance", Strategy.EACH), ("shared-skyline", Strategy.BLOCKS)):
+        choice = bind(text, start=f'strategy = "{strategy}"').choice
+        assert choice is not None
+        assert choice.strategy is chosen
+
+
 # Time ---------------------------------------------------------------------------------------------
 
 
