@@ -274,6 +274,7 @@ class PaneDominance:
         elsewhere = self._perhaps_lost(keys)
         self._lost.raise_to_reach(self._scoring, elsewhere)
         for pane in self._panes.values():
+            pane.let_go(self.k + self.n)
             if pane.has_let_go:
                 pane.raise_floor(finite_or_any(self._scoring.reach(pane.lows, pane.highs, elsewhere)))
         return self.rescore(keys)
@@ -282,6 +283,8 @@ class PaneDominance:
         """Do as :meth:`change` does, for a caller that adds again what was lost with the keys and may matter now."""
         self._refuse_if_fixed()
         self._expire()
+        for pane in self._panes.values():
+            pane.let_go(self.k + self.n)
         left = [pane.change(self._scoring, keys, self.k + self.n) for pane in self._panes.values()]
         left.append(self._rescore(keys))
         gone = [rows for rows in left if rows is not None]

@@ -132,6 +132,11 @@ class PaneTop:
             kept = np.flatnonzero(~among(rows.identities, identities))
             self._set(merits[kept], rows.take(kept))
 
+    def let_go(self, capacity: int) -> None:
+        """Before merits change: hold no more than the best, so that it does not matter in how many parts all came."""
+        if self.distinct and self.size > capacity:
+            self._prune(capacity)
+
     def fix_floor(self, capacity: int) -> None:
         """Before merits or the capacity change: what was let go until now has a place after the present last one."""
         if self.has_let_go and self.size:

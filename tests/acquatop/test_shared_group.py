@@ -87,6 +87,7 @@ class Shape:
     disorder: int
     gap: int
     steps: int
+    spread: int
     kills: float
 
 
@@ -110,6 +111,7 @@ shapes = st.builds(
     disorder=st.sampled_from([0, 3, 12]),
     gap=st.sampled_from([0, 90, 900]),
     steps=st.integers(1, 20),
+    spread=st.sampled_from([0, 80]),
     kills=st.sampled_from([0, 0.3]),
 )
 
@@ -197,7 +199,9 @@ class Replay:
     def batch(self, step: int) -> list[tuple[int, bytes]]:
         shape, chance = self.shape, self.chance
         self.now += chance.choice([0, 5, 5, 20]) + (chance.randrange(shape.gap + 1) if chance.random() < 0.2 else 0)
-        times = [self.now - chance.randrange(shape.disorder + 1) for _ in range(chance.randrange(12))]
+        earliest, self.now = self.now, self.now + shape.spread
+        size = chance.randrange(12 + shape.spread // 2)
+        times = [chance.randint(earliest, self.now) - chance.randrange(shape.disorder + 1) for _ in range(size)]
         times = [time - 40 if chance.random() < shape.late else time for time in times]
         return [(time, line(chance, shape, time, f"{step}-{at}")) for at, time in enumerate(times)]
 
@@ -230,7 +234,7 @@ def few_empty(run: int) -> ExitStack:
         return stack.pop_all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(shape=shapes, in_small_steps=st.booleans())
 def test_each_query_is_told_what_it_would_be_told_alone(shape: Shape, in_small_steps: bool) -> None:
     structure = partial(SharedSkyline, stretch=1, room=4) if in_small_steps else SharedSkyline

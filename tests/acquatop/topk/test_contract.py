@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk.contract import Certainty
@@ -43,6 +43,7 @@ def test_with_room_for_all_every_answer_is_exact(name: str, shape: Shape) -> Non
 
 @EACH
 @settings(max_examples=50)
+@example(shape=Shape(0, Windows(3, 2, 0), k=1, n=0, levels=3, recurring=True, changes=True, keys="own"), seed=0)
 @given(shape=shapes(changes=True, recurring=True), seed=st.integers(0, 2**32))
 def test_how_arrivals_are_cut_into_batches_changes_nothing(name: str, shape: Shape, seed: int) -> None:
     cut = run(name, shape, cut=random.Random(seed))
