@@ -20,6 +20,7 @@ from acquatop.operators.aggregated_content import AggregatedContent
 from acquatop.operators.contract import Intake
 from acquatop.operators.expectation import ContentOfStream
 from acquatop.operators.glimpse import Glimpse
+from acquatop.operators.identity_hash import IdentityHash
 from acquatop.operators.occupancy import Occupancy
 from acquatop.operators.panes import Pane, PaneBuffer
 from acquatop.operators.proposers import proposer_of, ranker_name
@@ -71,8 +72,9 @@ class QueryGroup:
 
     What the windows hold, the replica and what may be spent on it are theirs together: an evaluation is the close of
     a window, however many queries it answers. Free of any runtime: whoever has parts hands them in and takes the
-    answers. These say what they can be expected to be worth, unless nobody ``expects`` them to. Not safe for use by
-    several threads at once.
+    answers. These say what they can be expected to be worth, unless nobody ``expects`` them to. What was made of
+    records for one group can be handed to another that has the same ``hashes``. Not safe for use by several threads at
+    once.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class QueryGroup:
         random: np.random.Generator | None = None,
         scattered: ScatteredContent | None = None,
         expects: bool = True,
+        hashes: IdentityHash | None = None,
     ) -> None:
         self.slide_ms = bound.windows.slide_ms
         self.maintainer = maintainer
@@ -100,7 +103,7 @@ class QueryGroup:
         self._refresher = _Refresher(bound, maintainer, rankers, random) if maintainer else None
         self._panes = PaneBuffer(bound.windows)
         self._occupancy = Occupancy(bound.windows)
-        self._content = scattered or _content(bound, self._store)
+        self._content = scattered or _content(bound, self._store, hashes)
         self._sample = _sample(bound) if self._store is not None and self._content is None else None
         self._next: int | None = 0 if bound.windows.t0_ms is not None else None
         self._closed: int | None = None
@@ -487,11 +490,12 @@ def _sample(bound: BoundQuery) -> ContentOfStream:
     return ContentOfStream(bound.plan.score.stream_variables, panes=panes)
 
 
-def _content(bound: BoundQuery, store: ReplicaStore | None) -> AggregatedContent | None:
+def _content(bound: BoundQuery, store: ReplicaStore | None, hashes: IdentityHash | None) -> AggregatedContent | None:
     """Return what keeps the aggregates of a group whose queries have any."""
     if bound.plan.aggregate is None:
         return None
-    return AggregatedContent(aggregate_columns(bound), store, latest_only=bound.stream.arrivals == "latest")
+    latest_only = bound.stream.arrivals == "latest"
+    return AggregatedContent(aggregate_columns(bound), store, latest_only=latest_only, hashes=hashes)
 
 
 def aggregate_columns(bound: BoundQuery) -> AggregateColumns:

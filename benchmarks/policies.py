@@ -40,9 +40,13 @@ from rspql.scoring import vectorise
 
 K, N = 5, 10
 PAPERS = ("WSJ-RND", "WSJ-LRU", "WSJ-WBM", "AT-TSM", "AT-BSM")
-OURS, KNOWING = "ANY-IMP", "ANY-CLAIRVOYANT"
-ITEMS = (1, 3, 7, 15, 100)
-"""For how many an evaluation may ask, with one request or several: of those of 100 items each, one is enough."""
+OURS, LIMITED, KNOWING = "ANY-IMP", "AT-CLAIRVOYANT", "ANY-CLAIRVOYANT"
+"""The default, what is best among the candidates that K + N keep, and what is best among all keys."""
+POLICIES = (*PAPERS, OURS, LIMITED, KNOWING)
+ITEMS = (1, 3, 7, 15)
+"""For how many an evaluation may ask, with one request or several."""
+REQUESTS = ((1, 1), (3, 1), (1, 10), (3, 10), (1, 100))
+"""How many requests an evaluation may send, and how many items each may carry: one of 100 holds a whole window."""
 CHANGES: dict[str, KindOfChange] = {**KINDS, "redrawn 60": Redrawn(60.0)}
 FIRST_SEED = 20_190
 _OF, _COUNT = "http://example.org/social#of", "http://example.org/social#count"
@@ -54,13 +58,14 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Case:
-    """One run: which trace, which policy, and for how many items it may ask at each close, with one request."""
+    """One run: which trace, which policy, and for how many items it may ask at each close, with how many requests."""
 
     kind: str
     seed: int
     windows: int
     policy: str
     items: int
+    requests: int = 1
 
 
 class Recording:
@@ -135,11 +140,11 @@ def run(case: Case) -> FloatArray:
     recording = recorded(case.kind, case.seed, case.windows)
     service, now = recording.bound.service, EventTime()
     assert service is not None
-    budget = Budget(case.items, 1, 60.0)
+    budget = Budget(case.items, case.requests, 60.0)
     service = replace(service, refresh=replace(service.refresh, policy=case.policy, n=N, budget=budget))
     bound = replace(recording.bound, service=service)
     store = ReplicaStore("user", ["gain"])
-    maintainer = Maintainer(store, Remote(recording, now, case.items), budget, now=now)
+    maintainer = Maintainer(store, Remote(recording, now, case.items // case.requests), budget, now=now)
     maintainer.load()
     rankers = _rankers(recording, store, now)
     random = np.random.default_rng(case.seed)
@@ -201,49 +206,62 @@ class Errors:
         return np.asarray((high - low) / 2)
 
 
-Found = dict[tuple[str, str, int], Errors]
-"""By kind of change, policy, and items."""
+Found = dict[tuple[str, str, tuple[int, int]], Errors]
+"""By kind of change, policy, and budget: how many requests, and how many items each."""
 
 
-def measure(kinds: Sequence[str], budgets: Sequence[int], seeds: Sequence[int], windows: int, processes: int) -> Found:
+def measure(
+    kinds: Sequence[str], budgets: Sequence[tuple[int, int]], seeds: Sequence[int], windows: int, processes: int
+) -> Found:
     """Run all policies with all budgets over all traces."""
-    policies = (*PAPERS, OURS, KNOWING)
     cases = [
-        Case(kind, seed, windows, policy, items)
-        for kind, seed, items, policy in itertools.product(kinds, seeds, budgets, policies)
+        Case(kind, seed, windows, policy, requests * items, requests)
+        for kind, seed, (requests, items), policy in itertools.product(kinds, seeds, budgets, POLICIES)
     ]
     with ProcessPoolExecutor(processes) as pool:
-        sums = [errors.sum(axis=0) for errors in pool.map(run, cases, chunksize=len(policies))]
-    found: dict[tuple[str, str, int], list[FloatArray]] = {}
+        sums = [errors.sum(axis=0) for errors in pool.map(run, cases, chunksize=len(POLICIES))]
+    found: dict[tuple[str, str, tuple[int, int]], list[FloatArray]] = {}
     for case, errors in zip(cases, sums, strict=True):
-        found.setdefault((case.kind, case.policy, case.items), []).append(errors)
+        found.setdefault((case.kind, case.policy, (case.requests, case.items // case.requests)), []).append(errors)
     return {key: Errors(np.array(several)) for key, several in found.items()}
 
 
 def report(found: Found, windows: int) -> None:
-    """Print a table for each kind of change, and one over all."""
+    """Print a table for each kind of change, one over all, and one of requests that carry several items."""
     kinds = list(dict.fromkeys(kind for kind, _, _ in found))
-    budgets = sorted({items for _, _, items in found})
+    budgets = [budget for budget in dict.fromkeys(budget for _, _, budget in found) if budget[0] == 1]
     for kind in kinds:
         table = _table(f"{kind}: error of nDCG / precision, summed up over {windows} windows", budgets, "policy")
-        for policy in (*PAPERS, OURS, KNOWING):
-            table.add_row(policy, *(_cell(found[kind, policy, items]) for items in budgets))
+        for policy in POLICIES:
+            table.add_row(policy, *(_cell(found[kind, policy, budget]) for budget in budgets))
         Console(width=_WIDTH).print(table)
-    table = _table(
-        f"{OURS}'s error, by how much it differs from that of the papers' best (share of the gap to the", budgets
+    title = (
+        f"{OURS}'s error, by how much it differs from that of the papers' best (share of the gap to {KNOWING} closed)"
     )
-    table.title = f"{table.title} clairvoyant closed)"
+    table = _table(title, budgets)
     for metric, name in enumerate(("nDCG", "precision")):
-        shares = np.array([[_compared(found, kind, items, metric) for items in budgets] for kind in kinds])
+        shares = np.array([[_compared(found, kind, budget, metric) for budget in budgets] for kind in kinds])
         for kind, of_kind in zip(kinds, shares, strict=True):
             table.add_row(f"{name}, {kind}", *map(_shares, of_kind))
         table.add_row(f"{name}, on average", *map(_shares, shares.mean(axis=0)))
     Console(width=_WIDTH).print(table)
+    Console(width=_WIDTH).print(_by_requests(found, kinds, windows))
 
 
-def _table(title: str, budgets: Sequence[int], first: str = "") -> Table:
+def _by_requests(found: Found, kinds: Sequence[str], windows: int) -> Table:
+    """Return the mean errors over all kinds, by requests: which items share one is for the policy to say."""
+    table = Table("requests of items", title=f"error of nDCG / precision over {windows} windows, mean of all kinds")
+    for policy in POLICIES:
+        table.add_column(policy, justify="right")
+    for budget in (each for each in REQUESTS if (kinds[0], OURS, each) in found):
+        means = [np.mean([found[kind, policy, budget].means for kind in kinds], axis=0) for policy in POLICIES]
+        table.add_row(f"{budget[0]} of {budget[1]}", *(f"{ndcg:.1f} / {precision:.1f}" for ndcg, precision in means))
+    return table
+
+
+def _table(title: str, budgets: Sequence[tuple[int, int]], first: str = "") -> Table:
     table = Table(first, title=title)
-    for items in budgets:
+    for _, items in budgets:
         table.add_column(f"{items} item{'s' * (items > 1)}", justify="right")
     return table
 
@@ -258,10 +276,10 @@ def _shares(shares: FloatArray) -> str:
     return f"{change:+.0%} ({gap:.0%})"
 
 
-def _compared(found: Found, kind: str, items: int, metric: int) -> tuple[float, float]:
+def _compared(found: Found, kind: str, budget: tuple[int, int], metric: int) -> tuple[float, float]:
     """Return by what share our error differs from the papers' best, and what share of the gap is closed."""
-    papers = min(float(found[kind, policy, items].means[metric]) for policy in PAPERS)
-    ours, knowing = (float(found[kind, policy, items].means[metric]) for policy in (OURS, KNOWING))
+    papers = min(float(found[kind, policy, budget].means[metric]) for policy in PAPERS)
+    ours, knowing = (float(found[kind, policy, budget].means[metric]) for policy in (OURS, KNOWING))
     if papers - knowing < _NOTHING:
         return ours - papers, 1.0  # nobody errs
     return ours / papers - 1, (papers - ours) / (papers - knowing)
@@ -290,6 +308,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer traces and windows")
     parser.add_argument("--kinds", nargs="+", choices=CHANGES, default=list(CHANGES), help="how values change (all)")
     parser.add_argument("--items", nargs="+", type=int, default=ITEMS, help="budgets per evaluation (%(default)s)")
+    parser.add_argument("--requests", action="store_true", help="requests that carry several items each, too")
     parser.add_argument("--traces", type=int, help="how many traces of each kind (3, quick 2)")
     parser.add_argument("--windows", type=int, help="how many windows of each (150, quick 60)")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help="of the first trace (%(default)s)")
@@ -298,10 +317,11 @@ def main() -> None:
     options = parser.parse_args()
     windows = options.windows or (60 if options.quick else 150)
     seeds = range(options.seed, options.seed + (options.traces or (2 if options.quick else 3)))
-    found = measure(options.kinds, options.items, seeds, windows, options.processes)
+    budgets = dict.fromkeys([*((1, items) for items in options.items), *(REQUESTS if options.requests else ())])
+    found = measure(options.kinds, [*budgets], seeds, windows, options.processes)
     ranking = milliseconds(10_000)
     if options.json:
-        rows = [(*key, *errors.means.tolist(), *errors.margins.tolist()) for key, errors in found.items()]
+        rows = [(*key[:2], *key[2], *errors.means.tolist(), *errors.margins.tolist()) for key, errors in found.items()]
         print(json.dumps({"errors": rows, "milliseconds to rank 10 000": ranking}))
         return
     report(found, windows)

@@ -396,16 +396,19 @@ class Maintainer(Generic[StoreT]):
     def _store(self, asked: Asked) -> Refreshed:
         changed, self._changed = self._changed, {}
         fetched: set[str] = set()
-        ambiguous, failures = 0, []
-        for delivery in sorted([*asked.late, *asked.on_time], key=lambda each: each.number):
-            if delivery.error is not None:
-                failures.append(str(delivery.error))
-                continue
-            stored = self.store.put(delivery.keys, delivery.solutions, delivery.fetched_at)
+        ambiguous = 0
+        arrived = sorted([*asked.late, *asked.on_time], key=lambda each: each.number)
+        failures = [str(delivery.error) for delivery in arrived if delivery.error is not None]
+        # What was asked at one time is taken in at once, in however many requests it was asked.
+        good = [delivery for delivery in arrived if delivery.error is None]
+        for fetched_at, together in itertools.groupby(good, key=lambda each: each.fetched_at):
+            deliveries = list(together)
+            keys = [key for delivery in deliveries for key in delivery.keys]
+            solutions = [solution for delivery in deliveries for solution in delivery.solutions]
+            stored = self.store.put(keys, solutions, fetched_at)
             changed.update(dict.fromkeys(stored.changed))
             ambiguous += stored.ambiguous
-            if delivery.number in asked.sent:
-                fetched.update(delivery.keys)
+            fetched.update(key for delivery in deliveries if delivery.number in asked.sent for key in delivery.keys)
         self.store.evict()
         spending = Spending(asked.items, len(asked.sent), self._clock() - asked.started, len(failures))
         failure = failures[0] if failures else asked.refusal or (self._feed.failure if self._feed else None)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from acquatop.topk.contract import FloatArray
+from acquatop.topk.contract import FloatArray, IntArray
 
 DRAWS, BLOCK = 1_000, 5
 """How often the windows are drawn anew, and how many that follow each other are drawn together."""
@@ -40,9 +41,14 @@ def interval(values: FloatArray, seed: int = 0) -> Interval:
     # The windows are taken as a ring, so that the first and the last are drawn as often as others.
     ring = np.concatenate([values, values[:, : block - 1]], axis=1)
     sums = np.lib.stride_tricks.sliding_window_view(ring, block, axis=1).sum(axis=2)
-    random = np.random.default_rng(seed)
-    whose = random.integers(0, series, (DRAWS, series, 1))
-    begins = random.integers(0, windows, (DRAWS, series, blocks))
+    whose, begins = _drawn(series, windows, blocks, seed)
     means = sums[whose, begins].mean(axis=(1, 2)) / block
     low, high = np.percentile(means, _MIDDLE)
     return Interval(float(values.mean()), float(low), float(high))
+
+
+@lru_cache(maxsize=4)
+def _drawn(series: int, windows: int, blocks: int, seed: int) -> tuple[IntArray, IntArray]:
+    """Return which series are drawn, and where the blocks of windows begin: the same for all that is as long."""
+    random = np.random.default_rng(seed)
+    return random.integers(0, series, (DRAWS, series, 1)), random.integers(0, windows, (DRAWS, series, blocks))

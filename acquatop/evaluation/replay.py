@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from acquatop.binding import BoundQuery
 from acquatop.catalog_sources import TableSource
+from acquatop.evaluation.remembered_remote import RememberedRemote
 from acquatop.evaluation.setting import Setting
 from acquatop.evaluation.trace import Trace
+from acquatop.operators.identity_hash import IdentityHash
 from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.job import reduced
 from acquatop.operators.reduce.pane_partials import PanePartials
@@ -62,6 +64,8 @@ class Replay:
         self._closes = [trace.bound.windows.bounds(window)[1] for window in trace.windows()]
         self._shared: dict[tuple[type, int], Part] = {}
         self._now = EventTime()
+        # Parts that are used again have their keys' hashes with them.
+        self._hashes = IdentityHash()
 
     def answers(self, setting: Setting) -> Iterator[Given]:
         """Yield what the engine answers in a setting, window by window."""
@@ -75,6 +79,7 @@ class Replay:
             rankers=self._rankers,
             random=np.random.default_rng(setting.seed),
             expects=False,
+            hashes=self._hashes,
         )
         member = group.join(bound)
         shown = slice(bound.plan.offset, None)
@@ -111,19 +116,25 @@ class Replay:
         return self._shared[key]
 
     @cached_property
-    def _remote(self) -> TableRemote:
-        service = self.trace.bound.service
+    def _remote(self) -> RememberedRemote:
+        service, question = self.trace.bound.service, self.trace.question
         assert service is not None
         assert isinstance(service.source, TableSource)
+        assert question.key is not None
         now = self._now
-        return TableRemote(
+
+        def now_ms() -> int:
+            return round(1000 * now())
+
+        table = TableRemote(
             service.source.path,
             mapping=service.source.mapping,
-            star=self.trace.question.star(service.source.mapping),
+            star=question.star(service.source.mapping),
             time=service.source.time,
-            now_ms=lambda: round(1000 * now()),
+            now_ms=now_ms,
             block_size=service.block_size,
         )
+        return RememberedRemote(table, question.key, now_ms)
 
     def _maintainer(self, bound: BoundQuery) -> Maintainer[ReplicaStore]:
         service, question = bound.service, self.trace.question

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.operators.aggregate_columns import AggregateColumns
-from acquatop.operators.identity_hash import Hashes
+from acquatop.operators.identity_hash import Hashes, IdentityHash
 from acquatop.operators.key_codes import KeyCodes
 from acquatop.operators.match import GONE, IDENTITY, KEY, number_column
 from acquatop.operators.panes import Pane
@@ -51,9 +51,16 @@ class AggregatedContent:
     distinct, O(solutions of the open windows) for their identities (:mod:`acquatop.operators.retained`).
     """
 
-    def __init__(self, columns: AggregateColumns, store: ReplicaStore | None, *, latest_only: bool) -> None:
+    def __init__(
+        self,
+        columns: AggregateColumns,
+        store: ReplicaStore | None,
+        *,
+        latest_only: bool,
+        hashes: IdentityHash | None = None,
+    ) -> None:
         self.columns = columns
-        self.codes = KeyCodes()
+        self.codes = KeyCodes(hashes)
         self.keyed = KeyedContent(columns.aggregates)
         self.rows: IntArray = np.empty(0, dtype=np.int64)
         """Of each key's number, the row that the replica has it in; -1 where it knows nothing of it."""

@@ -10,6 +10,9 @@ from acquatop.operators.scoring import ReplicaScoring
 from acquatop.topk.contract import FloatArray, IntArray
 from replica.freshness.change_model import ChangeModel
 
+_DOUBT = 0.02
+"""In which share of draws a changed value may be any: so what seems to be of no account is looked at, too."""
+
 
 class Store(Protocol):
     """What is asked of a replica."""
@@ -50,6 +53,9 @@ class ChangedMerits:
         remote = {}
         for name in self._scoring.remote_variables:
             values = self._store.numbers(name, rows)
-            remote[name] = self._model.draw(name, rows, values, count, self._random, now=self._now).ravel()
+            remote[name] = self._draw(name, rows, values, count).ravel()
         parts = tuple(np.tile(part[at], count) for part in self._parts)
         return self._scoring.merits_given(remote, parts, count * len(at)).reshape(count, len(at))
+
+    def _draw(self, name: str, rows: IntArray, values: FloatArray, count: int) -> FloatArray:
+        return self._model.draw(name, rows, values, count, self._random, now=self._now, doubt=_DOUBT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache, partial
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,9 @@ from rspql.plan import Score
 from rspql.scoring import Interval, ScoreFunction, bounds, variables_in, vectorise, vectorise_condition
 
 BoolArray = npt.NDArray[np.bool_]
+
+_RANGES = 1024
+"""For how many ranges of the stream's numbers it is remembered what they could reach."""
 
 _GROUPS = 256
 """How many different rows are looked at one by one when it is asked what they could reach."""
@@ -53,6 +57,8 @@ class ReplicaScoring:
             if all(name in score.stream_variables for name in variables_in(each))
         ]
         self._sign = 1.0 if score.descending else -1.0
+        # Small numbers, such as counts, come again and again.
+        self._reach_of_any = lru_cache(maxsize=_RANGES)(partial(self._reach, remote={}))
         self.scored = 0
         """How many rows have been scored."""
 
@@ -104,9 +110,12 @@ class ReplicaScoring:
         With ``keys`` for the replica's values of any of these, minus infinity if the remote has none of them;
         without, for any value of the remote's that the query's filters allow.
         """
-        remote = {} if keys is None else self._values(keys)
-        if remote is None:
-            return -math.inf
+        if keys is None:
+            return self._reach_of_any(lows, highs)
+        remote = self._values(keys)
+        return -math.inf if remote is None else self._reach(lows, highs, remote)
+
+    def _reach(self, lows: tuple[float, ...], highs: tuple[float, ...], remote: Mapping[str, Interval]) -> float:
         ranges = zip(self._score.stream_variables, map(Interval, lows, highs), strict=True)
         known = {**self._score.ranges, **dict(ranges), **remote}
         reach = bounds(self._score.expression, known, functions=self._score.functions)

@@ -50,6 +50,7 @@ class ChangeModel:
         random: np.random.Generator,
         *,
         now: float,
+        doubt: float = 0.0,
     ) -> FloatArray:
         """Return ``count`` samples of each row's value, given that the row has changed: (count, rows). O(samples).
 
@@ -57,7 +58,8 @@ class ChangeModel:
         so. Where there is no value (NaN), values are drawn from those known of any row; where none is known either, the
         value stays. While few changes have been seen, some samples draw all rows' values so, in others all steps are
         wider or narrower than those seen. Values are whole, never negative, or never fall (or rise) where that held for
-        all seen.
+        all seen. ``doubt`` is the least share of samples that draw from the values known, however many have been seen:
+        what has been learned of steps may not hold for the next.
         """
         jumps = self._history.jumps[variable]
         shape = (count, len(rows))
@@ -67,7 +69,7 @@ class ChangeModel:
         known = jumps.known.figures[:, 0]
         if not len(known):
             return drawn
-        anew = np.isnan(values) | (random.random((count, 1)) < _share_anew(jumps))
+        anew = np.isnan(values) | (random.random((count, 1)) < max(doubt, _share_anew(jumps)))
         drawn[anew] = known[random.integers(0, len(known), int(anew.sum()))]
         return drawn
 

@@ -61,56 +61,85 @@ def place(merits: list[float], at: int) -> int:
 
 
 def gain(k: int, place: int) -> float:
-    """Return a place's share of nDCG's gain and of precision, as the paper defines them."""
+    """Return a place's share of nDCG's gain, as the paper defines it, and of precision, which counts more."""
     gains = [(2 ** (k - at) - 1) / np.log2(at + 2) for at in range(k)]
-    return gains[place] / sum(gains) + 1 / k if place < k else 0.0
+    return gains[place] / sum(gains) + 2.0 / k if place < k else 0.0
 
 
-def brute_force(merits: list[float], worlds: list[list[float]], weights: list[float], at: int, k: int) -> float:
-    """Return what moving one candidate to its place is worth in worlds of some weights."""
+def quality(merits: list[float], true: list[float], k: int) -> float:
+    """Return the nDCG and twice the precision of the answer that merits give."""
+    ideal = sum((2 ** (k - at) - 1) / np.log2(at + 2) for at in range(k))
     total = 0.0
-    for true, weight in zip(worlds, weights, strict=True):
-        before = [*true[:at], merits[at], *true[at + 1 :]]
-        total += weight * abs(gain(k, place(true, at)) - gain(k, place(before, at)))
-    return total / sum(weights)
+    for at in range(len(true)):
+        right, shown = place(true, at), place(merits, at)
+        if right < k and shown < k:
+            total += (2 ** (k - right) - 1) / np.log2(shown + 2) / ideal + 2.0 / k
+    return total
+
+
+def impacts(given_: Candidates) -> tuple[FloatArray, FloatArray]:
+    return ExpectedImpact().impacts(given_, np.arange(len(given_)))
+
+
+def shift(merits: list[float], true: list[float], at: int, k: int) -> float:
+    """Return what moving one candidate to its place is worth where all others are right."""
+    before = [*true[:at], merits[at], *true[at + 1 :]]
+    return abs(gain(k, place(true, at)) - gain(k, place(before, at)))
+
+
+def better(merits: list[float], true: list[float], at: int, k: int) -> float:
+    """Return by how much the answer is better if one candidate alone is set right."""
+    after = [*merits[:at], true[at], *merits[at + 1 :]]
+    return quality(after, true, k) - quality(merits, true, k)
 
 
 @given(data=st.data(), count=st.integers(1, 6), worlds=st.integers(1, 4), k=st.integers(1, 4))
-def test_the_impact_is_what_brute_force_over_all_worlds_finds(
+def test_impacts_are_what_brute_force_over_all_worlds_finds(
     data: st.DataObject, count: int, worlds: int, k: int
 ) -> None:
-    # No two merits are equal; each has changed or has not.
+    # No two merits are equal, the best is first; each has changed or has not.
     shuffled = [float(each) for each in data.draw(st.permutations(range(count * (1 + worlds))))]
     changed = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
-    merits, drawn = shuffled[:count], [shuffled[count * each : count * (each + 1)] for each in range(1, worlds + 1)]
-    given_ = candidates(merits, becoming(drawn), k=k, chances=[float(each) for each in changed])
-    found = ExpectedImpact().shifts(given_, np.arange(count))
+    merits = sorted(shuffled[:count], reverse=True)
+    drawn = [shuffled[count * each : count * (each + 1)] for each in range(1, worlds + 1)]
+    alone, together = impacts(candidates(merits, becoming(drawn), k=k, chances=[float(each) for each in changed]))
+    true = [[each[it] if changed[it] else merits[it] for it in range(count)] for each in drawn]
     for at in range(count):
-        true = [[each[it] if changed[it] or it == at else merits[it] for it in range(count)] for each in drawn]
-        assert found[at] == pytest.approx(brute_force(merits, true, [1.0] * worlds, at, k))
+        assert together[at] == pytest.approx(np.mean([shift(merits, each, at, k) for each in true]))
+        assert alone[at] == pytest.approx(max(0.0, np.mean([better(merits, each, at, k) for each in true])))
 
 
 def test_others_have_changed_as_often_as_is_likely() -> None:
     merits, new, chances = [9.0, 7.0, 5.0, 3.0], [4.0, 8.0, 10.0, 6.0], [0.2, 0.5, 0.7, 0.9]
     given_ = candidates(merits, becoming([new]), chances=chances)
-    found = np.mean([ExpectedImpact().shifts(given_, np.arange(4)) for _ in range(60)], axis=0)
+    found = np.mean([impacts(given_) for _ in range(60)], axis=0)
+    worlds = list(itertools.product((False, True), repeat=4))
+    true = [[new[it] if which[it] else merits[it] for it in range(4)] for which in worlds]
+    weights = [np.prod(np.where(which, chances, 1 - np.array(chances))) for which in worlds]
     for at in range(4):
-        others = [which for which in itertools.product((False, True), repeat=4) if which[at]]
-        worlds = [[new[it] if which[it] else merits[it] for it in range(4)] for which in others]
-        weights = [
-            float(np.prod([chances[it] if which[it] else 1 - chances[it] for it in range(4) if it != at]))
-            for which in others
-        ]
-        assert found[at] == pytest.approx(brute_force(merits, worlds, weights, at, 2), abs=0.03)
+        alone, together = (
+            sum(weight * worth(merits, each, at, 2) for weight, each in zip(weights, true, strict=True))
+            for worth in (better, shift)
+        )
+        assert found[:, at] == pytest.approx([max(0.0, alone), together], abs=0.03)
 
 
 def test_a_place_s_worth_is_nothing_behind_the_answer_and_finite_for_long_answers() -> None:
     for k in (1, 5, 5000):
         worth = worth_of(k)
-        assert worth[:-1].sum() == pytest.approx(2)
+        assert worth[:-1].sum() == pytest.approx(3)
         assert worth[-1] == 0
         assert (np.diff(worth) <= 0).all()
     assert worth_of(3).tolist() == pytest.approx([gain(3, at) for at in range(4)])
+
+
+def test_the_first_is_what_is_best_alone_and_what_follows_counts_on_others() -> None:
+    # The last comes in as a rule, whatever is known of others; that the second is to go only helps with that.
+    outlook = becoming([[9.0, 0.0, 3.0, 8.5], [9.0, 0.0, 3.0, 7.0]])
+    given_ = candidates([9.0, 8.0, 3.0, 2.0], outlook, chances=[0.0, 1.0, 0.0, 1.0])
+    alone, together = impacts(given_)
+    assert alone[3] > alone[1] == 0.0 < together[1]
+    assert order(given_)[:2] == [3, 1]
 
 
 def test_what_may_come_into_the_answer_is_before_what_cannot_leave_its_place() -> None:

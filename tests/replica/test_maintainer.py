@@ -61,6 +61,23 @@ def test_only_what_has_changed_is_reported_as_changed() -> None:
     assert keeper.refresh(keys).changed == (user_term("b"),)
 
 
+@pytest.mark.parametrize("block", [1, 2, 9])
+def test_what_is_learned_does_not_depend_on_how_many_requests_it_took(block: int) -> None:
+    remote = TableRemote(dict.fromkeys("abcdef", 1), block_size=block)
+    now = EventTime()
+    keeper = Maintainer(ReplicaStore("user", ["followers"]), remote, Budget(9, 9, 5.0), now=now)
+    in_one = Maintainer(
+        ReplicaStore("user", ["followers"]), TableRemote(remote.followers, block_size=9), Budget(9, 1, 5.0), now=now
+    )
+    for time, user in enumerate("afbfcf", start=1):
+        remote.followers[user] += 1
+        for each in (keeper, in_one):
+            each.refresh([user_term(user) for user in "abcdef"], evaluation=1000 * time)
+    rows = keeper.store.rows([user_term(user) for user in "abcdef"])
+    found, expected = (each.store.history.rates.posterior(rows) for each in (keeper, in_one))
+    assert [column.tolist() for column in found] == [column.tolist() for column in expected]
+
+
 def test_a_failed_request_costs_budget_and_keeps_the_last_known_values() -> None:
     remote = TableRemote({"a": 1}, block_size=9)
     keeper = maintainer(remote, Budget(9, 1, 5.0))

@@ -37,8 +37,18 @@ def test_no_other_first_refresh_is_better(numbers: list[int], k: int) -> None:
     unchanged = worth(merits, true, k)
     if max(each) > unchanged + 1e-9:
         assert each[order[0]] == pytest.approx(max(each))
-    steps = [worth(refreshed(merits, true, tuple(order[:count])), true, k) for count in range(len(order) + 1)]
-    assert all(after > before for before, after in itertools.pairwise(steps))
+
+
+@given(different, st.integers(1, 4))
+def test_it_ends_where_neither_one_nor_two_refreshes_help_any_more(numbers: list[int], k: int) -> None:
+    merits, true = [float(each) for each in numbers[::2]], [float(each) for each in numbers[1::2]]
+    k = min(k, len(merits))
+    order = tuple(greedy_order(np.array(merits), np.array(true), k).tolist())
+    steps = [worth(refreshed(merits, true, order[:count]), true, k) for count in range(len(order) + 1)]
+    # Of two that help together the first alone does not.
+    assert all(max(after) > before for before, *after in zip(steps, steps[1:], [*steps[2:], 0.0], strict=False))
+    for more in itertools.combinations(range(len(merits)), min(2, len(merits))):
+        assert worth(refreshed(merits, true, order + more), true, k) <= steps[-1] + 1e-9
 
 
 def test_what_has_not_changed_or_does_not_help_is_left_out() -> None:

@@ -101,6 +101,19 @@ def test_the_same_setting_gives_the_same_answers_and_chance_depends_on_the_seed(
     assert found(1) != found(2)
 
 
+def test_what_was_replayed_before_does_not_matter(tmp_path: Path) -> None:
+    events = [(time, user, 1 + time % 3) for time, user in enumerate("abcaebdcabeadcbb" * 2, start=1)]
+    remote = [*((0, user, 1) for user in "abcde"), *((time, "abcde"[time % 5], time % 7) for time in range(2, 32, 3))]
+    asked = query(COUNTED, function="SUM(?count)")
+    trace = opened(tmp_path, stream=events, remote=remote, query=asked, arrivals="distinct", **BY_EVENT)
+    replay = Replay(trace)
+    for policy in ("AT-LRU", "WSJ-LRU", "ANY-IMP", "AT-LRU"):
+        setting = Setting(policy, 2, 3, 1, 0)
+        again, alone = (list(each.answers(setting)) for each in (replay, Replay(trace)))
+        assert [each.identities for each in again] == [each.identities for each in alone]
+        assert [each.fetches for each in again] == [each.fetches for each in alone]
+
+
 def test_staleness_and_ages_are_measured(tmp_path: Path) -> None:
     from acquatop.evaluation.data import Recorded
 
