@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import secrets
+import struct
 from functools import cached_property
 
 import numpy as np
@@ -18,9 +20,12 @@ Hashes = tuple[IntArray, IntArray]
 
 _LONG = 256
 """Longer texts, in bytes, are hashed one by one."""
+_FEW = 16
+"""So many are sooner hashed one by one than as columns."""
 _BLOCK = 4096
 """How many are hashed at once: so many fit into a processor's cache."""
 _WORD = 8
+_LANE = 128
 _HALF = np.uint64(32)
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], np.uint64)
 """What leaves so many bytes of a word."""
@@ -48,6 +53,8 @@ class IdentityHash:
 
     def of(self, texts: list[str] | pa.Array | pa.ChunkedArray) -> Hashes:
         """Return the heads and tails of a column of text."""
+        if isinstance(texts, list) and len(texts) <= _FEW:
+            return self._of_few(texts)
         column = pa.array(texts, pa.string()) if isinstance(texts, list) else texts
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         found = [self._of(chunk.cast(pa.large_binary())) for chunk in chunks]
@@ -84,6 +91,21 @@ class IdentityHash:
         first, second, third, fourth = (sums >> _HALF).T
         return first << _HALF | second, third << _HALF | fourth
 
+    def _of_few(self, texts: list[str]) -> Hashes:
+        each = [self._of_one(text.encode()) for text in texts]
+        columns = np.array(each, np.uint64).reshape(-1, 2).T.copy().view(np.int64)
+        return columns[0], columns[1]
+
+    def _of_one(self, text: bytes) -> tuple[int, int]:
+        """Return the same as :meth:`_of_block` does, with one of Python's integers, of which each sum has a lane."""
+        if len(text) > _LONG:
+            return self._of_long(text)
+        own, *others = self._lanes
+        words = struct.unpack(f"<{-(-len(text) // 4)}I", text + bytes(-len(text) % 4))
+        total = len(text) * own + sum(map(operator.mul, words, others))
+        first, second, third, fourth = (total >> _LANE * lane + 32 & 0xFFFFFFFF for lane in range(4))
+        return first << 32 | second, third << 32 | fourth
+
     def _of_long(self, text: bytes) -> tuple[int, int]:
         digest = hashlib.blake2b(text, key=self.seed, digest_size=16).digest()
         return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
@@ -94,3 +116,9 @@ class IdentityHash:
         rows = 1 + 2 * (_LONG // _WORD)
         drawn = hashlib.shake_256(self.seed).digest(rows * 4 * _WORD)
         return np.frombuffer(drawn, "<u8").astype(np.uint64).reshape(rows, 4)
+
+    @cached_property
+    def _lanes(self) -> list[int]:
+        """The same, the four numbers of each in one, so far from each other that their sums do not touch."""
+        rows: list[list[int]] = self._factors.tolist()
+        return [sum(factor << _LANE * lane for lane, factor in enumerate(row)) for row in rows]

@@ -16,6 +16,8 @@ from replica.store.hash_table import HashTable, Tags
 
 _KIND, _VERSION = "key codes", 2
 _LEAST = 64
+_FEW = 16
+"""So many are sooner looked for one by one than as columns."""
 _TAG_BITS = np.uint64(32)
 
 
@@ -89,11 +91,18 @@ class KeyCodes:
         self._free = np.concatenate([self._free, codes])
 
     def _find(self, heads: IntArray, tails: IntArray) -> IntArray:
+        if len(heads) <= _FEW:
+            return np.array(list(map(self._code_of, heads.tolist(), tails.tolist())), np.int64)
+
         def is_same(at: IntArray, codes: IntArray) -> npt.NDArray[np.bool_]:
             same: npt.NDArray[np.bool_] = (self._heads[codes] == heads[at]) & (self._tails[codes] == tails[at])
             return same
 
         return self._table.find(_tags(heads), is_same)
+
+    def _code_of(self, head: int, tail: int) -> int:
+        alike = self._table.rows_at(head >> 32 & 0xFFFFFFFF)
+        return next((code for code in alike if (self._heads.item(code), self._tails.item(code)) == (head, tail)), -1)
 
     def _add(self, texts: list[str], heads: IntArray, tails: IntArray) -> IntArray:
         """Return the numbers that new keys are given, each of which is there once."""
