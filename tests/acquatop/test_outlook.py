@@ -36,7 +36,8 @@ def test_merits_are_scores_of_what_the_stream_says_and_what_the_remote_may_have(
     drawn = outlook([float(at) for at in range(40)])(np.array([3, 0]), 50)
     assert drawn.shape == (50, 2)
     gained = drawn - [3 * 1000 + 113, 110]
-    assert (gained > 0).all()
+    # In one of fifty a value may be any.
+    assert 0.9 < (gained > 0).mean() < 1
     assert 50 < np.median(gained) < 150
 
 
