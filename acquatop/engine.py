@@ -30,7 +30,6 @@ from acquatop.runtime import Position, Resume, Runtime, check_runtime, open_runt
 from acquatop.scattering import scattered_content
 from acquatop.shared_group import SharedGroup
 from acquatop.sharing import can_share, choice_among
-from acquatop.topk.choice import Strategy
 from acquatop.watch.observer import AnswerSeen, Observer, QueryState, Silent
 from acquatop.windowed_query import WindowedQuery
 from connectors.registry import CONNECTORS
@@ -283,13 +282,13 @@ class Engine:
         is_kept = None if self._state is None else self._state.is_kept(bound.name, key)
         with self._lock:
             if bound.stream.strategy is not None:
-                return choice_among(bound).strategy is Strategy.SHARED
+                return choice_among(bound).is_shared
             if is_kept is not None or key in self._units:
                 return is_kept is not False
             running = [name for name, query in self._queries.items() if not query.stopped and name != bound.name]
             others = [self._bounds[name] for name in running]
         alike = [each for each in others if can_share(each) and self._key(each, shared=True) == key]
-        return choice_among(bound, alike).strategy is Strategy.SHARED
+        return choice_among(bound, alike).is_shared
 
     @property
     def _reads_together(self) -> bool:

@@ -41,7 +41,7 @@ def fewest_that_share(bound: BoundQuery) -> int | None:
     counts = range(1, _MANY + 1)
 
     def shares(count: int) -> bool:
-        return choice_among(bound, [bound] * (count - 1)).strategy is Strategy.SHARED
+        return choice_among(bound, [bound] * (count - 1)).is_shared
 
     at = bisect_left(counts, True, key=shares)
     return counts[at] if at < len(counts) else None

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 
 
-def ranking(merits: FloatArray, times: IntArray, identities: AnyArray) -> IntArray:
+class Identities(Protocol):
+    """A column of identities, of which only those are made or looked at that ties depend on."""
+
+    def __getitem__(self, at: IntArray, /) -> AnyArray:
+        """Return those at some positions."""
+
+
+def ranking(merits: FloatArray, times: IntArray, identities: Identities) -> IntArray:
     """Return the positions of all rows, best first: the greater merit, the newer, the smaller identity.
 
     Identities are compared only where merit and time are equal. O(n log n).
@@ -31,7 +40,7 @@ def ranking(merits: FloatArray, times: IntArray, identities: AnyArray) -> IntArr
     return order
 
 
-def best(count: int, merits: FloatArray, times: IntArray, identities: AnyArray) -> IntArray:
+def best(count: int, merits: FloatArray, times: IntArray, identities: Identities) -> IntArray:
     """Return the positions of the best ``count`` rows, best first. O(n), and O(count log count).
 
     >>> best(2, np.array([1.0, 3.0, 2.0, 3.0]), np.arange(4), np.arange(4)).tolist()

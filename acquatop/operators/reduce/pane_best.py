@@ -228,10 +228,10 @@ def _chosen(
     times = found.times
     if waits is None:
         of_pane = merits[at]
-        order = best(capacity, of_pane, times[at], Identities(found, at))  # type: ignore[arg-type]
+        order = best(capacity, of_pane, times[at], Identities(found, at))
         return within(at, order), len(of_pane) > capacity, False
     scored, waiting = (within(at, np.flatnonzero(each)) for each in (~waits[at], waits[at]))
-    order = best(capacity, merits[scored], times[scored], Identities(found, scored))  # type: ignore[arg-type]
+    order = best(capacity, merits[scored], times[scored], Identities(found, scored))
     shed = len(waiting) > LIMIT
     if shed:
         waiting = waiting[np.lexsort((waiting, -times[waiting]))[:LIMIT]]

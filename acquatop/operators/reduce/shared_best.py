@@ -99,7 +99,7 @@ class SharedBest:
         left = np.concatenate(stays)
         at, ends = at[left], ends[left]
         identities = Identities(found, at)
-        return at[best_of_panes(needs.k, merits[at], found.times[at], identities, ends)]  # type: ignore[arg-type]
+        return at[best_of_panes(needs.k, merits[at], found.times[at], identities, ends)]
 
     def _stretches(self, times: IntArray, start: int) -> Iterator[tuple[int, int]]:
         """Yield where stretches begin and end that are no longer than the narrowest window."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol, overload
 
 import numpy as np
 
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
-from acquatop.topk.order import best
+from acquatop.topk.order import Identities, best
 from acquatop.topk.pane_top import Scored
 
 _STEPS = 32
@@ -56,7 +57,18 @@ def undominated_within(merits: FloatArray, ends: IntArray, k: int) -> IntArray:
     return stays.nonzero()[0]
 
 
-def best_of_panes(k: int, merits: FloatArray, times: IntArray, identities: AnyArray, ends: IntArray) -> IntArray:
+class Column(Identities, Protocol):
+    """Identities of which stretches can be taken, made only where they are looked at."""
+
+    @overload
+    def __getitem__(self, at: slice, /) -> Identities: ...
+    @overload
+    def __getitem__(self, at: IntArray, /) -> AnyArray: ...
+
+
+def best_of_panes(
+    k: int, merits: FloatArray, times: IntArray, identities: AnyArray | Column, ends: IntArray
+) -> IntArray:
     """Return the positions, in order, of the best k of each pane. Rows stand in the order of time.
 
     >>> times = np.arange(5)
