@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from acquatop.answer import Answer, Row, Status
-    from acquatop.catalog import Catalog
-    from acquatop.engine import Engine, RegisteredQuery
+    from acquatop.answer.answer import Answer, Row, Status
+    from acquatop.catalog.catalog import Catalog
+    from acquatop.engine.engine import Engine, RegisteredQuery
     from acquatop.errors import AcquaTopError, EnvironmentProblem, UserError
     from rspql.diagnostics import QueryError
     from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry, scoring_function
@@ -39,12 +39,12 @@ _HOMES = {
     "EnvironmentProblem": "acquatop.errors",
     "QueryError": "rspql.diagnostics",
     "UserError": "acquatop.errors",
-    "Answer": "acquatop.answer",
-    "Catalog": "acquatop.catalog",
-    "Engine": "acquatop.engine",
-    "RegisteredQuery": "acquatop.engine",
-    "Row": "acquatop.answer",
-    "Status": "acquatop.answer",
+    "Answer": "acquatop.answer.answer",
+    "Catalog": "acquatop.catalog.catalog",
+    "Engine": "acquatop.engine.engine",
+    "RegisteredQuery": "acquatop.engine.engine",
+    "Row": "acquatop.answer.answer",
+    "Status": "acquatop.answer.answer",
     "DEFAULT_FUNCTIONS": "rspql.scoring",
     "FunctionRegistry": "rspql.scoring",
     "scoring_function": "rspql.scoring",

@@ -2,6 +2,6 @@
 
 import sys
 
-from acquatop.cli import main
+from acquatop.app.cli import main
 
 sys.exit(main())

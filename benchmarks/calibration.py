@@ -19,14 +19,14 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from acquatop.binding import BoundQuery, bind_query
-from acquatop.catalog import Catalog
-from acquatop.evaluation.metrics import ndcg_at, precision_at, relevancies
-from acquatop.query import ContinuousQuery
+from acquatop.catalog.catalog import Catalog
+from acquatop.lab.replay.metrics import ndcg_at, precision_at, relevancies
+from acquatop.plan.bind import BoundQuery, bind_query
 from replica.clocks import EventTime
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore, Solution
-from tests.worlds import catalog_text
+from tests.support.single_query import ContinuousQuery
+from tests.support.worlds import catalog_text
 
 K, USERS, WINDOWS = 5, 400, 150
 SLIDE_MS, WIDTH_MS = 60_000, 100_000

@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from acquatop.topk.contract import AnyArray, FloatArray, Rows, Top, TopK
-from acquatop.topk.lists.mintopk import MinTopk
 from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.papers.mintopk.mintopk import MinTopk
 from acquatop.topk.refill.controller import Controller
 from acquatop.topk.refill.refilled import Refilled
 from benchmarks import core_aggregates

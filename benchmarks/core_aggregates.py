@@ -20,11 +20,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from acquatop.topk.aggregates.dense_aggregate import DenseAggregate
 from acquatop.topk.aggregates.keyed_aggregate import KeyedAggregate
-from acquatop.topk.aggregates.threshold_view import ThresholdView
 from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
+from tests.support.dense_aggregate import DenseAggregate
+from tests.support.threshold_view import ThresholdView
 
 PANES = 10
 K = 100

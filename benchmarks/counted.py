@@ -14,12 +14,12 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from acquatop.binding import BoundCounted, bind_query
-from acquatop.catalog import Catalog
-from acquatop.counted_query import CountedQuery
-from acquatop.operators.reduce.contract import Part
-from acquatop.operators.reduce.job import Job
-from acquatop.topk.choice import Strategy
+from acquatop.catalog.catalog import Catalog
+from acquatop.ingest.reduce.contract import Part
+from acquatop.ingest.reduce.job import Job
+from acquatop.plan.bind import BoundCounted, bind_query
+from acquatop.plan.strategy import Strategy
+from acquatop.query.count_windows import CountedQuery
 
 STREAM = "http://example.org/trades"
 CATALOG = f"""

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from acquatop import Engine
-from acquatop.answer import Answer
+from acquatop.answer.answer import Answer
 
 NS = "http://example.org/"
 PANES, PANE_MS = 5, 60_000

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from connectors.mqtt import MqttDataSource
-from tests.acquatop.sinks.mosquitto import Mosquitto
+from tests.support.mqtt.mosquitto import Mosquitto
 
 TOPIC = b"plant/press/vibration"
 AT_A_TIME = 1_000

@@ -18,16 +18,16 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from acquatop.binding import BoundQuery, bind_query
-from acquatop.catalog import Catalog
-from acquatop.evaluation.clairvoyant import clairvoyant
-from acquatop.evaluation.generator import KINDS, GeneratedTrace, Redrawn, generate
-from acquatop.evaluation.generator.contract import KindOfChange
-from acquatop.evaluation.generator.texts import CATALOG
-from acquatop.evaluation.generator.trace import SLIDE, WIDTH
-from acquatop.evaluation.metrics import ndcg_at, precision_at, relevancies
-from acquatop.operators.reduce.job import reduced
-from acquatop.query_group import QueryGroup
+from acquatop.catalog.catalog import Catalog
+from acquatop.ingest.reduce.job import reduced
+from acquatop.lab.generate import KINDS, GeneratedTrace, Redrawn, generate
+from acquatop.lab.generate.contract import KindOfChange
+from acquatop.lab.generate.texts import CATALOG
+from acquatop.lab.generate.trace import SLIDE, WIDTH
+from acquatop.lab.replay.clairvoyant import clairvoyant
+from acquatop.lab.replay.metrics import ndcg_at, precision_at, relevancies
+from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.query.evaluation import QueryGroup
 from connectors.mapping import SUBJECT, TIME
 from replica.budget import Budget
 from replica.clocks import EventTime

@@ -17,11 +17,10 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from acquatop.binding import BoundQuery, bind_query
-from acquatop.catalog import Catalog
-from acquatop.operators.scoring import ReplicaScoring
-from acquatop.operators.topkn import TopKN
-from acquatop.query import ContinuousQuery
+from acquatop.catalog.catalog import Catalog
+from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.query.topk.content import TopKN
 from acquatop.topk.order import best
 from acquatop.topk.refill.controller import Controller, Tuning
 from acquatop.topk.refill.refilled import Refilled
@@ -31,6 +30,7 @@ from replica.feeds.subscription import Subscription
 from replica.maintainer import Maintainer
 from replica.remotes.silent import SilentRemote
 from replica.store import ReplicaStore, Solution
+from tests.support.single_query import ContinuousQuery
 
 NS = "http://example.org/"
 CATALOG = f"""

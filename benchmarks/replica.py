@@ -27,15 +27,15 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from acquatop.answer import Answer
-from acquatop.binding import BoundQuery, bind_query
-from acquatop.catalog import Catalog
-from acquatop.evaluation.metrics import precision_at, relevancies
-from acquatop.query import ContinuousQuery
-from acquatop.replicas import Replicas
+from acquatop.answer.answer import Answer
+from acquatop.catalog.catalog import Catalog
+from acquatop.lab.replay.metrics import precision_at, relevancies
+from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.refresh.open_replicas import Replicas
 from examples.oxigraph import OxigraphServer
 from examples.social_media.world import NS, USER, store_followers
-from tests.faults import FaultProxy, Healthy, Latency
+from tests.support.faults import FaultProxy, Healthy, Latency
+from tests.support.single_query import ContinuousQuery
 
 QUERY = Path(__file__).parents[1] / "examples" / "social_media" / "query.rspql"
 CATALOG = """

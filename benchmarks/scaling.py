@@ -30,12 +30,12 @@ from pyspark import cloudpickle
 from rich.console import Console
 from rich.table import Table
 
-from acquatop.binding import BoundQuery, bind_query
-from acquatop.catalog import Catalog
-from acquatop.operators.reduce.contract import Facts, Part, Reducer, panes_of
-from acquatop.operators.reduce.job import Job
-from acquatop.query_group import QueryGroup
-from acquatop.replicas import Replicas
+from acquatop.catalog.catalog import Catalog
+from acquatop.ingest.reduce.contract import Facts, Part, Reducer, panes_of
+from acquatop.ingest.reduce.job import Job
+from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.query.evaluation import QueryGroup
+from acquatop.refresh.open_replicas import Replicas
 from acquatop.runtime.sources import reader_of
 from benchmarks.spark_bench import child
 from benchmarks.spark_bench.data import SLIDE_MS, SPAN_MS, START_MS, World, blocks, prepare, weights

@@ -20,13 +20,13 @@ from rich.console import Console
 from rich.table import Table
 
 from acquatop.topk.contract import FloatArray
-from acquatop.topk.sliding.algorithms import FILTERED, UNFILTERED, algorithm
+from acquatop.topk.papers.sliding.algorithms import FILTERED, UNFILTERED, algorithm
+from acquatop.topk.papers.sliding.hybrid import Hybrid
+from acquatop.topk.papers.sliding.limit import safe_limit
+from acquatop.topk.papers.sliding.nearest import NearestQueries
+from acquatop.topk.papers.sliding.query_grid import squared_distances
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import NONE, Changes, SlidingTopK
-from acquatop.topk.sliding.hybrid import Hybrid
-from acquatop.topk.sliding.limit import safe_limit
-from acquatop.topk.sliding.nearest import NearestQueries
-from acquatop.topk.sliding.query_grid import squared_distances
 from benchmarks.sliding_baselines import Baseline
 from benchmarks.sliding_streams import moving, sensor, trades, uniform
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from acquatop.cli.guard import guarded
-from acquatop.cli.run import add_run_options
+from acquatop.app.cli.guard import guarded
+from acquatop.app.cli.run import add_run_options
 
 
 def run(demo: Callable[[argparse.Namespace], None], name: str, about: str, *, seeded: str) -> int:
@@ -23,8 +23,8 @@ def run(demo: Callable[[argparse.Namespace], None], name: str, about: str, *, se
 def show_answers(options: argparse.Namespace, scene: Path, variables: dict[str, str], start: Callable[[], str]) -> None:
     """Show the answers to a scene's query; ``start`` lets its world turn, and returns what to say of that."""
     # Imported only here, where a Ctrl-C while they load ends the demo as it should.
-    from acquatop.cli.show import shower
-    from acquatop.engine import Engine
+    from acquatop.app.cli.show import shower
+    from acquatop.engine.engine import Engine
 
     query_file = scene / "query.rspql"
     with Engine.from_catalog(scene / "catalog.toml", runtime=options.runtime, variables=variables) as engine:

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from acquatop import catalog
-from acquatop.catalog_services import COMMON_KEYS, SOLUTIONS
-from acquatop.catalog_sources import AUTH, FEEDS, KINDS, METHODS, TABLES, keys_of
-from acquatop.cli import build_parser, main
-from acquatop.evaluation.data import values_of
-from acquatop.evaluation.generator import KINDS as KINDS_OF_CHANGE
-from acquatop.evaluation.measure import NUMBERS
-from acquatop.operators.proposers import PROPOSERS
+from acquatop.app.cli import build_parser, main
+from acquatop.catalog import catalog
+from acquatop.catalog.remotes import AUTH, FEEDS, KINDS, METHODS, TABLES, keys_of
+from acquatop.catalog.services import COMMON_KEYS, SOLUTIONS
+from acquatop.lab.generate import KINDS as KINDS_OF_CHANGE
+from acquatop.lab.replay.data import values_of
+from acquatop.lab.replay.measure import NUMBERS
+from acquatop.refresh.proposers import PROPOSERS
 from connectors.mapping import DATATYPES
 from connectors.registry import CONNECTORS
 from examples.oxigraph import OxigraphServer
@@ -30,7 +30,7 @@ from replica.rankers.battery import check_ranker
 from rspql import compile_query
 from rspql.plan import TopKPlan
 from rspql.scoring import FUNCTIONS
-from tests.worlds import NS, catalog_text, query_text, user_term
+from tests.support.worlds import NS, catalog_text, query_text, user_term
 
 ROOT = Path(__file__).parents[1]
 
@@ -103,7 +103,7 @@ def test_every_catalog_key_and_choice_is_documented() -> None:
 def test_every_key_of_an_experiment_and_every_measure_is_documented() -> None:
     documented = text_of("docs/evaluate.md")
     calls = (
-        node for node in ast.walk(ast.parse(text_of("acquatop/evaluation/experiment.py"))) if isinstance(node, ast.Call)
+        node for node in ast.walk(ast.parse(text_of("acquatop/lab/replay/experiment.py"))) if isinstance(node, ast.Call)
     )
     allowed = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow")
     keys = {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
@@ -152,9 +152,9 @@ def test_every_environment_variable_is_documented() -> None:
 
 
 def test_all_of_the_service_is_documented() -> None:
-    from acquatop.serve.formats import FORMATS
-    from acquatop.serve.openapi import document
-    from acquatop.serve.problems import KINDS
+    from acquatop.app.serve.formats import FORMATS
+    from acquatop.app.serve.openapi import document
+    from acquatop.app.serve.problems import KINDS
 
     shown = text_of("docs/serve.md")
     addresses = {path.replace("/resume", "/pause") for path in document()["paths"]}

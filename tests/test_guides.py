@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from examples.mosquitto import MosquittoBroker
 from examples.oxigraph import OxigraphServer
-from tests.guides import follow, snippets_of
+from tests.support.guides import follow, snippets_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]

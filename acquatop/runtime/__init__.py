@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from acquatop.catalog import Stream
-    from acquatop.operators.reduce.contract import Part
-    from acquatop.operators.reduce.job import Job
+    from acquatop.catalog.catalog import Stream
+    from acquatop.ingest.reduce.contract import Part
+    from acquatop.ingest.reduce.job import Job
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from acquatop.catalog import Stream
+from acquatop.catalog.catalog import Stream
 from acquatop.errors import UserError
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.sources import how_far, is_pressing, let_go, reader_of

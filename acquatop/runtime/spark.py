@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.cloudpickle import dumps
 
-from acquatop.catalog import Stream
+from acquatop.catalog.catalog import Stream
 from acquatop.errors import EnvironmentProblem
-from acquatop.operators.reduce.contract import Part
-from acquatop.operators.reduce.job import Job
+from acquatop.ingest.reduce.contract import Part
+from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.checkpoint import Checkpoint, offset_in
 from acquatop.runtime.java import explain_missing, find_java, java_home
@@ -329,9 +329,9 @@ def _warm_up(spark: SparkSession) -> None:
 
 
 def _load_operators(nothing: Iterable[int]) -> Iterator[int]:
-    import acquatop.operators.bucket_task
-    import acquatop.operators.reduce.pane_best
-    import acquatop.operators.reduce.pane_partials  # noqa: F401
+    import acquatop.ingest.buckets.task
+    import acquatop.ingest.reduce.pane_best
+    import acquatop.ingest.reduce.pane_partials  # noqa: F401
 
     return iter(())
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from acquatop.errors import EnvironmentProblem, UserError
-from acquatop.operators.reduce.contract import Part
-from acquatop.operators.reduce.job import Job
+from acquatop.ingest.reduce.contract import Part
+from acquatop.ingest.reduce.job import Job
 from connectors.columns import ColumnsMapping
 from connectors.contract import RecordDecoder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from acquatop.catalog import Stream
+    from acquatop.catalog.catalog import Stream
 
 PARTS_SCHEMA = "partition int, part binary"
 """What a partition's parts are on their way to the driver."""

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from acquatop.engine.observer import BatchSeen, Silent
 from acquatop.runtime.java import find_java, java_home
-from acquatop.watch.observer import BatchSeen, Silent
 from benchmarks.spark_bench.child import hand_back
 from benchmarks.spark_bench.ours import engine, query
 

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from acquatop import Engine
-from acquatop.answer import Answer
+from acquatop.answer.answer import Answer
+from acquatop.engine.observer import BatchSeen, Observer, Silent
 from acquatop.runtime.spark import SparkRuntime
-from acquatop.watch.observer import BatchSeen, Observer, Silent
 from benchmarks.spark_bench.child import hand_back, told
 from benchmarks.spark_bench.data import NS, TOP, World, prepare
 from benchmarks.spark_bench.floor import Answers

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from acquatop import Answer, Engine
-from acquatop.catalog import Catalog
-from acquatop.topk.choice import Strategy
-from acquatop.topk.many.contract import Asked
-from acquatop.watch.observer import AnswerSeen, BatchSeen, Silent
+from acquatop.catalog.catalog import Catalog
+from acquatop.engine.observer import AnswerSeen, BatchSeen, Silent
+from acquatop.plan.strategy import Strategy
+from acquatop.topk.shared.contract import Asked
 from acquatop.windows import Windows
 from benchmarks.strategies_bench.figures import Point
 from benchmarks.strategies_bench.many import asked

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from rich.table import Table
 
-from acquatop.topk.choice import Costs, Strategy, Workload, choose, steps_of
+from acquatop.plan.strategy import Costs, Strategy, Workload, choose, steps_of
 from acquatop.topk.contract import FloatArray
-from acquatop.topk.many.contract import Asked
-from acquatop.topk.many.independent import Independent
-from acquatop.topk.many.shared_skyline import SharedSkyline
+from acquatop.topk.papers.mtops.independent import Independent
+from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.windows import Windows
 from benchmarks.strategies_bench.many import run

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from acquatop.topk.contract import FloatArray, Rows
-from acquatop.topk.many.contract import Asked, ManyTopK
-from acquatop.topk.many.independent import Independent
-from acquatop.topk.many.mtop_band import MTopBand
-from acquatop.topk.many.mtop_list import MTopList
-from acquatop.topk.many.shared_skyline import SharedSkyline
+from acquatop.topk.papers.mtops.independent import Independent
+from acquatop.topk.papers.mtops.mtop_band import MTopBand
+from acquatop.topk.papers.mtops.mtop_list import MTopList
+from acquatop.topk.shared.contract import Asked, ManyTopK
+from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.windows import Windows
 from benchmarks.strategies_bench.figures import Point
 from benchmarks.strategies_bench.streams import trades

@@ -14,9 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from acquatop.topk.contract import FloatArray, Rows, TopK
-from acquatop.topk.lists.mintopk import MinTopk
-from acquatop.topk.lists.pretopk import PreTopk
 from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.papers.mintopk.mintopk import MinTopk
+from acquatop.topk.papers.mintopk.pretopk import PreTopk
 from acquatop.windows import Windows
 from benchmarks.core import Step, Stream, Way, structure, timed
 from benchmarks.strategies_bench.figures import Point

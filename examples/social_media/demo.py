@@ -16,8 +16,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acquatop.cli.guard import guarded
-from acquatop.cli.run import add_run_options
+from acquatop.app.cli.guard import guarded
+from acquatop.app.cli.run import add_run_options
 from examples.command import say
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def demo(options: argparse.Namespace) -> None:
 
 def _on_the_terminal(options: argparse.Namespace, variables: dict[str, str], driver: Driver) -> None:
     """Print answers as they come."""
-    from acquatop.cli.show import shower
-    from acquatop.engine import Engine
+    from acquatop.app.cli.show import shower
+    from acquatop.engine.engine import Engine
 
     catalog = HERE / "catalog.toml"
     with Engine.from_catalog(catalog, runtime=options.runtime, variables=variables) as engine:
@@ -81,13 +81,13 @@ def _on_the_terminal(options: argparse.Namespace, variables: dict[str, str], dri
 
 def _on_a_page(options: argparse.Namespace, variables: dict[str, str], driver: Driver) -> None:
     """Serve answers on a live page, and open it."""
-    from acquatop.engine import Engine
-    from acquatop.serve.meters import Meters
-    from acquatop.serve.server import Server
-    from acquatop.serve.service import Service
-    from acquatop.watch.address import Address
-    from acquatop.watch.observer import AnswerSeen, Observer, Several, Silent
-    from acquatop.watch.prometheus import Metrics
+    from acquatop.app.serve.meters import Meters
+    from acquatop.app.serve.server import Server
+    from acquatop.app.serve.service import Service
+    from acquatop.app.watch.address import Address
+    from acquatop.app.watch.prometheus import Metrics
+    from acquatop.engine.engine import Engine
+    from acquatop.engine.observer import AnswerSeen, Observer, Several, Silent
 
     enough = threading.Event()
 

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from connectors import ConnectorError
 from connectors.live import LEAST_LOG_BYTES, LiveReader, log_options
 from connectors.log.folder import LogFolder
-from tests.connectors.live_sources import Mailbox
+from tests.support.live_sources import Mailbox
 
 PATIENCE = 60.0
 Offset = dict[str, Any]

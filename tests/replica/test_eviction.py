@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from replica.store import ReplicaStore, SolutionStore
-from tests.replica.stores import number
+from tests.support.stores import number
 
 AB = ["<urn:a>", "<urn:b>"]
 

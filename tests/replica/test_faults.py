@@ -11,14 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from acquatop.answer import Answer, Status
-from acquatop.binding import BoundQuery, bind_query
-from acquatop.catalog import Catalog
-from acquatop.query import ContinuousQuery
-from acquatop.replicas import Replicas
+from acquatop.answer.answer import Answer, Status
+from acquatop.catalog.catalog import Catalog
+from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.refresh.open_replicas import Replicas
 from examples.oxigraph import OxigraphServer
-from tests.faults import FAULTS, Counts, Fault, FaultProxy, Harm, Healthy
-from tests.worlds import catalog_text
+from tests.support.faults import FAULTS, Counts, Fault, FaultProxy, Harm, Healthy
+from tests.support.single_query import ContinuousQuery
+from tests.support.worlds import catalog_text
 
 pytestmark = pytest.mark.server
 

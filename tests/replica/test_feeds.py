@@ -22,8 +22,8 @@ from replica.feeds.lines import LinesFeed
 from replica.http.client import HttpClient
 from replica.remotes.records import RecordReader, Star
 from replica.store import ReplicaStore, Solution
-from tests.replica.json_server import Answer, Asked, JsonServer, serving
-from tests.replica.remote_contract import FOLLOWERS, MAPPING, integer, record, user
+from tests.support.json_server import Answer, Asked, JsonServer, serving
+from tests.support.remote_contract import FOLLOWERS, MAPPING, integer, record, user
 
 LONG = 20.0
 """Seconds after which a test that waits for another thread gives up."""

@@ -10,7 +10,7 @@ import pytest
 from replica.remotes import RemoteError
 from replica.remotes.function import FunctionRemote, Lookup, resolve
 from replica.remotes.records import Star
-from tests.replica.remote_contract import (
+from tests.support.remote_contract import (
     FOLLOWERS,
     MAPPING,
     TIMEOUT,

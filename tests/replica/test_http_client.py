@@ -18,7 +18,7 @@ import pytest
 from replica.http.client import HttpClient, Request
 from replica.http.retry import LONGEST_RETRY
 from replica.remotes import RemoteError
-from tests.faults import CERTIFICATE
+from tests.support.faults import CERTIFICATE
 
 LONG = 10.0
 """Seconds that nothing takes which works."""

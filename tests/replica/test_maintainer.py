@@ -25,7 +25,7 @@ from replica.spending.ledger import Ledger
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
 from replica.store import WHOLE, ReplicaStore, Solution, SolutionStore
-from tests.worlds import TableRemote, integer, user_term
+from tests.support.worlds import TableRemote, integer, user_term
 
 
 def maintainer(remote: Remote, budget: Budget) -> Maintainer[ReplicaStore]:

@@ -24,8 +24,8 @@ from replica.remotes.records import Field, KeyTemplate, RecordMapping, Star
 from replica.remotes.rest import UNSENDABLE, RestRemote
 from replica.remotes.values import XSD
 from replica.store import ReplicaStore
-from tests.replica.json_server import Answer, Asked, JsonServer, serving
-from tests.replica.remote_contract import (
+from tests.support.json_server import Answer, Asked, JsonServer, serving
+from tests.support.remote_contract import (
     FOLLOWERS,
     MAPPING,
     TIMEOUT,

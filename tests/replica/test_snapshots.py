@@ -24,7 +24,7 @@ from replica.spending.limit import Limit
 from replica.spending.quota import Quota
 from replica.store import ReplicaStore, SnapshotError, Solution, SolutionStore
 from replica.store.snapshot import pack_parts, unpack_parts
-from tests.replica.stores import Evict, Put, Touch, lives
+from tests.support.stores import Evict, Put, Touch, lives
 
 KEYS = [f"<urn:{name}>" for name in "abcdefghij"]
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 
 from replica.store import WHOLE, Solution, SolutionStore
-from tests.replica.stores import PlainStore, limits, live, lives, number
+from tests.support.stores import PlainStore, limits, live, lives, number
 
 
 def solutions(pairs: list[tuple[str, int]]) -> list[Solution]:

@@ -9,7 +9,7 @@ import pytest
 from examples.oxigraph import OxigraphServer
 from replica.remotes.records import Star
 from replica.remotes.sparql import SparqlRemote
-from tests.replica.remote_contract import MakeRemote, Record, RemoteContract, triples_of
+from tests.support.remote_contract import MakeRemote, Record, RemoteContract, triples_of
 
 pytestmark = pytest.mark.server
 

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from replica.store import ReplicaStore
 from replica.terms import number_of
-from tests.replica.stores import KEYS, TERMS, PlainStore, limits, live, lives, number
+from tests.support.stores import KEYS, TERMS, PlainStore, limits, live, lives, number
 
 
 @given(lives, limits)

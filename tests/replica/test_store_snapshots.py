@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from replica.store import ReplicaStore, SnapshotError, SolutionStore
 from replica.store.snapshot import State, pack, unpack
-from tests.replica.stores import KEYS, Evict, PlainStore, Put, Touch, check, limits, live, lives, number
+from tests.support.stores import KEYS, Evict, PlainStore, Put, Touch, check, limits, live, lives, number
 
 KINDS = [ReplicaStore, SolutionStore]
 

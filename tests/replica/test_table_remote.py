@@ -22,7 +22,7 @@ from replica.remotes.timeline import Timeline
 from replica.remotes.values import XSD
 from replica.store import Solution
 from replica.terms import number_of
-from tests.replica.remote_contract import MAPPING, TIMEOUT, MakeRemote, Record, RecordRemoteContract, integer, ordered
+from tests.support.remote_contract import MAPPING, TIMEOUT, MakeRemote, Record, RecordRemoteContract, integer, ordered
 
 USER = KeyTemplate.parse("urn:user:{id}")
 VALUE = RecordMapping(USER, {"urn:value": Field("value", XSD + "integer"), "urn:name": Field("name")})

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from replica.store.number_forms import NONE, OTHER, form_of, text_of
 from replica.store.term_column import TermColumn
 from replica.terms import number_of
-from tests.replica.stores import number, terms
+from tests.support.stores import number, terms
 
 numerals = st.one_of(
     st.integers().map(str),

@@ -8,10 +8,10 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 from rdflib import Literal as RdflibLiteral
 from rdflib import URIRef
 
-from acquatop.operators.template import text_of
-from acquatop.terms import to_rdflib
+from acquatop.ingest.terms import to_rdflib
+from acquatop.query.sparql.template import text_of
 from replica.terms import can_be_asked, from_json, is_term, number_of
-from tests.worlds import XSD
+from tests.support.worlds import XSD
 
 CONTROLS = "\0\1\t\b\f\n\r\x7f\x85\u2028'\"\\"
 TEXT = st.text(alphabet=st.sampled_from(CONTROLS) | st.characters(exclude_categories=["Cs"]), max_size=12)

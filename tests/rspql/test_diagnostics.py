@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from acquatop.catalog import Catalog
-from acquatop.checking import check_query
+from acquatop.catalog.catalog import Catalog
+from acquatop.plan.check import check_query
 from rspql.diagnostics import Diagnostic
-from tests.worlds import catalog_text
+from tests.support.worlds import catalog_text
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "diagnostics"
 QUERIES = sorted(FOLDER.glob("*.rspql"))

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from acquatop.catalog import Catalog
-from acquatop.checking import check_query, replicas_of, structure_of
+from acquatop.catalog.catalog import Catalog
+from acquatop.plan.check import check_query, replicas_of, structure_of
 from rspql.explain import explain, render
-from tests.worlds import catalog_text
+from tests.support.worlds import catalog_text
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "explain"
 QUERIES = sorted(FOLDER.glob("*.rspql"))

@@ -9,7 +9,7 @@ from rspql.diagnostics import QueryError
 from rspql.formatter import Piece, format_query, pieces
 from rspql.parser import parse
 from rspql.printer import query_text
-from tests.rspql.strategies import queries
+from tests.support.query_texts import queries
 
 LISTING_1 = """register stream :TopkUsersToContact as
 select ?user

@@ -11,7 +11,7 @@ from rspql import ast
 from rspql.durations import milliseconds
 from rspql.parser import parse
 from rspql.printer import duration_text, expression_text, group_text, path_text, pattern_text, query_text, term_text
-from tests.rspql.strategies import literals, queries
+from tests.support.query_texts import literals, queries
 
 X, Y = ast.Variable("x"), ast.Variable("y")
 P, Q = ast.Iri("urn:p"), ast.Iri("urn:q")

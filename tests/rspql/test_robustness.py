@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acquatop.checking import check_query, check_syntax
+from acquatop.plan.check import check_query, check_syntax
 from rspql.compiler import Analysis, analyse
 from rspql.parser import MAX_DEPTH, MAX_LENGTH
 from tests.rspql.test_rules import BAD, GOOD

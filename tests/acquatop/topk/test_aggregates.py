@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from acquatop.topk.aggregates import aggregate_view, keyed_aggregate, keyed_content
 from acquatop.topk.aggregates.aggregate_totals import Aggregate
-from acquatop.topk.aggregates.dense_aggregate import DenseAggregate
 from acquatop.topk.aggregates.keyed_aggregate import KeyedAggregate
-from acquatop.topk.aggregates.threshold_view import ThresholdView
 from acquatop.topk.aggregates.windowed_aggregate import Chooser, WindowedAggregate
 from acquatop.topk.contract import AnyArray, FirstPart, FloatArray, IntArray, Rows, Top, TopK
 from acquatop.topk.snapshot import SnapshotError, State, pack
 from acquatop.windows import Windows
 from benchmarks import core_aggregates
+from tests.support.dense_aggregate import DenseAggregate
+from tests.support.threshold_view import ThresholdView
 
 KEYS = 12
 WAYS = (DenseAggregate, ThresholdView, WindowedAggregate)

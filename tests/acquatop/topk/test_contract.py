@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from acquatop.topk.contract import Certainty
 from acquatop.windows import Windows
-from tests.acquatop.topk.streams import CHANGING, RECURRING, STRUCTURES, Shape, run, same, shapes
+from tests.support.topk_streams import CHANGING, RECURRING, STRUCTURES, Shape, run, same, shapes
 
 EACH = pytest.mark.parametrize("name", STRUCTURES)
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk.contract import AnyArray, Certainty, FirstPart, FloatArray, Rows, Scoring, Top
-from acquatop.topk.lists.mintopk import MinTopk
-from acquatop.topk.lists.pretopk import PreTopk
-from acquatop.topk.lists.super_mtkn import SuperMTKN
 from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.papers.mintopk.mintopk import MinTopk
+from acquatop.topk.papers.mintopk.pretopk import PreTopk
+from acquatop.topk.papers.mintopk.super_mtkn import SuperMTKN
 from acquatop.topk.refill.content import Content
 from acquatop.topk.refill.controller import Controller
 from acquatop.topk.refill.refilled import Refilled

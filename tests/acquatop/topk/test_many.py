@@ -16,19 +16,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk.contract import Rows, Top
-from acquatop.topk.many import skyline
-from acquatop.topk.many.contract import Asked
-from acquatop.topk.many.independent import Independent
-from acquatop.topk.many.meta_query import MetaQuery
-from acquatop.topk.many.moments import BEFORE_ALL, Series, between, first_from, last_before
-from acquatop.topk.many.mtop_band import MTopBand
-from acquatop.topk.many.mtop_list import MTopList
-from acquatop.topk.many.shared_skyline import SharedSkyline
-from acquatop.topk.many.skyline import best_of_panes, undominated, undominated_within, youngest_best
 from acquatop.topk.order import ranking
 from acquatop.topk.pane_top import Scored
+from acquatop.topk.papers.mtops.independent import Independent
+from acquatop.topk.papers.mtops.mtop_band import MTopBand
+from acquatop.topk.papers.mtops.mtop_list import MTopList
+from acquatop.topk.shared import skyline
+from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.meta_query import MetaQuery
+from acquatop.topk.shared.moments import BEFORE_ALL, Series, between, first_from, last_before
+from acquatop.topk.shared.shared_skyline import SharedSkyline
+from acquatop.topk.shared.skyline import best_of_panes, undominated, undominated_within, youngest_best
 from acquatop.windows import Windows
-from tests.acquatop.topk.streams import INF, NAN, Arrival, Joined, Truth, plain, rows_of, windows
+from tests.support.topk_streams import INF, NAN, Arrival, Joined, Truth, plain, rows_of, windows
 
 WAYS: dict[str, Callable[..., Any]] = {
     "independent": Independent,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from acquatop.topk.contract import Certainty, Rows
-from acquatop.topk.lists.super_mtkn import SuperMTKN
+from acquatop.topk.papers.mintopk.super_mtkn import SuperMTKN
 from acquatop.windows import Windows
-from tests.acquatop.topk.streams import STRUCTURES, Arrival, Joined, column, rows_of
+from tests.support.topk_streams import STRUCTURES, Arrival, Joined, column, rows_of
 
 WINDOWS = Windows(width_ms=9, slide_ms=3, t0_ms=1)
 # (user, time, score) as far as the figures can be read: order and windows are as in the text.

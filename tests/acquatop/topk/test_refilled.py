@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk.contract import Certainty, Rows, Scoring, Top
-from acquatop.topk.lists.super_mtkn import SuperMTKN
 from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.papers.mintopk.super_mtkn import SuperMTKN
 from acquatop.topk.refill.content import NEVER, Content
 from acquatop.topk.refill.controller import Controller, Tuning
 from acquatop.topk.refill.refilled import Factory, Refilled

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk.contract import Certainty, FloatArray
-from acquatop.topk.sliding.algorithms import FILTERED, algorithm
+from acquatop.topk.papers.sliding.algorithms import FILTERED, algorithm
+from acquatop.topk.papers.sliding.filtered import Filtered
+from acquatop.topk.papers.sliding.hybrid import Hybrid
+from acquatop.topk.papers.sliding.one_by_one import Unfiltered
+from acquatop.topk.papers.sliding.probabilistic import ProbabilisticSkyband
+from acquatop.topk.papers.sliding.relaxed import RelaxedSkyband
+from acquatop.topk.papers.sliding.strict import StrictSkyband
 from acquatop.topk.sliding.backward_scan import undominated
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import NONE, Changes, SlidingTopK
-from acquatop.topk.sliding.filtered import Filtered
-from acquatop.topk.sliding.hybrid import Hybrid
-from acquatop.topk.sliding.one_by_one import Unfiltered
-from acquatop.topk.sliding.probabilistic import ProbabilisticSkyband
-from acquatop.topk.sliding.relaxed import RelaxedSkyband
-from acquatop.topk.sliding.strict import StrictSkyband
 
 INF, NAN = math.inf, math.nan
 STRUCTURES: dict[str, Callable[[int, int], SlidingTopK]] = {

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk.contract import FloatArray
+from acquatop.topk.papers.sliding.nearest import NearestQueries
+from acquatop.topk.papers.sliding.query_grid import QueryGrid, squared_distances
 from acquatop.topk.sliding.block_skyline import BlockSkyline
-from acquatop.topk.sliding.nearest import NearestQueries
-from acquatop.topk.sliding.query_grid import QueryGrid, squared_distances
 
 
 def nearest(centre: FloatArray, points: FloatArray, k: int, n: int, position: int) -> list[int]:

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk.contract import Certainty, FloatArray
-from acquatop.topk.sliding.algorithms import algorithm
+from acquatop.topk.papers.sliding.algorithms import algorithm
+from acquatop.topk.papers.sliding.certified import CertifiedSkyband
+from acquatop.topk.papers.sliding.hybrid import Hybrid
+from acquatop.topk.papers.sliding.limit import bounds, convex_from, limit_of_the_table, safe_limit
+from acquatop.topk.papers.sliding.one_by_one import Unfiltered
+from acquatop.topk.papers.sliding.probabilistic import ProbabilisticSkyband
 from acquatop.topk.sliding.block_skyline import BlockSkyline
-from acquatop.topk.sliding.certified import CertifiedSkyband
 from acquatop.topk.sliding.contract import NONE, Changes, SlidingTopK
-from acquatop.topk.sliding.hybrid import Hybrid
-from acquatop.topk.sliding.limit import bounds, convex_from, limit_of_the_table, safe_limit
-from acquatop.topk.sliding.one_by_one import Unfiltered
-from acquatop.topk.sliding.probabilistic import ProbabilisticSkyband
 
 KS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 TABLE_V = {

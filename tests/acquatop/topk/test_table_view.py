@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from acquatop.topk.papers.views.refill_model import expected_interval
+from acquatop.topk.papers.views.table_view import TableView
 from acquatop.topk.refill.controller import Controller
-from acquatop.topk.refill.refill_model import expected_interval
-from acquatop.topk.refill.table_view import TableView
-from tests.acquatop.topk.streams import INF, NAN, column
+from tests.support.topk_streams import INF, NAN, column
 
 
 class Numbers(dict[Any, float]):

@@ -11,7 +11,7 @@ import pytest
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, NotANumberError, Top, refuse
 from acquatop.topk.snapshot import SnapshotError
 from acquatop.windows import Windows
-from tests.acquatop.topk.streams import (
+from tests.support.topk_streams import (
     CHANGING,
     INF,
     NAN,

@@ -21,7 +21,7 @@ from connectors.log.folder import LogFolder
 from connectors.log.position import Position
 from connectors.log.reader import LogReader
 from connectors.log.writer import LogWriter
-from tests.connectors.live_sources import SCHEMA, records, values_of
+from tests.support.live_sources import SCHEMA, records, values_of
 
 SMALL = 4096
 """So full is a log soon, with segments of 512 bytes."""

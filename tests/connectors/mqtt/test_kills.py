@@ -17,10 +17,10 @@ import pytest
 
 from connectors.log.blocks import blocks_in, decode_head, read_block
 from connectors.log.folder import LogFolder
-from tests.acquatop.sinks.mosquitto import MOSQUITTO, PASSWD, Mosquitto
-from tests.connectors.mqtt.proxy import Proxy, Way
-from tests.connectors.mqtt.publisher import Publisher
 from tests.connectors.test_live import until
+from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto
+from tests.support.mqtt.proxy import Proxy, Way
+from tests.support.mqtt.publisher import Publisher
 
 pytestmark = pytest.mark.skipif(
     MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto (a package of Debian's and Homebrew's)"
@@ -48,7 +48,7 @@ class Plant:
     def start(self) -> None:
         """Start the receiver, unless it runs."""
         if self._receiver is None or self._receiver.poll() is not None:
-            command = [sys.executable, str(Path(__file__).with_name("child.py")), *self._command]
+            command = [sys.executable, str(Path(__file__).parents[2] / "support" / "mqtt" / "child.py"), *self._command]
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
             self._receiver = subprocess.Popen(command, env=environment, cwd=ROOT)
 

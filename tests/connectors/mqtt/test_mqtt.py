@@ -15,11 +15,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from connectors import ConnectorError
 from connectors.live import LEAST_LOG_BYTES, LiveReader
 from connectors.mqtt import MqttDataSource
-from tests.acquatop.sinks.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto, free_port
-from tests.connectors.mqtt.proxy import Proxy
-from tests.connectors.mqtt.publisher import Publisher
 from tests.connectors.test_live import offset_at, until
-from tests.faults import CERTIFICATE
+from tests.support.faults import CERTIFICATE
+from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto, free_port
+from tests.support.mqtt.proxy import Proxy
+from tests.support.mqtt.publisher import Publisher
 
 pytestmark = pytest.mark.skipif(
     MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto (a package of Debian's and Homebrew's)"

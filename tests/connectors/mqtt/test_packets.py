@@ -15,7 +15,7 @@ from connectors import ConnectorError
 from connectors.mqtt_client.options import Will, read_options
 from connectors.mqtt_client.packets import KEPT_OF_LONG, Message, TappedSocket
 from connectors.mqtt_client.seen import SeenMessages
-from tests.connectors.live_sources import records
+from tests.support.live_sources import records
 
 LONGEST = 3000
 

@@ -1,0 +1,200 @@
+"""What the engine reports at every window close."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from rdflib import BNode, Literal, URIRef
+from rdflib.term import Identifier
+
+from acquatop.answer.estimate import Estimate
+from replica.budget import Budget, Spending
+
+
+class Status(enum.StrEnum):
+    """How far an answer can be trusted."""
+
+    EXACT = "exact"
+    """No other answer is possible: every value that could matter was fetched in this evaluation."""
+    CERTIFIED = "certified"
+    """The right answer for the replica's values, of which some were fetched before this evaluation."""
+    APPROXIMATE = "approximate"
+    """Something without a known score, or already let go, might belong in the answer; the reason says what."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One result: its rank from 1, the selected variables, and how fresh the remote's part is.
+
+    ``score`` is None where the query has none, freshness where nothing tells which of the remote's
+    values went into the row.
+    """
+
+    rank: int
+    bindings: Mapping[str, Identifier]
+    score: float | None
+    refreshed: bool | None
+    age_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What an answer shows of one of several windows: the content with which it last closed."""
+
+    window: str
+    index: int
+    opens_ms: int
+    closes_ms: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What has happened since the answer before; ``unscored`` are the window's solutions without a score.
+
+    ``bad`` are the stream's records that could not be used, ``rejected`` the remotes' records, each by the reason.
+    """
+
+    events: int = 0
+    late: int = 0
+    bad: Mapping[str, int] = field(default_factory=dict)
+    unscored: int = 0
+    ambiguous: int = 0
+    skipped: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query says at a window's close, and everything needed to judge it.
+
+    A ``select`` has rows, an ``ask`` a boolean, a ``construct`` or ``describe`` has triples, sorted,
+    each a line of N-Triples; ``variables`` are those that rows may bind. ``opens_ms`` (excluded) and
+    ``closes_ms`` (included) are event times, ``emitted_ms`` is the wall clock's. ``latency_seconds``
+    is the time from when the engine could know that the window had closed until the answer was
+    ready. Of a query with several windows, the bounds are those of the first that closes now, and
+    ``windows`` says what each shows. Where an answer is approximate and its query top-k, nothing
+    that is missing scores beyond ``bound`` (infinite where nothing is known). ``expected`` is the precision and
+    the nDCG that a top-k answer can be expected to have against what the remote holds by now, None where
+    nothing is estimated.
+    """
+
+    query: str
+    window: int
+    opens_ms: int
+    closes_ms: int
+    rows: tuple[Row, ...]
+    status: Status
+    reason: str | None
+    spending: Spending
+    budget: Budget
+    refreshed: tuple[Identifier, ...]
+    failure: str | None
+    counts: Counts
+    latency_seconds: float
+    emitted_ms: int
+    score_variable: str | None = None
+    variables: tuple[str, ...] = ()
+    form: str = "select"
+    boolean: bool | None = None
+    triples: tuple[str, ...] = ()
+    windows: tuple[Shown, ...] = ()
+    bound: float | None = None
+    expected: Estimate | None = None
+
+    def canonical(self) -> dict[str, Any]:
+        """Return what depends on the data alone, as JSON: the same input gives the same bytes."""
+        return {
+            "query": self.query,
+            "form": self.form,
+            "window": {"index": self.window, "opens": _instant(self.opens_ms), "closes": _instant(self.closes_ms)},
+            **self._windows_json(),
+            "results": [
+                {
+                    "rank": row.rank,
+                    "score": row.score,
+                    "bindings": {name: term_json(term) for name, term in row.bindings.items()},
+                }
+                for row in self.rows
+            ],
+            **({} if self.boolean is None else {"boolean": self.boolean}),
+            **({"triples": list(self.triples)} if self.form in ("construct", "describe") else {}),
+            "status": str(self.status),
+            "reason": self.reason,
+            **({} if self.bound is None else {"bound": self.bound if math.isfinite(self.bound) else None}),
+        }
+
+    def _windows_json(self) -> dict[str, Any]:
+        windows = [
+            {
+                "name": each.window,
+                "index": each.index,
+                "opens": _instant(each.opens_ms),
+                "closes": _instant(each.closes_ms),
+            }
+            for each in self.windows
+        ]
+        return {"windows": windows} if windows else {}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of the answer as JSON; terms are written as in SPARQL Results JSON."""
+        document = self.canonical()
+        for result, row in zip(document["results"], self.rows, strict=True):
+            result["refreshed"] = row.refreshed
+            result["age_seconds"] = None if row.age_seconds is None else round(row.age_seconds, 3)
+        return {
+            **document,
+            "refreshed": [term_json(term) for term in self.refreshed],
+            "spent": {
+                "items": self.spending.items,
+                "requests": self.spending.requests,
+                "seconds": round(self.spending.seconds, 4),
+                "failed": self.spending.failed,
+            },
+            "allowed": {
+                "items": self.budget.items,
+                "requests": self.budget.requests,
+                "seconds": self.budget.seconds,
+            },
+            "expected": (
+                None
+                if self.expected is None
+                else {"precision": round(self.expected.precision, 4), "ndcg": round(self.expected.ndcg, 4)}
+            ),
+            "failure": self.failure,
+            "events": self.counts.events,
+            "late": self.counts.late,
+            "bad": dict(self.counts.bad),
+            "unscored": self.counts.unscored,
+            "ambiguous": self.counts.ambiguous,
+            "skipped": self.counts.skipped,
+            "rejected": dict(self.counts.rejected),
+            "latency_ms": round(1000 * self.latency_seconds, 1),
+            "emitted": _instant(self.emitted_ms),
+        }
+
+
+def term_json(term: Identifier) -> dict[str, str]:
+    """Return a term as in SPARQL Results JSON.
+
+    >>> term_json(URIRef("http://example.org/ann"))
+    {'type': 'uri', 'value': 'http://example.org/ann'}
+    """
+    if isinstance(term, URIRef):
+        return {"type": "uri", "value": str(term)}
+    if isinstance(term, BNode):
+        return {"type": "bnode", "value": str(term)}
+    document = {"type": "literal", "value": str(term)}
+    if isinstance(term, Literal) and term.language:
+        document["xml:lang"] = term.language
+    elif isinstance(term, Literal) and term.datatype:
+        document["datatype"] = str(term.datatype)
+    return document
+
+
+def _instant(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,76 @@
+"""Answers as lines of JSON: one growing file per query."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from acquatop.answer.answer import Answer
+from acquatop.answer.sinks.durable import make_folder
+from acquatop.answer.sinks.growing import GrowingFile
+from acquatop.answer.sinks.json_line import json_line
+from acquatop.answer.sinks.naming import safe_name
+from acquatop.errors import UserError
+
+SUFFIXES = (".ndjson", ".jsonl")
+"""A path that ends so is a file, which one query can have; any other is a folder."""
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+class NdjsonSink:
+    """A file of lines of JSON per query, one line per answer, in the order of windows.
+
+    ``path`` is a folder, in which every query has a file; or a file, for one query only. ``canonical`` leaves out
+    what does not depend on the data, such as latencies, so that the bytes of two runs can be compared. An answer that
+    is given again overwrites its line and those after it. One sync per query and call.
+    """
+
+    def __init__(self, path: Path, *, canonical: bool = False) -> None:
+        self._path = path
+        self._canonical = canonical
+        self._files: dict[str, GrowingFile] = {}
+        make_folder(path.parent if self._is_file else path)
+
+    def write(self, answers: Sequence[Answer]) -> None:
+        """Write each query's answers to the end of its file, or from the first that is there already."""
+        lines: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
+        for answer in answers:
+            document = answer.canonical() if self._canonical else answer.to_json()
+            lines[answer.query][answer.closes_ms] = json_line(document)
+        for query, its_lines in lines.items():
+            self._file(query).write(its_lines)
+
+    def close(self) -> None:
+        """Do nothing: no file is held open."""
+
+    @property
+    def _is_file(self) -> bool:
+        return self._path.suffix in SUFFIXES
+
+    def _file(self, query: str) -> GrowingFile:
+        if query not in self._files:
+            if self._is_file and self._files:
+                (other,) = self._files
+                raise UserError(
+                    f"{self._path} is one file, and takes the answers of one query: {other} or {query}\n"
+                    "  hint: name a folder; every query has a file of its own in it"
+                )
+            path = self._path if self._is_file else self._path / f"{safe_name(query)}{SUFFIXES[0]}"
+            # As a line of an answer begins, canonical or not.
+            opening = json_line({"query": query})[:-2] + b","
+            self._files[query] = GrowingFile(path, opening, _closes_ms)
+        return self._files[query]
+
+
+def _closes_ms(line: bytes) -> int | None:
+    """Return when the window of a line's answer closes, None where the line is not whole."""
+    if not line.endswith(b"}\n"):
+        return None
+    try:
+        closes = datetime.fromisoformat(json.loads(line)["window"]["closes"])
+    except (ValueError, LookupError, TypeError):
+        return None
+    return (closes - _EPOCH) // timedelta(milliseconds=1)

@@ -1,0 +1,24 @@
+"""Answers as a folder of Parquet files, which Spark and others read as one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from acquatop.answer.answer import Answer
+from acquatop.answer.sinks.table import answers_table
+from acquatop.answer.sinks.window_files import WindowFiles
+
+
+def parquet_sink(folder: Path) -> WindowFiles:
+    """Return a sink of ``.parquet`` files, all in one folder; Spark passes over what is being written."""
+    return WindowFiles(folder, ".parquet", encode, flat=True)
+
+
+def encode(answer: Answer) -> bytes:
+    """Return an answer's table (:func:`~acquatop.answer.sinks.table.answers_table`) as a file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = pa.BufferOutputStream()
+    pq.write_table(answers_table([answer]), content, compression="zstd")
+    return bytes(content.getvalue())

@@ -1,0 +1,103 @@
+"""From the text that names a sink to the sink."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from acquatop.answer.sinks.contract import Sink
+from acquatop.answer.sinks.ndjson import NdjsonSink
+from acquatop.answer.sinks.ntriples import ntriples_sink
+from acquatop.answer.sinks.parquet import parquet_sink
+from acquatop.answer.sinks.results_csv import results_csv_sink
+from acquatop.answer.sinks.results_json import results_json_sink
+from acquatop.answer.sinks.results_tsv import results_tsv_sink
+from acquatop.answer.sinks.stdout import StdoutSink
+from acquatop.answer.sinks.turtle import turtle_sink
+from acquatop.errors import UserError
+from replica.http.auth import Secret
+from rspql.diagnostics import nearest
+
+PATHS: Mapping[str, tuple[str, Callable[[Path], Sink]]] = {
+    "ndjson": ("PATH", NdjsonSink),
+    "canonical": ("PATH", lambda path: NdjsonSink(path, canonical=True)),
+    "srj": ("FOLDER", results_json_sink),
+    "csv": ("FOLDER", results_csv_sink),
+    "tsv": ("FOLDER", results_tsv_sink),
+    "nt": ("FOLDER", ntriples_sink),
+    "ttl": ("FOLDER", turtle_sink),
+    "parquet": ("FOLDER", parquet_sink),
+}
+"""The kinds of sinks that a path follows: what it is the path of, and how the sink is opened."""
+BROKERS = {"mqtt": 1883, "mqtts": 8883}
+"""The kinds of brokers, and their usual ports."""
+USER, PASSWORD = "ACQUATOP_MQTT_USER", "ACQUATOP_MQTT_PASSWORD"
+TARGETS = (
+    *(f"{kind}:{place}" for kind, (place, _) in PATHS.items()),
+    "stdout",
+    *(f"{kind}://HOST[:PORT]/PREFIX" for kind in BROKERS),
+)
+"""What a target may look like."""
+
+
+def open_sink(target: str, environment: Mapping[str, str] = os.environ) -> Sink:
+    """Return the sink that a target names, ready to be written to.
+
+    Raises :class:`~acquatop.errors.UserError` for a target that names none, and
+    :class:`~acquatop.errors.EnvironmentProblem` where there is no writing.
+
+    >>> open_sink("cvs:answers")
+    Traceback (most recent call last):
+    acquatop.errors.UserError: there is no kind of sink "cvs"
+      hint: did you mean csv:FOLDER? The kinds are ndjson:PATH, canonical:PATH, srj:FOLDER, csv:FOLDER, tsv:FOLDER,
+      nt:FOLDER, ttl:FOLDER, parquet:FOLDER, stdout, mqtt://HOST[:PORT]/PREFIX, mqtts://HOST[:PORT]/PREFIX
+    """
+    kind, _, place = target.partition(":")
+    if target == "stdout":
+        return StdoutSink()
+    if kind in PATHS:
+        return _open_path(kind, place)
+    if kind in BROKERS:
+        return _open_broker(kind, target, environment)
+    # Only the word before: what follows could hold a password.
+    raise UserError(f'there is no kind of sink "{kind[:60]}"\n  hint: {_hint(kind)}')
+
+
+def _open_path(kind: str, place: str) -> Sink:
+    what, opened = PATHS[kind]
+    if not place or "\0" in place:
+        raise UserError(f"{kind} needs a path\n  hint: write {kind}:{what}")
+    return opened(Path(place).expanduser())
+
+
+def _open_broker(kind: str, target: str, environment: Mapping[str, str]) -> Sink:
+    form = f"{kind}://HOST[:PORT]/PREFIX"
+    try:
+        parts = urlsplit(target)
+        host, port = parts.hostname, parts.port or BROKERS[kind]
+    except ValueError:
+        raise UserError(f"this is no {kind} target: its host or port cannot be read\n  hint: write {form}") from None
+    if parts.username is not None or parts.password is not None:
+        raise UserError(f"a target holds no user and no password\n  hint: set {USER} and {PASSWORD}, and write {form}")
+    prefix = unquote(parts.path).strip("/")
+    if not host or not prefix or parts.query or parts.fragment:
+        raise UserError(f"{kind} needs a host and a topic's beginning\n  hint: write {form}")
+    if re.search(r"[+#\0\ud800-\udfff]", prefix) or prefix.startswith("$"):
+        raise UserError(f'nothing can be published to "{prefix}"\n  hint: PREFIX is a topic, without + and #')
+    from acquatop.answer.sinks.mqtt import Broker, MqttSink
+
+    user, password = (Secret(environment[name]) if environment.get(name) else None for name in (USER, PASSWORD))
+    return MqttSink(Broker(host, port, kind == "mqtts", user, password), prefix)
+
+
+def _hint(kind: str) -> str:
+    listed = f"The kinds are {', '.join(TARGETS)}"
+    named = Path(kind).suffix.removeprefix(".")
+    if named in PATHS:
+        return f"did you mean {named}:{kind}? {listed}"
+    forms = {form.partition(":")[0]: form for form in TARGETS}
+    near = nearest(kind.lower(), forms)
+    return f"did you mean {forms[near]}? {listed}" if near else listed

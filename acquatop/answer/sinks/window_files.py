@@ -1,0 +1,72 @@
+"""Answers as files: one per query and window, written as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from acquatop.answer.answer import Answer
+from acquatop.answer.sinks.durable import make_folder, write_files
+from acquatop.answer.sinks.naming import instant_name, safe_name
+from acquatop.errors import UserError
+
+
+class WindowFiles:
+    """A file per answer, named by the time at which its window closes.
+
+    Every query has a folder of its own, unless ``flat``: then the query's name goes before the time. ``encode``
+    makes a file's content of an answer, and must make the same of the same. One sync per answer and one per folder.
+    """
+
+    def __init__(self, folder: Path, suffix: str, encode: Callable[[Answer], bytes], *, flat: bool = False) -> None:
+        self._folder = folder
+        self._suffix = suffix
+        self._encode = encode
+        self._flat = flat
+        self._made: set[Path] = set()
+        self._make(folder)
+
+    def write(self, answers: Sequence[Answer]) -> None:
+        """Write a file per answer, in place of one that is there already."""
+        files = {self._path(answer): self._encode(answer) for answer in answers}
+        for path in files:
+            self._make(path.parent)
+        write_files(files)
+
+    def close(self) -> None:
+        """Do nothing: no file is held open."""
+
+    def _path(self, answer: Answer) -> Path:
+        query, closes = safe_name(answer.query), instant_name(answer.closes_ms)
+        return self._folder / (f"{query}.{closes}{self._suffix}" if self._flat else f"{query}/{closes}{self._suffix}")
+
+    def _make(self, folder: Path) -> None:
+        if folder not in self._made:
+            make_folder(folder)
+            self._made.add(folder)
+
+
+def require_form(answer: Answer, forms: Collection[str], kind: str, others: str) -> None:
+    """Refuse an answer of a query whose form a kind of files has no place for; ``others`` are kinds that have."""
+    if answer.form not in forms:
+        known = " and ".join(form.upper() for form in forms)
+        raise UserError(
+            f"{answer.query} is a query with {answer.form.upper()}; {kind} files are for {known}\n  hint: use {others}"
+        )
+
+
+def columns_of(answer: Answer) -> list[str]:
+    """Return the variables that have a column, in the order in which they are selected."""
+    return list(dict.fromkeys((*answer.variables, *(name for row in answer.rows for name in row.bindings))))
+
+
+def utf8(text: str) -> bytes:
+    r"""Return a text as UTF-8; halves of characters, which no RDF term should have, become U+FFFD.
+
+    >>> utf8("a" + chr(0xD800)).decode().encode("ascii", "backslashreplace")
+    b'a\\ufffd'
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()

@@ -1,0 +1,1 @@
+"""Applications on the engine: the command line, the HTTP service, and what watches a run."""

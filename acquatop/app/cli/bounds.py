@@ -1,0 +1,56 @@
+"""What ends a recording by itself: time, events, bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from acquatop.engine.observer import BatchSeen, Silent
+
+if TYPE_CHECKING:
+    from acquatop.lab.record.recording import Recording
+
+
+class Bounds(Silent):
+    """Ends a recording after so many milliseconds, events or bytes, each None for any number.
+
+    An observer: events and bytes are looked at when a batch is done, which is part of the recording as a whole. Events
+    are those of this run, bytes those of the folder.
+    """
+
+    def __init__(
+        self, recording: Recording, lasts_ms: int | None, most_events: int | None, most_bytes: int | None
+    ) -> None:
+        self._recording = recording
+        self._lasts_ms = lasts_ms
+        self._most_events = most_events
+        self._most_bytes = most_bytes
+        self._reached = threading.Event()
+
+    @contextmanager
+    def watched(self, end: Callable[[], None]) -> Iterator[None]:
+        """Call ``end`` when a bound is reached, or was before; once, in a thread of its own."""
+        left = threading.Event()
+
+        def wait() -> None:
+            self._reached.wait(None if self._lasts_ms is None else self._lasts_ms / 1000)
+            if not left.is_set():
+                end()
+
+        thread = threading.Thread(target=wait, name="acquatop-bounds", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            left.set()
+            self._reached.set()
+            thread.join()
+
+    def batch(self, seen: BatchSeen) -> None:
+        """Look whether a bound is reached."""
+        events, size = self._recording.stream.count, self._recording.size
+        is_full = self._most_bytes is not None and size >= self._most_bytes
+        if is_full or (self._most_events is not None and events >= self._most_events):
+            self._reached.set()

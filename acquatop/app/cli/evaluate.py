@@ -1,0 +1,225 @@
+"""``acquatop evaluate``: replay a recording in many settings, and say how good their answers are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from acquatop.app.cli.texts import read_text, write_line
+from acquatop.errors import UserError
+
+if TYPE_CHECKING:
+    from acquatop.lab.replay.experiment import Experiment
+    from acquatop.lab.replay.summary import Summary
+
+METRICS = {"ndcg": "nDCG", "precision": "precision"}
+"""What is shown."""
+
+POLICIES = ("WSJ-LRU", "WSJ-WBM", "AT-TSM", "AT-BSM", "ANY-IMP")
+BUDGETS = (1, 3, 7, 15)
+
+
+def add_parser(verbs: Any) -> None:
+    """Add this verb to the command line."""
+    parser = verbs.add_parser("evaluate", help="replay a recording with many policies and budgets, and compare them")
+    add_trace_options(parser, required=False)
+    parser.add_argument("--experiment", metavar="NAME|FILE", help="a TOML file that says all of this, or 0 to 4")
+    parser.add_argument("--budgets", nargs="+", type=wholes, metavar="B", help="items per evaluation (1 3 7 15)")
+    parser.add_argument("-k", nargs="+", type=wholes, metavar="K", help="how many results (as the query says)")
+    parser.add_argument(
+        "-n", nargs="+", type=wholes, metavar="N", help="how many more candidates (as the catalog says)"
+    )
+    parser.add_argument("--seeds", nargs="+", type=wholes, metavar="S", help="of chance, and of generated data (1)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where tables, pictures and the report go")
+    parser.add_argument("--no-plots", action="store_true", help="draw no pictures: then matplotlib is not needed")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per setting instead of tables")
+    add_process_options(parser)
+    parser.set_defaults(execute=execute)
+
+
+def add_trace_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add the options that name a recording, a query and policies."""
+    parser.add_argument("--trace", type=Path, required=required, metavar="DIR", help="a folder with a recording")
+    parser.add_argument("--query", required=required, metavar="FILE", help="a file with an RSP-QL query")
+    parser.add_argument("--policies", nargs="+", type=texts, metavar="P", help="such as AT-TSM WSJ-LRU")
+
+
+def add_process_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how it is run."""
+    parser.add_argument("--processes", type=positive, metavar="N", help="how many at once (one per core)")
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+
+
+def execute(options: argparse.Namespace) -> None:
+    """Run what has not been run yet, show a summary, and write what is asked for."""
+    from acquatop.lab.replay.runner import run
+    from acquatop.lab.replay.summary import Summary
+    from acquatop.lab.report import REPORT, write_output
+    from acquatop.lab.report.pictures import check_drawing
+
+    experiment = _experiment(options)
+    plots = options.out is not None and not options.no_plots
+    if plots:
+        check_drawing()
+    with _folder(options.out) as folder, telling() as told:
+        summary = Summary(run(experiment, folder, processes=options.processes, told=told))
+    _say_notes(summary)
+    if options.out is not None:
+        write_output(summary, options.out, plots=plots)
+    if options.json:
+        _print_json(summary)
+    else:
+        _print_tables(summary)
+        if options.out is not None:
+            write_line(f"report: {options.out / REPORT}")
+
+
+@contextmanager
+def _folder(out: Path | None) -> Iterator[Path]:
+    """Give a folder for what has been done: what is not to be kept needs one, too."""
+    if out is not None:
+        yield out
+        return
+    with TemporaryDirectory(prefix="acquatop-") as scratch:
+        yield Path(scratch)
+
+
+@contextmanager
+def telling() -> Iterator[Callable[[int, int], None]]:
+    """Show how far it is, on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)
+
+
+# What is run ----------------------------------------------------------------------------------------
+
+
+def _experiment(options: argparse.Namespace) -> Experiment:
+    from dataclasses import replace
+
+    from acquatop.lab.replay.experiment import load_experiment
+
+    given = {"policies": options.policies, "budgets": options.budgets, "ks": options.k, "ns": options.n}
+    given |= {"seeds": options.seeds}
+    said: dict[str, Any] = {name: joined(values) for name, values in given.items() if values is not None}
+    if options.experiment is not None:
+        if options.trace is not None or options.query is not None:
+            raise UserError("an experiment says which recording is replayed: leave out --trace and --query")
+        experiment = load_experiment(options.experiment)
+    elif options.trace is None or options.query is None:
+        raise UserError("there is nothing to replay\n  hint: give --trace DIR and --query FILE, or --experiment NAME")
+    else:
+        experiment = of_trace(options.trace, options.query)
+    check_policies(said.get("policies", ()))
+    return replace(experiment, **said)
+
+
+def of_trace(folder: Path, file: str) -> Experiment:
+    """Return an experiment on a recording, with the query's K and the catalog's N; mistakes are named here."""
+    from acquatop.lab.replay.data import Recorded
+    from acquatop.lab.replay.experiment import Experiment
+    from acquatop.lab.replay.trace import open_trace
+
+    query = read_text(file)
+    bound = open_trace(folder, query, file).bound
+    assert bound.service is not None
+    data = Recorded(folder, query, file)
+    k, n = bound.plan.k, bound.service.refresh.n
+    question = f"{file} on the recording {folder.name}: which policy and which budget give which accuracy?"
+    return Experiment((data,), POLICIES, BUDGETS, (k,), (n,), title=f"Policies on {folder.name}", question=question)
+
+
+def check_policies(policies: tuple[str, ...]) -> None:
+    """Raise :class:`UserError` for what is no policy."""
+    from acquatop.catalog.catalog import POLICIES as KNOWN
+    from rspql.diagnostics import nearest
+
+    for each in policies:
+        if each not in KNOWN:
+            near = nearest(each, KNOWN)
+            hint = f"did you mean {near}?" if near else f"known are {', '.join(KNOWN)}"
+            raise UserError(f'there is no policy "{each}"\n  hint: {hint}')
+
+
+def joined(values: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return what an option was given in several parts, each value once."""
+    return tuple(dict.fromkeys(each for several in values for each in several))
+
+
+def positive(text: str) -> int:
+    """Return a whole number from 1 on."""
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def texts(text: str) -> tuple[str, ...]:
+    """Return what stands between commas."""
+    return tuple(each for each in text.split(",") if each)
+
+
+def wholes(text: str) -> tuple[int, ...]:
+    """Return the whole numbers that stand between commas."""
+    values = texts(text)
+    if not values or not all(each.isascii() and each.isdigit() for each in values):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 1,3,7")
+    return tuple(map(int, values))
+
+
+# What is shown --------------------------------------------------------------------------------------
+
+
+def _say_notes(summary: Summary) -> None:
+    """Say on the standard error what is odd in the recordings."""
+    import logging
+
+    for place, counts in sorted(summary.results.notes.items()):
+        for what, count in counts.items():
+            if not what.endswith("what held already"):
+                logging.getLogger("acquatop").warning("%s: %s %s", place, f"{count:,}", what)
+
+
+def _print_json(summary: Summary) -> None:
+    from dataclasses import asdict
+
+    from acquatop.lab.replay.measure import NUMBERS
+
+    for cell in summary.cells:
+        measures = {name: summary.interval(cell, name)._asdict() for name in NUMBERS}
+        measures = {name: {part: _plain(value) for part, value in each.items()} for name, each in measures.items()}
+        windows = summary.series(cell, "ndcg").shape[1]
+        write_line(json.dumps({**asdict(cell), "windows": windows, **measures}, ensure_ascii=False))
+
+
+def _plain(value: float) -> float | None:
+    return None if value != value else round(value, 6)
+
+
+def _print_tables(summary: Summary) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from acquatop.lab.report.axes import views
+
+    console = Console()
+    for view, (metric, name) in product(views(summary.experiment), METRICS.items()):
+        table = Table(title=f"{name}, mean per window{', at ' + view.rest if view.rest else ''}", title_justify="left")
+        table.add_column(view.axis.name)
+        for text in view.axis.texts():
+            table.add_column(text, justify="right")
+        for policy in summary.experiment.policies:
+            cells = [view.cell(policy, value) for value in view.axis.values]
+            table.add_row(policy, *(f"{summary.interval(cell, metric).mean:.3f}" for cell in cells))
+        console.print(table)

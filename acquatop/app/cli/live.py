@@ -1,0 +1,129 @@
+"""A terminal that shows how things stand, instead of one answer after the other."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.live import Live
+from rich.text import Text
+
+from acquatop.answer.answer import Answer
+from acquatop.app.cli.show import clock_text, printable, render
+from acquatop.app.watch.rate import Rate
+from acquatop.app.watch.reading import Reading
+from acquatop.engine.observer import AnswerSeen, BatchSeen, Silent
+from replica.clocks import Clock
+
+PER_SECOND = 4
+"""How often the terminal is drawn anew."""
+
+LINES = 7
+"""How many lines an answer takes besides its rows: its title, the frame of its table, what is said about it."""
+
+
+class LiveView(Silent):
+    """Each query's present answer, below a line about the whole; an observer, and what is called with each answer.
+
+    Where not all answers fit, those of the queries are shown that were answered last. Use it as a context manager.
+    A batch or an answer costs O(1); drawing costs O(what is shown), four times per second.
+    """
+
+    def __init__(self, console: Console, *, named: bool, clock: Clock = time.monotonic) -> None:
+        self._console = console
+        self._named = named
+        self._lock = threading.Lock()
+        self._rate = Rate(clock=clock)
+        self._reading = Reading(clock=clock)
+        self._watermarks: dict[str, int] = {}
+        self._late = self._bad = 0
+        self._failing: dict[str, str] = {}
+        self._last: Answer | None = None
+        self._order: dict[str, int] = {}
+        self._answers: dict[str, Answer] = {}
+        # What is said elsewhere goes where it would go without a table.
+        together = sys.stderr is not None and sys.stderr.isatty()
+        self._live = Live(self, console=console, refresh_per_second=PER_SECOND, redirect_stderr=together)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._live.stop()
+
+    def batch(self, seen: BatchSeen) -> None:
+        """Count a batch."""
+        with self._lock:
+            self._rate.add(seen.events)
+            self._reading.add(seen)
+            self._late += seen.late
+            self._bad += sum(seen.bad.values())
+            if seen.watermark_ms is not None:
+                self._watermarks[seen.stream] = seen.watermark_ms
+
+    def answer(self, seen: AnswerSeen) -> None:
+        """Take note of how the remote does."""
+        answer = seen.answer
+        with self._lock:
+            self._last = answer
+            if answer.failure is not None:
+                self._failing[answer.query] = answer.failure
+            else:
+                self._failing.pop(answer.query, None)
+
+    def __call__(self, answer: Answer) -> None:
+        """Show an answer in the place of the one before."""
+        with self._lock:
+            self._order.setdefault(answer.query, len(self._order))
+            # Where it was answered last comes last.
+            self._answers.pop(answer.query, None)
+            self._answers[answer.query] = answer
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._picture(options.height or console.height)
+
+    def _picture(self, height: int) -> RenderableType:
+        with self._lock:
+            names = sorted(self._fitting(height - 3), key=self._order.__getitem__)
+            parts: list[RenderableType] = [self._status(), Text()]
+            parts += [render(self._answers[name], named=self._named) for name in names]
+            hidden = len(self._answers) - len(names)
+            if hidden:
+                parts.insert(1, Text(f"{hidden} more {'query' if hidden == 1 else 'queries'} not shown", "dim"))
+        return Group(*parts)
+
+    def _fitting(self, height: int) -> Iterator[str]:
+        """Yield the queries that were answered last, as many as there is room for, and one in any case."""
+        for at, (name, answer) in enumerate(reversed(self._answers.items())):
+            height -= LINES + max(len(answer.rows), len(answer.triples))
+            if at and height < 0:
+                return
+            yield name
+
+    def _status(self) -> Text:
+        line = Text(no_wrap=True, overflow="ellipsis")
+        how_far = self._reading.how_far()
+        line.append(f"{self._rate():,.0f} events/s" if how_far is None else str(how_far), "bold")
+        line.append(f" · {self._late:,} late") if self._late else None
+        line.append(f" · {self._bad:,} bad", "yellow") if self._bad else None
+        if self._watermarks:
+            line.append(f" · watermark {clock_text(min(self._watermarks.values()))}")
+        if self._last is None:
+            line.append(" · no answer yet", "dim")
+            return line
+        line.append(f" · latency {1000 * self._last.latency_seconds:.0f} ms")
+        if self._last.budget.items:
+            line.append(f" · asked for {self._last.spending.items} of {self._last.budget.items} items · ")
+            line.append(*self._remote())
+        return line
+
+    def _remote(self) -> tuple[str, str]:
+        if not self._failing:
+            return "remote ok", "green"
+        return f"remote: {printable(next(reversed(self._failing.values())))}", "red"

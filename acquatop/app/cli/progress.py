@@ -1,0 +1,141 @@
+"""How far long work has come, for people who wait at a terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.control import Control
+from rich.markup import escape
+from rich.segment import ControlType
+from rich.status import Status
+from rich.text import Text
+
+from acquatop.app.watch.reading import Reading
+from acquatop.engine.observer import BatchSeen, Silent
+from replica.clocks import Clock
+
+_CLEAR = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
+
+
+class LoadingProgress:
+    """Shows on the standard error how many items of a service have been loaded so far; nothing where no one looks.
+
+    Use it as a context manager around what loads, which calls it.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._status: Status | None = None
+
+    def __call__(self, service: str, count: int) -> None:
+        """Show that so many items of a service are here."""
+        if not self._console.is_terminal:
+            return
+        text = f"loading <{escape(service)}>: {count:,} items"
+        if self._status is None:
+            self._status = self._console.status(text)
+            self._status.start()
+        self._status.update(text)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+
+class RecordingProgress(Silent):
+    """Shows on the standard error how much has been recorded so far; nothing where no one looks.
+
+    An observer: it draws when a batch is done. Use it as a context manager.
+    """
+
+    def __init__(self, said: Callable[[], str], console: Console | None = None) -> None:
+        self._said = said
+        self._console = console or Console(stderr=True)
+        self._status = self._console.status("recording") if self._console.is_terminal else None
+
+    def begin(self) -> None:
+        """Show it from now on."""
+        if self._status is not None:
+            self._status.start()
+
+    def batch(self, seen: BatchSeen) -> None:
+        """Say how much there is by now."""
+        if self._status is not None:
+            self._status.update(escape(self._said()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+
+class ReplayProgress(Silent):
+    """One line on the standard error about how far a recording has been read; nothing where no one looks.
+
+    An observer: it draws when a batch is done, a few times per second at most. What is printed meanwhile must be
+    printed inside :meth:`aside`, as both may be on one terminal. Use it as a context manager.
+    """
+
+    def __init__(
+        self, console: Console | None = None, *, clock: Clock = time.monotonic, seconds_between: float = 0.25
+    ) -> None:
+        self._console = console or Console(stderr=True)
+        self._shown = self._console.is_terminal and not self._console.is_dumb_terminal
+        self._clock = clock
+        self._between = seconds_between
+        self._reading = Reading(clock=clock)
+        self._counting = threading.Lock()
+        self._drawing = threading.Lock()
+        self._drawn_at: float | None = None
+
+    def batch(self, seen: BatchSeen) -> None:
+        """Take note of a batch, and draw the line if it is time and nobody is printing."""
+        if not self._shown:
+            return
+        with self._counting:
+            self._reading.add(seen)
+        now = self._clock()
+        if self._drawn_at is not None and now - self._drawn_at < self._between:
+            return
+        # Whoever prints may have to wait for a reader; the stream must not.
+        if self._drawing.acquire(blocking=False):
+            try:
+                self._draw(now)
+            finally:
+                self._drawing.release()
+
+    def _draw(self, now: float) -> None:
+        with self._counting:
+            how_far = self._reading.how_far()
+        if how_far is not None:
+            self._drawn_at = now
+            self._console.control(_CLEAR)
+            self._console.print(Text(str(how_far)), end="", no_wrap=True, overflow="ellipsis")
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the line away while something else is printed; the next batch draws it again."""
+        with self._drawing:
+            if self._drawn_at is not None:
+                self._console.control(_CLEAR)
+                self._drawn_at = None
+            yield
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self.aside():
+            self._shown = False

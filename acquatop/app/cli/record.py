@@ -1,0 +1,138 @@
+"""``acquatop record``: run a query, and write down what its stream says and what its remote gives."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acquatop.app.cli.evaluate import positive
+
+if TYPE_CHECKING:
+    from acquatop.catalog.catalog import Catalog
+    from acquatop.lab.record.full_snapshots import SnapshotBudget
+    from acquatop.lab.record.recording import Recording
+
+SNAPSHOT_REQUESTS = 100
+
+
+def add_parser(verbs: Any) -> None:
+    """Add this verb to the command line."""
+    parser = verbs.add_parser("record", help="write down a query's stream and remote while it runs, to replay them")
+    parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the query's IRIs stand for")
+    parser.add_argument(
+        "--query", required=True, metavar="FILE", help="a file with an RSP-QL query, - for standard input"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the recording's folder")
+    parser.add_argument(
+        "--for", dest="lasts_ms", type=_duration, metavar="TIME", help="stop after so long, such as 10m"
+    )
+    parser.add_argument("--events", type=positive, metavar="N", help="stop with the batch that brings the Nth event")
+    parser.add_argument("--max-bytes", type=positive, metavar="N", help="stop with the batch that makes it N bytes")
+    parser.add_argument(
+        "--snapshot-every", type=_duration, metavar="TIME", help="ask for every key so often, in the stream's time"
+    )
+    parser.add_argument(
+        "--snapshot-requests",
+        type=positive,
+        default=SNAPSHOT_REQUESTS,
+        metavar="N",
+        help="how many requests that may take each time (%(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="print what there is in the end as one JSON object")
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> None:
+    """Record until the options' bounds, or somebody, end it."""
+    from contextlib import closing
+
+    from acquatop.app.cli.texts import read_text
+    from acquatop.catalog.catalog import Catalog
+    from acquatop.lab.record.recording import Recording
+
+    catalog, query = Catalog.load(options.catalog), read_text(options.query)
+    opened = Recording.open(options.out, catalog, query, file=options.query, snapshots=_snapshots(options))
+    with closing(opened) as recording:
+        _record(options, recording, catalog, query)
+        _say(recording, as_json=options.json)
+
+
+def _snapshots(options: argparse.Namespace) -> SnapshotBudget | None:
+    from acquatop.lab.record.full_snapshots import SnapshotBudget
+
+    every_ms = options.snapshot_every
+    return None if every_ms is None else SnapshotBudget(every_ms, options.snapshot_requests)
+
+
+def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog, query: str) -> None:
+    from acquatop.app.cli.bounds import Bounds
+    from acquatop.app.cli.ending import Ending
+    from acquatop.app.cli.progress import LoadingProgress, RecordingProgress
+    from acquatop.engine.engine import Engine
+    from acquatop.engine.observer import Several
+
+    bounds = Bounds(recording, options.lasts_ms, options.events, options.max_bytes)
+    loading = LoadingProgress()
+    with RecordingProgress(lambda: _told(recording)) as progress:
+        engine = Engine(
+            catalog,
+            runtime="local",
+            progress=loading,
+            observer=Several([progress, bounds]),
+            state=recording.state,
+            autostart=False,
+            recording=recording,
+        )
+        with Ending(engine.stop) as ending:
+            with loading:
+                engine.register(query, file=options.query)
+                engine.start()
+            ending.gently()
+            progress.begin()
+            with bounds.watched(ending.end):
+                for _ in engine.answers():
+                    pass  # they are not what is wanted
+
+
+def _told(recording: Recording) -> str:
+    return (
+        f"recorded {recording.stream.count:,} events, {recording.remote.count:,} values of "
+        f"{len(recording.remote):,} keys, {recording.size:,} bytes in all"
+    )
+
+
+def _say(recording: Recording, *, as_json: bool) -> None:
+    """Say what there is, and what is missing."""
+    import json
+    import logging
+
+    from acquatop.app.cli.texts import write_line
+
+    for what, reasons in (("values left out", recording.left_out), ("snapshots", recording.snapshot_failures)):
+        for reason, count in reasons.items():
+            logging.getLogger("acquatop").warning("%s %s: %s", f"{count:,}", what, reason)
+    if not as_json:
+        write_line(f"{recording.folder}: {_told(recording)}")
+        return
+    said = {
+        "folder": str(recording.folder),
+        "events": recording.stream.count,
+        "values": recording.remote.count,
+        "keys": len(recording.remote),
+        "bytes": recording.size,
+        "snapshot_requests": recording.snapshot_requests,
+        "snapshots_failed": dict(recording.snapshot_failures),
+        "left_out": dict(recording.left_out),
+    }
+    write_line(json.dumps(said, ensure_ascii=False))
+
+
+def _duration(text: str) -> int:
+    from rspql.durations import milliseconds
+
+    try:
+        return milliseconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

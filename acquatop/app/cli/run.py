@@ -1,0 +1,106 @@
+"""``acquatop run``: run queries and show their answers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acquatop.app.cli.watching import Watching, add_watch_options
+
+if TYPE_CHECKING:
+    from acquatop.answer.sinks import Sink
+    from acquatop.engine.engine import Engine
+
+
+def add_parser(verbs: Any) -> None:
+    """Add this verb to the command line."""
+    parser = verbs.add_parser("run", help="run queries and show an answer at every window close")
+    parser.add_argument("query", nargs="+", metavar="QUERY", help="a file with an RSP-QL query, - for standard input")
+    parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the queries' IRIs stand for")
+    add_run_options(parser, windows=None)
+    parser.add_argument(
+        "--until-end", action="store_true", help="read what the streams hold now, close all windows, and stop"
+    )
+    parser.add_argument("--state", type=Path, metavar="DIR", help="where to keep what is needed to go on after a stop")
+    parser.add_argument("--to", action="append", metavar="TARGET", help="where answers go; may be given several times")
+    add_watch_options(parser)
+    parser.set_defaults(execute=execute)
+
+
+def add_run_options(parser: argparse.ArgumentParser, *, windows: int | None, unless: str | None = None) -> None:
+    """Add the options that everything has that runs a query; ``unless`` says when it ends if they do not."""
+    from acquatop.runtime import RUNTIMES
+
+    parser.add_argument("--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)")
+    some = unless or ("until stopped" if windows is None else "%(default)s")
+    parser.add_argument("--windows", type=positive, default=windows, metavar="N", help=f"stop after N answers ({some})")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per answer instead of tables")
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+
+
+def execute(options: argparse.Namespace) -> None:
+    """Run the queries that the options name until they end, or somebody ends them."""
+    from acquatop.app.cli.ending import Ending
+    from acquatop.app.cli.progress import LoadingProgress
+    from acquatop.engine.engine import Engine
+
+    progress = LoadingProgress()
+    with Watching(options, several=len(options.query) > 1) as watching, _sinks(options.to) as sinks:
+        engine = Engine.from_catalog(
+            options.catalog,
+            runtime=options.runtime,
+            until_end=options.until_end,
+            progress=progress,
+            observer=watching.observer,
+            state=options.state,
+            autostart=False,
+        )
+        with Ending(engine.stop, told=watching.stopping) as ending:
+            with progress:
+                names = _register(engine, options, sinks)
+                engine.start()
+            ending.gently()
+            watching.started(runtime=options.runtime, queries=names, state=options.state and str(options.state))
+            with watching.answers() as show:
+                for answer in engine.answers(limit=options.windows):
+                    show(answer)
+
+
+def _register(engine: Engine, options: argparse.Namespace, sinks: Sequence[Sink]) -> list[str]:
+    """Register every query, and return their names; all of them write to the same sinks."""
+    from acquatop.app.cli.queries import read_queries
+
+    queries = read_queries(options.query, engine.catalog.prefixes)
+    for query in queries:
+        engine.register(query.text, name=query.name, file=query.file, sinks=sinks)
+    return [query.name for query in queries]
+
+
+@contextmanager
+def _sinks(targets: Sequence[str] | None) -> Iterator[list[Sink]]:
+    """Open the sinks of some targets, and close them last."""
+    if not targets:
+        yield []
+        return
+    from acquatop.answer.sinks import open_sink
+
+    with ExitStack() as opened:
+        sinks: list[Sink] = []
+        for target in targets:
+            sinks.append(open_sink(target))
+            opened.callback(sinks[-1].close)
+        yield sinks
+
+
+def positive(text: str) -> int:
+    """Return the number from 1 on that an option names."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return number

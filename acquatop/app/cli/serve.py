@@ -1,0 +1,158 @@
+"""``acquatop serve``: let others register queries and read answers over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acquatop import __version__
+from acquatop.app.cli.watching import add_log_options, address, open_log, say_end, tell
+from acquatop.app.watch.address import Address
+
+if TYPE_CHECKING:
+    from acquatop.app.serve.service import Service
+    from acquatop.app.watch.log import Log
+
+ADDRESS = Address("127.0.0.1", 8322)
+
+
+def add_parser(verbs: Any) -> None:
+    """Add this verb to the command line."""
+    from acquatop.app.cli.run import positive
+    from acquatop.runtime import RUNTIMES
+
+    parser = verbs.add_parser("serve", help="let others register queries and read answers over HTTP")
+    parser.add_argument("query", nargs="*", metavar="QUERY", help="a file with a query to begin with")
+    parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the queries' IRIs stand for")
+    parser.add_argument(
+        "--listen", type=address, default=ADDRESS, metavar="[HOST:]PORT", help="where to listen (%(default)s)"
+    )
+    parser.add_argument(
+        "--host", action="append", default=[], metavar="NAME", help="a name that it is asked by, besides addresses"
+    )
+    parser.add_argument("--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)")
+    parser.add_argument("--state", type=Path, metavar="DIR", help="where to keep queries, and what they need to go on")
+    parser.add_argument("--queries", type=positive, default=200, metavar="N", help="so many at most (%(default)s)")
+    parser.add_argument(
+        "--answers", type=positive, default=100, metavar="N", help="kept of each query at most (%(default)s)"
+    )
+    add_log_options(parser)
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> None:
+    """Serve until somebody ends it."""
+    _need_packages()
+    since = time.monotonic()
+    with ExitStack() as made:
+        log = open_log(options, made)
+        error: BaseException | None = None
+        try:
+            _serve(options, log)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            if log is not None:
+                say_end(log, since, error)
+
+
+def _need_packages() -> None:
+    from importlib.util import find_spec
+
+    from acquatop.errors import EnvironmentProblem
+
+    missing = [name for name in ("httptools", "starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise EnvironmentProblem(
+            f"acquatop serve needs packages that are not here: {', '.join(missing)}\n"
+            '  hint: pip install "acquatop[serve]"'
+        )
+
+
+def _serve(options: argparse.Namespace, log: Log | None) -> None:
+    from acquatop.app.cli.ending import Ending
+    from acquatop.app.cli.progress import LoadingProgress
+    from acquatop.app.serve.guard import token_from
+    from acquatop.app.serve.limits import Limits
+    from acquatop.app.serve.meters import Meters
+    from acquatop.app.serve.registrations import InFolder
+    from acquatop.app.serve.server import Server
+    from acquatop.app.serve.service import Service
+    from acquatop.app.watch.prometheus import Metrics
+    from acquatop.engine.engine import Engine
+    from acquatop.engine.observer import Observer, Several
+
+    metrics, progress = Metrics(), LoadingProgress()
+    watching: list[Observer] = [metrics] if log is None else [metrics, log]
+
+    def make_engine(ending: Observer) -> Engine:
+        return Engine.from_catalog(
+            options.catalog,
+            runtime=options.runtime,
+            progress=progress,
+            observer=Several([*watching, ending]),
+            state=options.state and options.state / "engine",
+            autostart=False,
+        )
+
+    service = Service(
+        make_engine,
+        registrations=options.state and InFolder(options.state / "queries"),
+        limits=Limits(queries=options.queries, answers=options.answers),
+    )
+    server = Server(service, Meters(metrics.registry), options.listen, token=token_from(), hosts=options.host)
+
+    def stop() -> None:
+        service.stop()
+        server.close()
+
+    def told() -> None:
+        if log is not None:
+            _say(log, "stopping")
+
+    with Ending(stop, told=told) as ending:
+        with progress:
+            service.start()
+            names = _begin(service, options.query)
+        _collect_seldom()
+        ending.gently()
+        if log is not None:
+            _say(log, "started", version=__version__, runtime=options.runtime, queries=names, url=server.url)
+        tell(f"serving {len(service.queries())} queries at {server.url}; Ctrl-C ends it")
+        server.wait()
+
+
+def _begin(service: Service, files: Sequence[str]) -> list[str]:
+    """Register the queries of files, but for those whose names are there from an earlier life; return all names."""
+    from acquatop.app.cli.queries import read_queries
+
+    known = {each.registration.name for each in service.queries()}
+    for query in read_queries(files, service.catalog.prefixes):
+        if query.name not in known:
+            service.register(query.text, query.name)
+    return [each.registration.name for each in service.queries()]
+
+
+def _collect_seldom() -> None:
+    """Let the garbage collector leave alone what is there, and look at all that comes a tenth as often.
+
+    A full collection stops all threads: with a thousand readers, which make long-lived objects at every answer, for a
+    quarter of a second every few seconds. The process is this command's own.
+    """
+    gc.collect()
+    gc.freeze()
+    youngest, middle, oldest = gc.get_threshold()
+    gc.set_threshold(youngest, middle, 10 * oldest)
+
+
+def _say(log: Log, event: str, **facts: Any) -> None:
+    from acquatop.app.watch.log import Level
+
+    log.say(Level.INFO, event, **facts)

@@ -1,0 +1,199 @@
+"""Who watches a run: what the options of the command line ask for, and what a terminal shows."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from acquatop import __version__
+from acquatop.engine.observer import Observer, Several
+
+if TYPE_CHECKING:
+    from acquatop.answer.answer import Answer
+    from acquatop.app.watch.address import Address
+    from acquatop.app.watch.log import Log
+
+Show = Callable[["Answer"], None]
+"""What is called with every answer."""
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def add_watch_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say who watches."""
+    parser.add_argument("--plain", action="store_true", help="print one table after the other on a terminal, too")
+    parser.add_argument("--metrics", type=address, metavar="[HOST:]PORT", help="serve metrics for Prometheus")
+    add_log_options(parser)
+
+
+def add_log_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say whether there is a log."""
+    parser.add_argument("--log", metavar="FILE", help="append a log in lines of JSON, - for the standard error")
+    parser.add_argument("--log-level", choices=LEVELS, default="info", help="what is worth a line (%(default)s)")
+
+
+class Watching:
+    """The observers of one run, and how its answers are shown; a context manager that ends them last of all.
+
+    ``observer`` is for the engine, which is made inside. ``show`` is called with every answer inside :meth:`answers`.
+    """
+
+    def __init__(self, options: argparse.Namespace, *, several: bool) -> None:
+        self._options = options
+        self._several = several
+        self._resources = ExitStack()
+        self._log: Log | None = None
+        self._since = time.monotonic()
+        self._stack: list[Observer] = []
+
+    def __enter__(self) -> Self:
+        with ExitStack() as made:
+            self._open_log(made)
+            self._open_metrics(made)
+            self._show = self._open_show(made)
+            self._resources = made.pop_all()
+        self.observer = Several(self._stack)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._log is not None:
+            say_end(self._log, self._since, error)
+        self._resources.close()
+
+    def _open_log(self, made: ExitStack) -> None:
+        self._log = open_log(self._options, made)
+        if self._log is not None:
+            self._stack.append(self._log)
+
+    def _open_metrics(self, made: ExitStack) -> None:
+        if self._options.metrics is None:
+            return
+        from acquatop.app.watch.endpoint import Endpoint
+        from acquatop.app.watch.prometheus import Metrics
+
+        metrics = Metrics()
+        endpoint = Endpoint(metrics.registry, self._options.metrics)
+        made.callback(endpoint.close)
+        self._stack.append(metrics)
+        if self._log is not None:
+            self._say("metrics", url=endpoint.url)
+        if self._options.log != "-":
+            tell(f"metrics at {endpoint.url}")
+
+    def _open_show(self, made: ExitStack) -> Callable[[], contextlib.AbstractContextManager[Show]]:
+        from acquatop.app.cli.show import output_console, shower
+
+        if self._is_live():
+            from acquatop.app.cli.live import LiveView
+
+            view = LiveView(output_console(), named=self._several)
+            self._stack.append(view)
+            return lambda: view
+        plain = shower(as_json=self._options.json, named=self._several) if self._prints() else _nothing
+        if not self._options.until_end:
+            return lambda: contextlib.nullcontext(plain)
+        from acquatop.app.cli.progress import ReplayProgress
+
+        progress = made.enter_context(ReplayProgress())
+        self._stack.append(progress)
+
+        def show(answer: Answer) -> None:
+            with progress.aside():
+                plain(answer)
+
+        return lambda: contextlib.nullcontext(show if self._prints() else _nothing)
+
+    def _is_live(self) -> bool:
+        options = self._options
+        return (
+            not (options.json or options.plain or "stdout" in (options.to or ()))
+            and sys.stdout is not None
+            and sys.stdout.isatty()
+            and os.environ.get("TERM", "dumb") != "dumb"
+        )
+
+    def _prints(self) -> bool:
+        """Answers that go somewhere else are printed only where that is asked for."""
+        return bool(not self._options.to or self._options.json or self._options.plain)
+
+    def answers(self) -> contextlib.AbstractContextManager[Show]:
+        """Return what shows answers, as a context manager: a live table is there while it lasts."""
+        return self._show()
+
+    def started(self, **facts: Any) -> None:
+        """Say in the log that all runs."""
+        self._say("started", version=__version__, **facts)
+
+    def stopping(self) -> None:
+        """Say that the end has been asked for, and that the batch at hand is finished."""
+        self._say("stopping")
+        if sys.stderr is not None and sys.stderr.isatty():
+            tell("stopping after the batch at hand; once more ends it at once")
+
+    def _say(self, event: str, **facts: Any) -> None:
+        if self._log is not None:
+            from acquatop.app.watch.log import Level
+
+            self._log.say(Level.INFO, event, **facts)
+
+
+def open_log(options: argparse.Namespace, made: ExitStack) -> Log | None:
+    """Open the log that the options name, if they do, and let it hear what libraries say, until ``made`` ends."""
+    if options.log is None:
+        return None
+    from acquatop.app.watch.json_lines import JsonLines
+    from acquatop.app.watch.log import Level, Log, MessagesAsLines
+
+    log = Log(JsonLines(options.log), level=Level[options.log_level.upper()])
+    made.callback(log.close)
+    made.enter_context(_listening(MessagesAsLines(log), alone=options.log == "-"))
+    return log
+
+
+def say_end(log: Log, since: float, error: BaseException | None) -> None:
+    """Write into the log that what began at a time has come to its end, and with which error."""
+    from acquatop.app.watch.log import Level, told
+
+    failed = isinstance(error, Exception) and not isinstance(error, BrokenPipeError)
+    facts = told(error) if failed and error is not None else {}
+    seconds = round(time.monotonic() - since, 3)
+    log.say(Level.ERROR if failed else Level.INFO, "stopped", seconds=seconds, **facts)
+
+
+@contextlib.contextmanager
+def _listening(handler: logging.Handler, *, alone: bool) -> Iterator[None]:
+    """Let a handler hear what libraries say; alone, or beside those that are there."""
+    root = logging.getLogger()
+    before = root.handlers[:]
+    root.handlers = [handler] if alone else [*before, handler]
+    try:
+        yield
+    finally:
+        root.handlers = before
+
+
+def tell(message: str) -> None:
+    """Say something on the standard error."""
+    print(f"acquatop: {message}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _nothing(_: Answer) -> None:
+    """Show nothing of an answer."""
+
+
+def address(text: str) -> Address:
+    """Return the address that an option names."""
+    from acquatop.app.watch.address import Address
+
+    try:
+        return Address.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,49 @@
+"""The last answers of one query, for those who read along and those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from acquatop.answer.answer import Answer
+from acquatop.answer.sinks.callback import CallbackSink
+from acquatop.answer.sinks.json_line import json_line
+from acquatop.app.serve.bell import Bell
+from acquatop.app.serve.channel import Channel, Event
+from acquatop.app.serve.limits import Limits
+from acquatop.app.serve.public import public_text
+
+
+@dataclass(frozen=True)
+class KeptAnswer(Event):
+    """An answer as an event, known by the time at which its window closes."""
+
+    answer: Answer | None = None
+
+    def of(self, id: str) -> bytes:
+        """Return it as data of a stream of several queries' events: ids need no escapes."""
+        return b'{"id": "%s", "answer": %s}' % (id.encode(), self.data)
+
+
+def kept_answer(answer: Answer) -> KeptAnswer:
+    """Return an answer as it is kept: nothing of it says where on this machine something is."""
+    if answer.failure is not None:
+        answer = replace(answer, failure=public_text(answer.failure))
+    return KeptAnswer(answer.closes_ms, "answer", json_line(answer.to_json()).rstrip(b"\n"), answer=answer)
+
+
+class Answers(Channel[KeptAnswer]):
+    """A channel of answers."""
+
+    def __init__(self, bell: Bell, limits: Limits) -> None:
+        super().__init__(bell, most=limits.answers, most_bytes=limits.answers_bytes)
+
+    def sink(self, told: Callable[[KeptAnswer], None]) -> CallbackSink:
+        """Return a sink for the engine that keeps its answers here, and hands them on."""
+
+        def take(answer: Answer) -> None:
+            kept = kept_answer(answer)
+            self.put(kept)
+            told(kept)
+
+        return CallbackSink(take)

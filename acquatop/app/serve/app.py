@@ -1,0 +1,389 @@
+"""The service over HTTP: which address does what."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from acquatop.app.serve.answers import KeptAnswer
+from acquatop.app.serve.desk import Desk
+from acquatop.app.serve.formats import FORMATS, JSON, chosen
+from acquatop.app.serve.guard import Guard
+from acquatop.app.serve.meters import Meters
+from acquatop.app.serve.openapi import document
+from acquatop.app.serve.page import Page
+from acquatop.app.serve.problems import Problem
+from acquatop.app.serve.public import UNSAID, public_error
+from acquatop.app.serve.readers import EventStream, Readers, missed_answers
+from acquatop.app.serve.responses import json_response, problem_response
+from acquatop.app.serve.service import FILE, Refused, Service
+from acquatop.catalog.catalog import Catalog
+from acquatop.errors import EnvironmentProblem, UserError
+from replica.clocks import Clock
+from rspql.diagnostics import MOST_SHOWN, QueryError
+from rspql.explain import render
+
+QUERY_TYPES = ("application/sparql-query", "text/plain")
+_LARGEST_ID = 2**53
+
+
+def make_app(
+    service: Service,
+    meters: Meters,
+    *,
+    token: str | None = None,
+    hosts: Collection[str] = (),
+    clock: Clock = time.monotonic,
+) -> ASGIApp:
+    """Return the application that serves a service; it is to run in one event loop, with its lifespan.
+
+    With a ``token``, all but the page itself needs it. ``hosts`` are names that it may be asked by besides addresses
+    and ``localhost``.
+    """
+    api = _Api(service, meters, clock)
+    app = Starlette(routes=api.routes(), lifespan=api.lifespan, exception_handlers=_HANDLERS)
+    return Guard(app, token=token, hosts=hosts, limits=service.limits, meters=meters, clock=clock)
+
+
+class _Api:
+    """The handlers. What takes a while is done at two desks: one thing after the other changes, two look."""
+
+    def __init__(self, service: Service, meters: Meters, clock: Clock) -> None:
+        limits = service.limits
+        self._service = service
+        self._meters = meters
+        self._limits = limits
+        self._readers = Readers(most=limits.readers, meters=meters, clock=clock)
+        self._changes = Desk("changes", threads=1, most=limits.waiting)
+        self._studies = Desk("studies", threads=2, most=limits.waiting)
+        self._page = Page.load()
+
+    def routes(self) -> list[Route]:
+        """Return which address does what; the OpenAPI document says the same."""
+        one = "/queries/{id}"
+        return [
+            Route("/queries", self.queries, methods=["GET", "POST"]),
+            Route(one, self.query, methods=["GET", "DELETE"]),
+            Route(f"{one}/pause", self.pause, methods=["POST"]),
+            Route(f"{one}/resume", self.resume, methods=["POST"]),
+            Route(f"{one}/plan", self.plan, methods=["GET"]),
+            Route(f"{one}/answer", self.answer, methods=["GET"]),
+            Route(f"{one}/answers", self.answers, methods=["GET"]),
+            Route(f"{one}/answers/{{closes}}", self.answer_at, methods=["GET"]),
+            Route(f"{one}/events", self.query_events, methods=["GET"]),
+            Route("/events", self.events, methods=["GET"]),
+            Route("/check", self.check, methods=["POST"]),
+            Route("/explain", self.explain, methods=["POST"]),
+            Route("/catalog", self.catalog, methods=["GET"]),
+            Route("/metrics", self.metrics, methods=["GET"]),
+            Route("/healthz", self.healthz, methods=["GET"]),
+            Route("/readyz", self.readyz, methods=["GET"]),
+            Route("/openapi.json", self.openapi, methods=["GET"]),
+            Route("/", self.page, methods=["GET"]),
+            Route("/page/{file}", self.page, methods=["GET"]),
+        ]
+
+    @asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Let the engine's threads reach the readers as long as the event loop runs."""
+        self._service.bell.attach()
+        beating = asyncio.create_task(self._readers.keep_alive(self._limits.heartbeat_seconds))
+        try:
+            yield
+        finally:
+            beating.cancel()
+            with suppress(asyncio.CancelledError):
+                await beating
+            self._service.bell.detach()
+            self._changes.close()
+            self._studies.close()
+
+    # Queries --------------------------------------------------------------------------------------
+
+    async def queries(self, request: Request) -> Response:
+        """List the queries, or register one more."""
+        if request.method != "POST":
+            return json_response({"queries": [each.to_json() for each in self._service.queries()]})
+        name = _name(request)
+        text = await self._text(request)
+        served = await self._changes.do(_said, self._service.register, text, name)
+        location = f"/queries/{served.registration.id}"
+        return json_response(served.to_json(), 201, location=location)
+
+    async def query(self, request: Request) -> Response:
+        """Show a query, or remove it."""
+        id = request.path_params["id"]
+        if request.method != "DELETE":
+            return json_response(_said(self._service.query, id).to_json())
+        await self._changes.do(_said, self._service.remove, id)
+        return Response(status_code=204)
+
+    async def pause(self, request: Request) -> Response:
+        """Pause a query."""
+        served = await self._changes.do(_said, self._service.pause, request.path_params["id"])
+        return json_response(served.to_json())
+
+    async def resume(self, request: Request) -> Response:
+        """Let a query go on."""
+        served = await self._changes.do(_said, self._service.resume, request.path_params["id"])
+        return json_response(served.to_json())
+
+    async def plan(self, request: Request) -> Response:
+        """Say how a query is answered."""
+        served = _said(self._service.query, request.path_params["id"])
+        return await self._explained(request, served.registration.text)
+
+    async def check(self, request: Request) -> Response:
+        """Say what is wrong with a text, as ``acquatop check --json`` does."""
+        text = await self._text(request)
+        analysis = await self._studies.do(self._service.check, text)
+        found = [each.to_json(FILE) for each in analysis.diagnostics[:MOST_SHOWN]]
+        return json_response({"file": FILE, "ok": analysis.ok, "diagnostics": found})
+
+    async def explain(self, request: Request) -> Response:
+        """Say how a text would be answered."""
+        return await self._explained(request, await self._text(request))
+
+    async def _explained(self, request: Request, text: str) -> Response:
+        kind = _chosen(request, (JSON, "text/plain"))
+        plan = await self._studies.do(_said, self._service.explain, text)
+        if kind == JSON:
+            return json_response(plan)
+        return Response(render(plan), headers=_NO_STORE, media_type="text/plain")
+
+    async def _text(self, request: Request) -> str:
+        """Return the query's text that a request brings."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in QUERY_TYPES:
+            raise Problem("unsupported-media-type", f"send the query's text as {' or '.join(QUERY_TYPES)}")
+        try:
+            async with asyncio.timeout(self._limits.request_seconds):
+                body = await _body(request, self._limits.text_bytes)
+        except TimeoutError:
+            raise Problem("timeout", f"the body must be here within {self._limits.request_seconds:g} s") from None
+        try:
+            return body.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise Problem("invalid-request", "the query's text is not UTF-8") from None
+
+    # Answers --------------------------------------------------------------------------------------
+
+    async def answer(self, request: Request) -> Response:
+        """Give the newest answer; 204 where there is none yet."""
+        served = _said(self._service.query, request.path_params["id"])
+        kept = served.answers.newest()
+        return Response(status_code=204, headers=_NO_STORE) if kept is None else await self._written(request, kept)
+
+    async def answer_at(self, request: Request) -> Response:
+        """Give the answer of the window that closes at a time."""
+        served = _said(self._service.query, request.path_params["id"])
+        closes = request.path_params["closes"]
+        kept = served.answers.find(int(closes)) if _is_whole(closes) else None
+        if kept is None:
+            raise Problem("not-found", "no such answer is kept")
+        return await self._written(request, kept)
+
+    async def _written(self, request: Request, kept: KeptAnswer) -> Response:
+        answer = kept.answer
+        assert answer is not None
+        formats = {each.media_type: each for each in FORMATS if answer.form in each.forms}
+        kind = _chosen(request, (JSON, *formats))
+        headers = {**_NO_STORE, "vary": "Accept", "etag": f'"{kept.id}-{kept.number}"'}
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return Response(status_code=304, headers=headers)
+        if kind == JSON:
+            return Response(kept.data, headers=headers, media_type=JSON)
+        body = await self._studies.do(formats[kind].encode, answer)
+        return Response(body, headers=headers, media_type=formats[kind].media_type)
+
+    async def answers(self, request: Request) -> Response:
+        """Give the answers of windows that close after a time, oldest first."""
+        served = _said(self._service.query, request.path_params["id"])
+        after = _parameter(request, "after", 0, most=_LARGEST_ID)
+        limit = _parameter(request, "limit", self._limits.answers, least=1, most=_LARGEST_ID)
+        kept = [each for each in served.answers.after(0).events if each.id > after]
+        body = b'{"answers": [' + b", ".join(each.data for each in kept[:limit]) + b"]}"
+        return Response(body, headers=_NO_STORE, media_type=JSON)
+
+    async def query_events(self, request: Request) -> EventStream:
+        """Give a query's answers as they come, from its newest on, or from the one that was read last."""
+        answers = _said(self._service.query, request.path_params["id"]).answers
+        read = _last_event(request)
+        newest = answers.newest()
+        number = answers.last if newest is None else newest.number - 1
+        return EventStream(
+            self._readers,
+            answers,
+            number if read is None else answers.number_of(read),
+            opening=missed_answers,
+        )
+
+    async def events(self, request: Request) -> EventStream:
+        """Give all that happens to all queries: how it is now, or since what was read last, and then what comes."""
+        read, events = _last_event(request), self._service.events
+        number = 0 if read is None else events.number_of(read)
+        return EventStream(self._readers, events, number, opening=self._service.snapshot, begins=number == 0)
+
+    # The service itself ---------------------------------------------------------------------------
+
+    async def catalog(self, request: Request) -> Response:
+        """Say what queries may name."""
+        return json_response(named_in(self._service.catalog))
+
+    async def metrics(self, request: Request) -> Response:
+        """Give all metrics as Prometheus reads them."""
+        body = await self._studies.do(generate_latest, self._meters.registry)
+        return Response(body, headers={**_NO_STORE, "content-type": CONTENT_TYPE_PLAIN_0_0_4})
+
+    async def healthz(self, request: Request) -> Response:
+        """Say that the process answers."""
+        return json_response({"status": "ok"})
+
+    async def readyz(self, request: Request) -> Response:
+        """Say whether queries can be registered and answered."""
+        if not self._service.is_ready:
+            raise Problem("unavailable", "the engine is starting or stopping", retry_after=1.0)
+        return json_response({"status": "ready"})
+
+    async def openapi(self, request: Request) -> Response:
+        """Give the description of all this."""
+        return json_response(document())
+
+    async def page(self, request: Request) -> Response:
+        """Give the page, or a file of it."""
+        return self._page.response(request.path_params.get("file", "index.html"), request.headers)
+
+
+def named_in(catalog: Catalog) -> dict[str, Any]:
+    """Return what of a catalog those may know who write queries: names, and what may be spent; no address."""
+    return {
+        "prefixes": dict(catalog.prefixes),
+        "streams": [
+            {"iri": stream.iri, "arrivals": stream.arrivals, "lateness_ms": stream.lateness_ms}
+            for stream in catalog.streams.values()
+        ],
+        "services": [
+            {
+                "iri": service.iri,
+                "policy": service.refresh.policy,
+                "items": service.refresh.budget.items,
+                "requests": service.refresh.budget.requests,
+                "deadline_ms": round(1000 * service.refresh.budget.seconds),
+            }
+            for service in catalog.services.values()
+        ],
+        "graphs": list(catalog.graphs),
+    }
+
+
+# What requests say --------------------------------------------------------------------------------
+
+_NO_STORE = {"cache-control": "no-store"}
+
+
+async def _body(request: Request, most: int) -> bytes:
+    too_large = Problem("too-large", f"a query's text may have {most} bytes")
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > most:
+                raise too_large
+    except ClientDisconnect:
+        raise Problem("invalid-request", "the body ended early") from None
+    return bytes(body)
+
+
+def _chosen(request: Request, offered: Sequence[str]) -> str:
+    kind = chosen(request.headers.get("accept"), offered)
+    if kind is None:
+        raise Problem("not-acceptable", f"it can be had as {', '.join(offered)}", {"offered": list(offered)})
+    return kind
+
+
+def _name(request: Request) -> str | None:
+    unknown = set(request.query_params) - {"name"}
+    if unknown or len(request.query_params.getlist("name")) > 1:
+        raise Problem("invalid-request", "the only parameter is name, once")
+    return request.query_params.get("name")
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 16
+
+
+def _whole(text: str, what: str) -> int:
+    if not _is_whole(text):
+        raise Problem("invalid-request", f"{what} is not a whole number from 0 on")
+    return int(text)
+
+
+def _parameter(request: Request, name: str, default: int, *, least: int = 0, most: int) -> int:
+    given = request.query_params.getlist(name)
+    if not given:
+        return default
+    number = _whole(given[-1], name)
+    if len(given) > 1 or not least <= number <= most:
+        raise Problem("invalid-request", f"{name} is a number from {least} to {most}, given once")
+    return number
+
+
+def _last_event(request: Request) -> int | None:
+    given = request.headers.get("last-event-id", "").strip()
+    return int(given) if _is_whole(given) else None
+
+
+# What goes wrong ----------------------------------------------------------------------------------
+
+
+def _said(work: Callable[..., Any], *args: Any) -> Any:
+    """Do some work, and say what it raises as those outside may hear it."""
+    try:
+        return work(*args)
+    except QueryError as error:
+        raise invalid_query(error) from error
+    except Refused as error:
+        raise Problem(error.kind, str(error), error.more, 1.0 if error.kind == "unavailable" else None) from error
+    except UserError as error:
+        raise Problem("conflict", public_error(error)) from error
+    except EnvironmentProblem as error:
+        raise Problem("surroundings", public_error(error)) from error
+
+
+def invalid_query(error: QueryError) -> Problem:
+    """Return the problem of a query that cannot be run, with the data that ``acquatop check --json`` has."""
+    found = [each.to_json(FILE) for each in error.diagnostics[:MOST_SHOWN]]
+    first = next((each for each in error.diagnostics if each.is_error), error.diagnostics[0])
+    place = "" if first.span is None else f"{first.line}:{first.column}: "
+    return Problem("invalid-query", f"{place}{first.message}", {"diagnostics": found})
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return problem_response(error)
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        allow = (error.headers or {}).get("Allow", "")
+        return problem_response(Problem("method-not-allowed", f"possible here: {allow}", {"allow": allow}))
+    return problem_response(Problem("not-found", "no such address"))
+
+
+async def _defect(request: Request, error: Exception) -> Response:
+    return problem_response(Problem("internal", UNSAID))
+
+
+_HANDLERS: Any = {Problem: _refuse, HTTPException: _unknown, Exception: _defect}

@@ -1,0 +1,192 @@
+"""Who may ask: the host asked for, the site that asks, the token, how often; and the headers of every response."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import math
+import os
+import time
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from acquatop.app.serve.limits import Limits
+from acquatop.app.serve.meters import Meters
+from acquatop.app.serve.problems import Problem
+from acquatop.app.serve.rates import Rates
+from acquatop.app.serve.responses import problem_response
+from acquatop.errors import UserError
+from replica.clocks import Clock
+
+TOKEN = "ACQUATOP_TOKEN"  # noqa: S105 (a variable's name)
+SHORTEST_TOKEN = 16
+
+OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
+"""What can be had without a token: nothing of it says anything about queries. So can all of the page's files."""
+PAGE = "/page/"
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-embedder-policy": "require-corp",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+"""What every response says to browsers."""
+
+_LOCAL = frozenset({"localhost", "localhost."})
+_CHANGES = frozenset({"POST", "DELETE", "PUT", "PATCH"})
+
+
+def token_from(variables: Mapping[str, str] = os.environ) -> str | None:
+    """Return the token that the environment holds, if it does; raises :class:`UserError` for one that is too short."""
+    token = variables.get(TOKEN) or None
+    if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
+        raise UserError(
+            f"the token in {TOKEN} must have {SHORTEST_TOKEN} printable characters or more\n"
+            f"  hint: make one with: openssl rand -hex 24"
+        )
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether nobody but this machine can reach what listens at a host.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host in _LOCAL:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Guard:
+    """Stands before an application. ``hosts`` are names that it may be asked by besides addresses and ``localhost``."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        token: str | None,
+        hosts: Collection[str],
+        limits: Limits,
+        meters: Meters,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._app = app
+        self._token = None if token is None else token.encode()
+        self._hosts = frozenset(host.lower() for host in hosts) | _LOCAL
+        self._meters = meters
+        self._clock = clock
+        self._reads = Rates(limits.read_rate, limits.read_burst, clock=clock)
+        self._works = Rates(limits.work_rate, limits.work_burst, clock=clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or refuse it."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        started, status = self._clock(), 0
+
+        async def give(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message.get("headers", ()), *_ENCODED]}
+            await send(message)
+
+        try:
+            self._check(scope)
+        except Problem as problem:
+            await problem_response(problem)(scope, receive, give)
+        else:
+            await self._app(scope, receive, give)
+        finally:
+            route = _route(scope)
+            self._meters.requests.labels(_method(scope), route, str(status)).inc()
+            if not route.endswith("events"):
+                self._meters.duration.labels(route).observe(self._clock() - started)
+
+    def _check(self, scope: Scope) -> None:
+        headers = _headers(scope)
+        self._check_host(headers)
+        self._check_origin(headers)
+        self._check_rate(scope)
+        if self._token is not None and not _is_open(scope["path"]):
+            self._check_token(headers)
+
+    def _check_host(self, headers: Mapping[str, str]) -> None:
+        """Refuse a name that is not known: a page of another site may have had it point to here."""
+        host = _host(headers.get("host", ""))
+        if host is None or not (host in self._hosts or _is_address(host)):
+            raise Problem("unknown-host", "name the hosts that may be asked for with --host")
+
+    def _check_origin(self, headers: Mapping[str, str]) -> None:
+        """Refuse what a page of another site sends."""
+        origin = headers.get("origin")
+        foreign = origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+        if foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            if headers.get("sec-fetch-mode") == "navigate" and origin is None:
+                return  # a link that somebody follows
+            raise Problem("foreign-origin", "a page of another site cannot use this service")
+
+    def _check_token(self, headers: Mapping[str, str]) -> None:
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        is_right = hmac.compare_digest(given.strip().encode("latin-1"), self._token or b"")
+        if kind.lower() != "bearer" or not is_right:
+            raise Problem("unauthorised", "send the token as: Authorization: Bearer TOKEN")
+
+    def _check_rate(self, scope: Scope) -> None:
+        who = (scope.get("client") or ("",))[0]
+        seconds = (self._works if scope["method"] in _CHANGES else self._reads).wait(who)
+        if seconds:
+            raise Problem("too-many-requests", f"try again in {math.ceil(seconds)} s", retry_after=seconds)
+
+
+_ENCODED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+_METHODS = _CHANGES | {"GET", "HEAD", "OPTIONS"}
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _host(header: str) -> str | None:
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN or path.startswith(PAGE)
+
+
+def _route(scope: Scope) -> str:
+    """Return what has answered, by name: however many addresses are tried, there are few of these."""
+    return getattr(scope.get("endpoint"), "__name__", "none")
+
+
+def _method(scope: Scope) -> str:
+    return scope["method"] if scope["method"] in _METHODS else "other"

@@ -1,0 +1,143 @@
+"""Those who read streams of events: as fast as they can, and holding up nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from starlette.types import Message, Receive, Scope, Send
+
+from acquatop.app.serve.channel import Channel, frame
+from acquatop.app.serve.meters import Meters
+from acquatop.app.serve.problems import Problem
+from replica.clocks import Clock
+
+SIGN_OF_LIFE = b":\n\n"
+AT_ONCE = 4
+"""How many events a reader has in hand at most: what else it has not read yet is the channel's."""
+
+Opening = Callable[[int, int], tuple[int, Iterable[bytes]]]
+"""What a reader at a number is given that has missed so many events: where it goes on, and frames that come first."""
+
+Give = Callable[[bytes], Awaitable[None]]
+
+_HEADERS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"))
+
+
+class Readers:
+    """All readers of a service: so many at most, each given a sign of life now and then."""
+
+    def __init__(self, *, most: int, meters: Meters, clock: Clock) -> None:
+        self.meters = meters
+        self.clock = clock
+        self.beat = 0
+        self._most = most
+        self._channels: dict[Channel[Any], int] = {}
+        self._count = 0
+
+    def enter(self, channel: Channel[Any]) -> None:
+        """Let a reader of a channel in; raises :class:`Problem` when there are too many."""
+        if self._count >= self._most:
+            raise Problem("unavailable", f"{self._most} readers are here already", retry_after=5.0)
+        self._count += 1
+        self._channels[channel] = self._channels.get(channel, 0) + 1
+        self.meters.readers.set(self._count)
+
+    def leave(self, channel: Channel[Any]) -> None:
+        """Let a reader go."""
+        self._count -= 1
+        self._channels[channel] -= 1
+        if not self._channels[channel]:
+            del self._channels[channel]
+        self.meters.readers.set(self._count)
+
+    async def keep_alive(self, seconds: float) -> None:
+        """Let all readers have a sign of life every so many seconds, until cancelled."""
+        while True:
+            await asyncio.sleep(seconds)
+            self.beat += 1
+            for channel in list(self._channels):
+                channel.wake()
+
+
+class EventStream:
+    """A response that does not end: what a channel holds from a number on, then what comes, as server-sent events.
+
+    A reader is a number and at most ``AT_ONCE`` events at any time. One that has fallen behind what the channel keeps
+    is given an ``opening``; one that ``begins`` gets one first.
+    """
+
+    def __init__(
+        self, readers: Readers, channel: Channel[Any], number: int, *, opening: Opening, begins: bool = False
+    ) -> None:
+        self._readers = readers
+        self._channel = channel
+        self._number = number
+        self._opening = opening
+        self._begins = begins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the channel is closed or the reader has gone."""
+        start: Message = {"type": "http.response.start", "status": 200, "headers": list(_HEADERS)}
+        if scope["method"] == "HEAD":
+            await send(start)
+            await send({"type": "http.response.body"})
+            return
+        self._readers.enter(self._channel)
+        # In a task of its own, which is woken for each event without all that stands around it.
+        sending, gone = asyncio.create_task(self._send_all(start, send)), asyncio.create_task(_gone(receive))
+        try:
+            await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+        finally:
+            sending.cancel()
+            gone.cancel()
+            self._readers.leave(self._channel)
+
+    async def _send_all(self, start: Message, send: Send) -> None:
+        await send(start)
+
+        async def give(body: bytes) -> None:
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+
+        # The head goes out with the first body, and there may be nothing to say for long.
+        await give(SIGN_OF_LIFE)
+        if self._begins:
+            await self._open(0, give)
+        beat = self._readers.beat
+        while True:
+            news = self._channel.after(self._number, AT_ONCE)
+            if news.missed:
+                self._readers.meters.missed.inc(news.missed)
+                await self._open(news.missed, give)
+            elif news.events:
+                self._number = news.number
+                for event in news.events:
+                    await give(event.frame)
+                    self._readers.meters.delay.observe(self._readers.clock() - event.at)
+            elif self._channel.closed:
+                await send({"type": "http.response.body", "body": frame("end", b"{}") if self._channel.over else b""})
+                return
+            elif beat != self._readers.beat:
+                beat = self._readers.beat
+                await give(SIGN_OF_LIFE)
+            else:
+                await self._channel.changed()
+
+    async def _open(self, missed: int, give: Give) -> None:
+        self._number, frames = self._opening(self._number, missed)
+        for each in frames:
+            await give(each)
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def missed_answers(number: int, missed: int) -> tuple[int, Iterable[bytes]]:
+    """Return the opening of a reader that goes on with what is left: a note of how many it has missed."""
+    return number + missed, [frame("missed", json.dumps({"answers": missed}).encode())]

@@ -1,0 +1,113 @@
+"""The queries that are to be there again after a restart, each in a file of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+from acquatop.engine.state.folder import Folder, make_folder, write_file
+from acquatop.engine.state.problems import explained
+from acquatop.errors import EnvironmentProblem
+
+_SUFFIX = ".json"
+_UNFINISHED = ".new"
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What was asked for: a query's text, the name of its answers, and whether it is paused.
+
+    ``id`` is its name in addresses, ``since_ms`` the time of day at which it was registered.
+    """
+
+    id: str
+    name: str
+    text: str
+    since_ms: int
+    paused: bool = False
+
+
+class Registrations(Protocol):
+    """Where registrations are kept."""
+
+    def read(self) -> list[Registration]:
+        """Return all, in the order in which they were made."""
+
+    def write(self, registration: Registration) -> None:
+        """Keep one, in place of one of the same id; it is safe on return."""
+
+    def remove(self, id: str) -> None:
+        """Forget one."""
+
+
+class InMemory:
+    """Keeps nothing: after a restart there are no queries."""
+
+    def read(self) -> list[Registration]:
+        """Return nothing."""
+        return []
+
+    def write(self, registration: Registration) -> None:
+        """Do nothing."""
+
+    def remove(self, id: str) -> None:
+        """Do nothing."""
+
+
+class InFolder:
+    """Keeps registrations in a folder; what was written is there after a kill, and a loss of power.
+
+    A file is there as a whole or not at all. The state directory's lock keeps other processes out: nothing is written
+    before it is held. Raises :class:`EnvironmentProblem` with a remedy when the system refuses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> list[Registration]:
+        """Read all; raises :class:`EnvironmentProblem` for a file that cannot be understood."""
+        with explained(self._path, "read the registered queries"):
+            files = sorted(self._path.glob(f"*{_SUFFIX}")) if self._path.is_dir() else []
+            found = [self._one(file) for file in files]
+        return sorted(found, key=lambda each: (each.since_ms, each.id))
+
+    def _one(self, file: Path) -> Registration:
+        try:
+            return Registration(**json.loads(file.read_bytes()))
+        except (ValueError, TypeError):
+            raise EnvironmentProblem(
+                f"{file}: this is not a registered query as the service writes them\n"
+                "  hint: put the file back from a copy, or remove it; the query can be registered again"
+            ) from None
+
+    def write(self, registration: Registration) -> None:
+        """Write its file: O(its text), two waits for the disk."""
+        name, beside = registration.id + _SUFFIX, registration.id + _UNFINISHED
+        with explained(self._path, "keep the query"), _Opened(self._path) as folder:
+            (self._path / beside).unlink(missing_ok=True)
+            write_file(folder, beside, [json.dumps(asdict(registration), indent=1).encode()])
+            folder.rename(beside, name)
+            folder.sync_names()
+
+    def remove(self, id: str) -> None:
+        """Remove its file."""
+        with explained(self._path, "forget the query"), _Opened(self._path) as folder:
+            (self._path / (id + _SUFFIX)).unlink(missing_ok=True)
+            folder.sync_names()
+
+
+class _Opened:
+    """A folder that is there, while it is needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> Folder:
+        make_folder(self._path)
+        self._folder = Folder(self._path)
+        return self._folder
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.close()

@@ -1,0 +1,123 @@
+"""The service at an address of this machine, in threads of its own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Self
+
+import uvicorn
+
+from acquatop.app.serve.app import make_app
+from acquatop.app.serve.guard import TOKEN, is_loopback
+from acquatop.app.serve.meters import Meters
+from acquatop.app.serve.service import Service
+from acquatop.app.watch.address import Address
+from acquatop.errors import EnvironmentProblem, UserError
+
+_GRACE_SECONDS = 5
+_SEND_BUFFER = 256 << 10
+"""How many bytes the system may hold for one reader that does not take them."""
+
+
+class Server:
+    """Serves a service until it is closed; ``url`` says where. The service is the caller's to start and to stop.
+
+    Use it as a context manager. Raises :class:`UserError` when others than this machine could reach it without a
+    token, and :class:`EnvironmentProblem` when it cannot listen there.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        meters: Meters,
+        address: Address,
+        *,
+        token: str | None = None,
+        hosts: Collection[str] = (),
+    ) -> None:
+        if token is None and not is_loopback(address.host):
+            raise UserError(
+                f"{address} can be reached from other machines, so a token is needed\n"
+                f"  hint: set {TOKEN} (openssl rand -hex 24 makes one), or listen on 127.0.0.1"
+            )
+        limits = service.limits
+        self._socket = _listening(address, limits.stuck_seconds)
+        named = [] if is_loopback(address.host) else [address.host]
+        self.url = f"http://{Address(address.host, self._socket.getsockname()[1])}"
+        self._server = _Server(
+            uvicorn.Config(
+                make_app(service, meters, token=token, hosts=[*hosts, *named]),
+                http="httptools",
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=limits.connections,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+            )
+        )
+        self._thread = threading.Thread(target=self._serve, name="acquatop-http", daemon=True)
+        self._thread.start()
+        self._server.is_up.wait()
+
+    def _serve(self) -> None:
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._server.is_up.set()
+
+    def wait(self) -> None:
+        """Return when it has been closed."""
+        self._thread.join()
+
+    def close(self) -> None:
+        """Finish the requests at hand, and stop to listen; safe to call again."""
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it can be asked."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        await super().startup(sockets)
+        self.is_up.set()
+
+
+def _listening(address: Address, stuck_seconds: float) -> socket.socket:
+    try:
+        family, kind, *_, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+            with suppress(AttributeError, OSError):
+                # Whoever takes nothing for so long is cut off by the system; connections have it from this socket.
+                listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * stuck_seconds))
+            listening.bind(place)
+        except OSError:
+            listening.close()
+            raise
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"the service cannot listen at {address}: {error.strerror or error}\n"
+            "  hint: name another port with --listen, or 0 for any that is free"
+        ) from None
+    return listening

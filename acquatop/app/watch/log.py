@@ -1,0 +1,212 @@
+"""What the engine does as a log: one JSON object per line.
+
+Every line has ``time``, ``level`` and ``event``; docs/watch.md lists the events and what else they have. No line holds
+an event's value, an answer's rows or a secret.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import threading
+import time
+import traceback
+from datetime import UTC, datetime
+from typing import Any
+
+from acquatop.app.watch.bounded import BoundedLabels
+from acquatop.app.watch.json_lines import JsonLines
+from acquatop.app.watch.seldom import Seldom
+from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
+from replica.clocks import Clock
+
+
+class Level(enum.IntEnum):
+    """How much something matters."""
+
+    DEBUG = logging.DEBUG
+    INFO = logging.INFO
+    WARNING = logging.WARNING
+    ERROR = logging.ERROR
+
+
+LEVELS = tuple(level.name.lower() for level in Level)
+
+INTERVAL = 10.0
+"""How many seconds lie at least between two lines that say the same of the same stream or query."""
+
+SLOW = 1.0
+"""A batch that takes this many seconds is worth a line."""
+
+REASONS = 20
+"""How many reasons are told apart, of a stream or a query."""
+
+
+class Log:
+    """An observer that writes a log, from a level on.
+
+    ``wall`` dates the lines, ``clock`` measures intervals. :meth:`close` writes what has been held back.
+    """
+
+    def __init__(
+        self,
+        lines: JsonLines,
+        *,
+        level: Level = Level.INFO,
+        interval: float = INTERVAL,
+        slow: float = SLOW,
+        wall: Clock = time.time,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._lines = lines
+        self._level = level
+        self._slow = slow
+        self._wall = wall
+        self._lock = threading.Lock()
+        self._reasons = BoundedLabels(REASONS)
+        self._seldom: Seldom[tuple[str, str, str]] = Seldom(interval, clock=clock)
+        self._failing: set[str] = set()
+
+    def say(self, level: Level, event: str, **facts: Any) -> None:
+        """Write a line, unless its level is below the log's."""
+        if level >= self._level:
+            now = datetime.fromtimestamp(self._wall(), UTC).isoformat(timespec="milliseconds")
+            self._lines.write(
+                {"time": now.replace("+00:00", "Z"), "level": level.name.lower(), "event": event, **facts}
+            )
+
+    def batch(self, seen: BatchSeen) -> None:
+        """Say what was wrong with a batch, and that it was slow; at level debug, all of it."""
+        self.say(Level.DEBUG, "batch", events=seen.events, watermark_ms=seen.watermark_ms, **_times(seen))
+        self._sum("late", seen.stream, "", seen.late)
+        for reason, count in seen.bad.items():
+            self._sum("bad", seen.stream, reason, count)
+        if seen.seconds >= self._slow and (times := self._due("slow_batch", seen.stream)):
+            self.say(Level.WARNING, "slow_batch", events=seen.events, times=times, **_times(seen))
+
+    def answer(self, seen: AnswerSeen) -> None:
+        """Say whether the remote fails, and when it is back; at level debug, how the answer came to be."""
+        answer = seen.answer
+        self.say(Level.DEBUG, "answer", **_about(seen))
+        for reason, count in answer.counts.rejected.items():
+            self._sum("rejected", answer.query, reason, count)
+        if answer.failure is not None:
+            with self._lock:
+                self._failing.add(answer.query)
+            if times := self._due("remote_failed", answer.query):
+                self.say(Level.WARNING, "remote_failed", query=answer.query, failure=answer.failure, times=times)
+        elif answer.query in self._failing and answer.spending.requests:
+            with self._lock:
+                self._failing.discard(answer.query)
+            self.say(Level.INFO, "remote_back", query=answer.query)
+
+    def kept(self, seen: StateSeen) -> None:
+        """Say what was taken up or found damaged; of what is written, now and then how often."""
+        facts = {"stream": seen.stream, "seconds": round(seen.seconds, 6), "bytes": seen.bytes}
+        if seen.kind in (Kept.RECOVERED, Kept.DAMAGED):
+            level = Level.INFO if seen.kind is Kept.RECOVERED else Level.WARNING
+            self.say(level, str(seen.kind), **facts, detail=seen.detail)
+            return
+        self.say(Level.DEBUG, f"{seen.kind}_written", **facts)
+        if seen.kind is Kept.SNAPSHOT and (times := self._due("snapshots", seen.stream)):
+            self.say(Level.INFO, "snapshots", **facts, times=times)
+
+    def query(self, name: str, state: QueryState) -> None:
+        """Say what has become of a query."""
+        self.say(Level.ERROR if state is QueryState.FAILED else Level.INFO, f"query_{state}", query=name)
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """Say what went wrong where."""
+        self.say(Level.ERROR, "failed", where=where, **told(error))
+
+    def close(self) -> None:
+        """Write what has been held back, and close the file."""
+        with self._lock:
+            rest = list(self._seldom.rest())
+        for (event, about, reason), total in rest:
+            self._tell(event, about, reason, total)
+        self._lines.close()
+
+    def _sum(self, event: str, about: str, reason: str, count: int) -> None:
+        if count:
+            with self._lock:
+                reason = self._reasons(f"{event} {about}", reason)
+                total = self._seldom.add((event, about, reason), count)
+            if total is not None:
+                self._tell(event, about, reason, total)
+
+    def _due(self, event: str, about: str) -> int | None:
+        with self._lock:
+            return self._seldom.add((event, about, ""))
+
+    def _tell(self, event: str, about: str, reason: str, total: int) -> None:
+        level, subject, amount = _SUMS.get(event, (Level.INFO, "about", "times"))
+        self.say(level, event, **{subject: about, amount: total}, **({"reason": reason} if reason else {}))
+
+
+_SUMS = {
+    "late": (Level.INFO, "stream", "events"),
+    "bad": (Level.WARNING, "stream", "records"),
+    "rejected": (Level.WARNING, "query", "records"),
+    "slow_batch": (Level.WARNING, "stream", "times"),
+    "remote_failed": (Level.WARNING, "query", "times"),
+    "snapshots": (Level.INFO, "stream", "times"),
+}
+"""The level of what is added up, what it is about, and what is counted."""
+
+
+def told(error: BaseException) -> dict[str, Any]:
+    """Return what a log says of an error: its message if it was written for people, else only where it came up.
+
+    Messages of other errors quote what they stumbled over, and that can be anything.
+
+    >>> told(ValueError("secret"))
+    {'error': 'ValueError'}
+    """
+    facts: dict[str, Any] = {"error": type(error).__name__}
+    if hasattr(error, "exit_code"):
+        return {**facts, "message": str(error)}
+    frames = traceback.extract_tb(error.__traceback__)
+    return {**facts, "at": f"{frames[-1].filename}:{frames[-1].lineno}"} if frames else facts
+
+
+class MessagesAsLines(logging.Handler):
+    """Hands what libraries say through :mod:`logging` on to a log."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line for a record."""
+        try:
+            level = max(each for each in Level if each <= max(record.levelno, Level.DEBUG))
+            error = record.exc_info[1] if record.exc_info else None
+            facts = {} if error is None else told(error)
+            self._log.say(level, "message", logger=record.name, text=record.getMessage(), **facts)
+        except Exception:
+            self.handleError(record)
+
+
+def _times(seen: BatchSeen) -> dict[str, Any]:
+    return {
+        "stream": seen.stream,
+        "seconds": round(seen.seconds, 6),
+        "reduce_seconds": round(seen.reduce_seconds, 6),
+        "evaluate_seconds": round(seen.evaluate_seconds, 6),
+        "commit_seconds": round(seen.commit_seconds, 6),
+    }
+
+
+def _about(seen: AnswerSeen) -> dict[str, Any]:
+    answer = seen.answer
+    return {
+        "query": answer.query,
+        "window": answer.window,
+        "status": str(answer.status),
+        "rows": len(answer.rows) or len(answer.triples),
+        "latency_seconds": round(answer.latency_seconds, 6),
+        "requests": answer.spending.requests,
+        "items": answer.spending.items,
+        "repeated": seen.repeated,
+    }

@@ -1,0 +1,210 @@
+"""The catalog: which source a stream's IRI stands for, which remote a service's, which file a graph's.
+
+A catalog is a TOML file; ``docs/catalog.md`` lists every key. Only what it names is ever read
+or contacted. ``${NAME}`` in a value stands for an environment variable.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from acquatop.catalog.connector_options import implied_options, read_options
+from acquatop.catalog.graphs import StaticGraph, format_of
+from acquatop.catalog.mappings import WELL_KNOWN, iri_of, read_mapping
+from acquatop.catalog.remotes import KINDS
+from acquatop.catalog.section import CatalogError, Document, Section
+from acquatop.catalog.services import SOLUTIONS, Refresh, Service, read_service
+from acquatop.plan.strategy import Strategy
+from acquatop.refresh.proposers import PROPOSERS
+from connectors.contract import RecordDecoder
+from connectors.registry import CONNECTORS
+from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+
+__all__ = ["KINDS", "POLICIES", "SOLUTIONS", "Catalog", "CatalogError", "Refresh", "Service", "Stream"]
+
+ARRIVALS = ("all", "latest", "distinct")
+KEPT_IN = ("driver", "executors")
+STRATEGIES = (Strategy.EACH.value, Strategy.SHARED.value)
+BUCKETS = 16
+DEAD_LETTERS_BYTES = 64 << 20
+POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in DEFAULT_RANKERS)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An RDF stream: where its records come from and how they become RDF.
+
+    ``idle_ms`` is after how long without records time goes on by itself, ``late_path`` the file where
+    what came too late is kept, ``ahead_ms`` how far a live record may be ahead of the clock; None where none of
+    this happens. ``keys`` says where the aggregates of queries' keys are kept, and ``buckets`` into how many parts they
+    are cut in the executors. ``strategy`` keeps the candidates of queries without a remote, None where it is
+    chosen. ``dead_letters_path`` is the file where what cannot be used is kept, up to
+    ``dead_letters_bytes``.
+    """
+
+    iri: str
+    connector: str
+    options: Mapping[str, str] = field(repr=False)
+    mapping: RecordDecoder
+    arrivals: str
+    lateness_ms: int
+    start_ms: int | None
+    idle_ms: int | None = None
+    late_path: str | None = None
+    ahead_ms: int | None = None
+    keys: str = "driver"
+    buckets: int = BUCKETS
+    strategy: str | None = None
+    dead_letters_path: str | None = None
+    dead_letters_bytes: int = DEAD_LETTERS_BYTES
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All that queries may name."""
+
+    prefixes: Mapping[str, str]
+    streams: Mapping[str, Stream]
+    services: Mapping[str, Service]
+    graphs: Mapping[str, StaticGraph] = field(default_factory=dict)
+
+    @staticmethod
+    def load(
+        path: str | Path, *, variables: Mapping[str, str] | None = None, rankers: RankerRegistry = DEFAULT_RANKERS
+    ) -> Catalog:
+        """Read a catalog; :class:`CatalogError` names the file, the line and the key of what is wrong.
+
+        ``variables`` are what ``${NAME}`` may stand for, the environment unless given; ``rankers``
+        those that policies may name.
+        """
+        file = Path(path)
+        try:
+            text = file.read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CatalogError(f"{file}: the catalog cannot be read: {_reason(error)}") from None
+        return Catalog.parse(text, file=file, variables=variables, rankers=rankers)
+
+    @staticmethod
+    def parse(
+        text: str,
+        *,
+        file: Path,
+        variables: Mapping[str, str] | None = None,
+        rankers: RankerRegistry = DEFAULT_RANKERS,
+    ) -> Catalog:
+        """Read a catalog's text; relative paths in it start from the folder of ``file``."""
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise CatalogError(f"{file}: this is not TOML: {error}") from None
+        document = Document(file, text, os.environ if variables is None else variables)
+        catalog = _catalog(Section(document, data, ()), rankers)
+        document.raise_problems()
+        return catalog
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8 text"
+
+
+def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
+    root.allow("prefixes", "streams", "services", "graphs")
+    declared = {name: root.section("prefixes").text(name) for name in root.section("prefixes")}
+    prefixes = {**WELL_KNOWN, **declared}
+    streams = [_stream(name, section, prefixes) for name, section in root.section("streams").tables()]
+    services = [
+        read_service(iri_of(name, section, prefixes), section, prefixes, tuple(rankers))
+        for name, section in root.section("services").tables()
+    ]
+    graphs = [_graph(name, section, prefixes) for name, section in root.section("graphs").tables()]
+    _check_aside(root, streams)
+    return Catalog(
+        prefixes=prefixes,
+        streams={stream.iri: stream for stream in streams},
+        services={service.iri: service for service in services},
+        graphs={graph.iri: graph for graph in graphs},
+    )
+
+
+def _check_aside(root: Section, streams: Sequence[Stream]) -> None:
+    """Note files that would be written for two purposes: after a crash each must cut off only what is its own."""
+    uses: dict[str, str] = {}
+    for stream in streams:
+        for path, what in ((stream.late_path, "late"), (stream.dead_letters_path, "bad")):
+            use = f"what is {what} on <{stream.iri}>"
+            if path is not None and uses.setdefault(path, use) != use:
+                root.problem(f"{use} and {uses[path]} have the same file")
+
+
+def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
+    section.allow(
+        "connector",
+        "options",
+        "mapping",
+        "arrivals",
+        "lateness",
+        "start_ms",
+        "idle",
+        "late",
+        "ahead",
+        "keys",
+        "buckets",
+        "strategy",
+        "dead_letters",
+        "dead_letters_bytes",
+    )
+    connector = section.choice("connector", tuple(CONNECTORS))
+    arrivals = section.choice("arrivals", ARRIVALS, default="all")
+    mapping = read_mapping(section.section("mapping", required=True), prefixes, connector, arrivals)
+    return Stream(
+        iri=iri_of(name, section, prefixes),
+        connector=connector,
+        options={**read_options(connector, section.section("options")), **implied_options(mapping)},
+        mapping=mapping,
+        arrivals=arrivals,
+        lateness_ms=section.duration_ms("lateness", default=0),
+        start_ms=section.whole("start_ms", default=None),
+        idle_ms=section.duration_ms("idle", default=0, zero=False) or None,
+        late_path=section.path("late") if "late" in section else None,
+        ahead_ms=section.duration_ms("ahead", default=0, zero=False) or None,
+        keys=_kept_in(section, arrivals),
+        buckets=section.whole("buckets", default=BUCKETS, least=1),
+        strategy=_strategy(section, arrivals),
+        dead_letters_path=section.path("dead_letters") if "dead_letters" in section else None,
+        dead_letters_bytes=section.whole("dead_letters_bytes", default=DEAD_LETTERS_BYTES, least=1),
+    )
+
+
+def _kept_in(section: Section, arrivals: str) -> str:
+    """Return where keys are kept; executors cannot take back what something newer replaces."""
+    keys = section.choice("keys", KEPT_IN, default="driver")
+    if keys == "executors" and arrivals != "distinct":
+        hint = 'set arrivals = "distinct" if every record has a subject of its own, or leave keys out'
+        section.problem(
+            f'keys = "executors" needs a stream whose arrivals are distinct, not "{arrivals}"', "keys", hint
+        )
+    return keys
+
+
+def _strategy(section: Section, arrivals: str) -> str | None:
+    """Return what is asked for to keep candidates; what many queries share cannot take back what something replaces."""
+    if "strategy" not in section:
+        return None
+    strategy = section.choice("strategy", STRATEGIES)
+    if strategy in STRATEGIES and arrivals != "distinct":
+        hint = 'set arrivals = "distinct" if every record has a subject of its own, or leave strategy out'
+        section.problem(f'a strategy needs a stream whose arrivals are distinct, not "{arrivals}"', "strategy", hint)
+    return strategy
+
+
+def _graph(name: str, section: Section, prefixes: Mapping[str, str]) -> StaticGraph:
+    section.allow("path")
+    graph = StaticGraph(iri=iri_of(name, section, prefixes), path=section.path("path"))
+    if "path" in section and format_of(graph.path) is None:
+        hint = "known are .ttl, .nt, .rdf and .n3"
+        section.problem(f'"{Path(graph.path).name}" does not end as files with one graph do', "path", hint)
+    return graph

@@ -1,0 +1,254 @@
+"""How the rows of a catalog's stream become records: one function per format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from acquatop.catalog.remotes import expanded
+from acquatop.catalog.section import Section
+from connectors.columns import ColumnsMapping
+from connectors.contract import RecordDecoder
+from connectors.delimited import CsvMapping, Dialect
+from connectors.graphs import SYNTAXES, GraphMapping
+from connectors.mapping import ARRIVAL, DATATYPES, IRI, TIMES, FieldMapping, JsonMapping, Property, Template
+from connectors.ntriples import NTriplesMapping
+from connectors.registry import ARRIVALS, CONNECTORS, PLACES, TOPICS
+from connectors.topics import is_topic
+from connectors.x_api.posts import CREATED, PostsMapping
+from replica.terms import is_term
+
+WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
+"""The prefixes that need not be declared."""
+_FIELDS = ("format", "subject", "time", "time_as", "properties")
+
+Prefixes = Mapping[str, str]
+Fields = TypeVar("Fields", bound=FieldMapping)
+
+
+def read_mapping(section: Section, prefixes: Prefixes, connector: str, arrivals: str) -> RecordDecoder:
+    """Return what decodes a stream's records."""
+    known = CONNECTORS[connector].formats if connector in CONNECTORS else tuple(FORMATS)
+    format_ = section.choice("format", tuple(FORMATS), default=known[0])
+    if format_ in FORMATS and format_ not in known:
+        hint = f"it reads {', '.join(known)}"
+        section.problem(f'the connector "{connector}" has no rows of the format "{format_}"', "format", hint)
+    mapping = FORMATS.get(format_, _json)(section, prefixes, arrivals)
+    _check_source(mapping, section, connector)
+    return mapping
+
+
+def _json(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
+    section.allow(*_FIELDS)
+    return _checked(JsonMapping(**_fields(section, prefixes)), section)
+
+
+def _columns(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
+    section.allow(*_FIELDS)
+    return _checked(ColumnsMapping(**_fields(section, prefixes)), section)
+
+
+def _csv(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
+    section.allow(*_FIELDS, "columns", "delimiter", "quote")
+    usual = Dialect()
+    delimiter, quote = (section.text(key, default=getattr(usual, key)) for key in ("delimiter", "quote"))
+    if not _is_delimiter(delimiter) or delimiter == quote:
+        section.problem('"delimiter" must be one ASCII character, and not the quote', "delimiter")
+    if quote and not _is_delimiter(quote):
+        section.problem('"quote" must be one ASCII character, or "" for none', "quote")
+    columns = tuple(section.texts("columns"))
+    dialect = Dialect(delimiter, quote)
+    return _checked(CsvMapping(**_fields(section, prefixes), columns=columns, dialect=dialect), section)
+
+
+def _ntriples(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
+    section.allow("format", "time", "properties")
+    several = arrivals == "all"
+    return NTriplesMapping(_statement_time(section, prefixes), _predicates(section, prefixes), several)
+
+
+def _rdf(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
+    section.allow("format", "time", "properties", "syntax", "contexts")
+    return GraphMapping(
+        time=ARRIVAL if section.written("time") == ARRIVAL else _statement_time(section, prefixes),
+        properties=_predicates(section, prefixes),
+        several=arrivals == "all",
+        syntax=section.choice("syntax", tuple(SYNTAXES)) if "syntax" in section else None,
+        contexts=_contexts(section.section("contexts")),
+    )
+
+
+def _posts(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
+    section.allow("format", "subject", "time", "properties")
+    subject = _subject(section, prefixes)
+    time = section.text("time", default=CREATED)
+    try:
+        mapping = PostsMapping(subject, time, _properties(section, prefixes))
+        mapping.check_arrivals(arrivals)
+    except ValueError as error:
+        section.problem(str(error))
+        mapping = PostsMapping(subject)
+    return mapping
+
+
+FORMATS: Mapping[str, Callable[[Section, Prefixes, str], RecordDecoder]] = {
+    "json": _json,
+    "csv": _csv,
+    "columns": _columns,
+    "ntriples": _ntriples,
+    "rdf": _rdf,
+    "x": _posts,
+}
+"""What reads a mapping, by the names of formats."""
+
+
+# Fields -------------------------------------------------------------------------------------------
+
+
+def _fields(section: Section, prefixes: Prefixes) -> dict[str, Any]:
+    """Return what mappings of fields have in common."""
+    time_as = section.choice("time_as", tuple(TIMES), default="milliseconds")
+    return {
+        "subject": _subject(section, prefixes),
+        "time": section.text("time"),
+        "properties": _properties(section, prefixes),
+        "time_as": time_as if time_as in TIMES else "milliseconds",
+    }
+
+
+def _checked(mapping: Fields, section: Section) -> Fields:
+    """Return a mapping; notes fields that are read as two kinds of value: a record has only one in each."""
+    numbers = [each.field for each in mapping.properties.values() if DATATYPES[each.datatype] != DATATYPES[IRI]]
+    for name in filter(is_topic, [mapping.time, *numbers]):
+        section.problem(f'"{name}" is a text', hint="let it be an xsd:string, or a part of an IRI")
+    kinds = {mapping.subject.field: "the subject"}
+    properties = [(each.field, each.datatype) for each in mapping.properties.values() if each.template is None]
+    for name, kind in ((mapping.time, "the time"), *properties):
+        if kinds.setdefault(name, kind) != kind:
+            section.problem(f'the field "{name}" cannot be both {kinds[name]} and {kind}')
+    return mapping
+
+
+def _check_source(mapping: RecordDecoder, section: Section, connector: str) -> None:
+    """Note what a mapping takes from where rows stand, and when they came, if their source does not say so."""
+    says = CONNECTORS[connector].says if connector in CONNECTORS else (PLACES, ARRIVALS, TOPICS)
+    if getattr(mapping, "time", "") == ARRIVAL and ARRIVALS not in says:
+        hint = "name the field or the predicate that holds the time"
+        section.problem(f'the connector "{connector}" does not say when its rows came', "time", hint)
+    names_rows = isinstance(mapping, FieldMapping) and mapping.subject.prefix and not mapping.subject.field
+    if names_rows and PLACES not in says:
+        hint = "name a field in the template"
+        section.problem(f'the connector "{connector}" does not say where its rows stand', "subject", hint)
+    if isinstance(mapping, FieldMapping) and (TOPICS not in says or not isinstance(mapping, JsonMapping)):
+        for name in filter(is_topic, mapping.types):
+            section.problem(f'rows of this format from the connector "{connector}" have no topic for "{name}"')
+    options = CONNECTORS[connector].options if connector in CONNECTORS else {"header": None}
+    if isinstance(mapping, CsvMapping) and not mapping.columns and "header" not in options:
+        hint = 'name its columns, such as columns = ["time", "user"]'
+        section.problem(f'what the connector "{connector}" reads has no first line', "format", hint)
+
+
+def _is_delimiter(text: str) -> bool:
+    return len(text) == 1 and text.isascii() and text not in "\r\n\0"
+
+
+def _subject(section: Section, prefixes: Prefixes) -> Template:
+    subject = section.text("subject")
+    template = Template("", "", "")
+    try:
+        template = Template.parse(subject if subject.startswith("{") else expanded(subject, prefixes))
+    except ValueError as error:
+        if subject:
+            section.problem(str(error), key="subject")
+    if (template.prefix or template.suffix) and not is_term(f"<{template.prefix}1{template.suffix}>"):
+        section.problem(f'"{subject}" does not make IRIs', key="subject")
+    return template
+
+
+def _properties(section: Section, prefixes: Prefixes) -> Mapping[str, Property]:
+    return {
+        iri_of(name, table, prefixes): _property(table, prefixes)
+        for name, table in section.section("properties", required=True).tables()
+    }
+
+
+def _property(section: Section, prefixes: Prefixes) -> Property:
+    section.allow("field", "datatype")
+    field, written = section.text("field"), section.text("datatype", default="xsd:string")
+    if "{" not in written:
+        return Property(field, _datatype(section, prefixes))
+    template = Template("", "", "")
+    try:
+        template = Template.parse(expanded(written, prefixes))
+        if template.field or not is_term(f"<{template.prefix}1{template.suffix}>"):
+            raise ValueError(f'"{written}" does not make IRIs of what is in the field')
+    except ValueError as error:
+        section.problem(str(error), "datatype", 'write the IRI with {} in it, such as "http://example.org/user/{}"')
+    return Property(field, IRI, template)
+
+
+def _datatype(section: Section, prefixes: Prefixes) -> str:
+    names = {iri: iri.replace(WELL_KNOWN["xsd"], "xsd:") for iri in DATATYPES}
+    written = section.text("datatype", default="xsd:string")
+    datatype = written if written == IRI else iri_of(written, section, prefixes)
+    if datatype in DATATYPES:
+        return datatype
+    section.problem(f'the datatype "{written}" is not supported', "datatype", f"use {', '.join(names.values())}")
+    return next(iter(DATATYPES))
+
+
+# Statements ---------------------------------------------------------------------------------------
+
+
+def _statement_time(section: Section, prefixes: Prefixes) -> str | Template:
+    """Return the predicate whose object is the time, or the template of graphs' names with the time in them."""
+    written = section.text("time")
+    if not written:
+        return ""
+    time = expanded(written, prefixes)
+    if "{" in written:
+        try:
+            template = Template.parse(time)
+        except ValueError as error:
+            section.problem(str(error), "time")
+            return ""
+        if not is_term(f"<{template.prefix}1{template.suffix}>"):
+            section.problem(f'"{written}" does not make IRIs', key="time")
+        return template
+    if not is_term(f"<{time}>"):
+        hint = "write the predicate, or a template of the graphs' names such as urn:time:{ms}"
+        section.problem(f'"{written}" is not an IRI', "time", hint)
+    return time
+
+
+def _predicates(section: Section, prefixes: Prefixes) -> Mapping[str, Property]:
+    """Return the properties of statements, whose only field is the object."""
+    found = {}
+    for name, table in section.section("properties", required=True).tables():
+        table.allow("datatype")
+        iri = iri_of(name, table, prefixes)
+        found[iri] = Property(iri, _datatype(table, prefixes))
+    return found
+
+
+def _contexts(section: Section) -> Mapping[str, str]:
+    """Return JSON-LD contexts by their IRIs, each as JSON: what is in the file is, or has under ``@context``."""
+    found = {}
+    for iri in section:
+        path = section.path(iri)
+        try:
+            document = json.loads(Path(path).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            section.problem(f'"{Path(path).name}" cannot be read as JSON: {error}', iri)
+            continue
+        found[iri] = json.dumps(document.get("@context", document) if isinstance(document, dict) else document)
+    return found
+
+
+def iri_of(name: str, section: Section, prefixes: Prefixes) -> str:
+    """Return a name as an IRI, with its prefix written out; notes where it is none."""
+    if ":" not in name:
+        section.problem(f'"{name}" is not an IRI', hint="write a whole IRI, or a prefix of [prefixes] and a name")
+    return expanded(name, prefixes)

@@ -1,0 +1,259 @@
+"""Where the services of a catalog have their data: one kind of remote each, and what a catalog says of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from acquatop.catalog.section import Section
+from replica.http.auth import Auth, BasicAuth, BearerAuth, Secret
+from replica.remotes.addresses import RestAddress
+from replica.remotes.records import Field, KeyTemplate, RecordMapping
+from replica.remotes.values import term_maker
+
+METHODS = ("post", "get")
+AUTH = ("basic", "bearer")
+FEEDS = ("lines", "http")
+_LONGEST_REPLY = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Address:
+    """An HTTP address, how to show that one may use it, and how much it may answer at once.
+
+    ``shown`` is the address for messages: where the catalog takes some of it from the environment, as it is written
+    there, and the host. ``secrets`` are those values, as far as they are no addresses themselves.
+    """
+
+    url: str
+    shown: str
+    auth: Auth | None = None
+    longest_reply: int = _LONGEST_REPLY
+    secrets: tuple[Secret, ...] = ()
+
+
+@dataclass(frozen=True)
+class SparqlSource:
+    """A SPARQL endpoint."""
+
+    address: Address
+    method: str = "post"
+
+
+@dataclass(frozen=True)
+class RestSource:
+    """An HTTP address with ``{keys}`` or ``{key}`` in it that answers with records, at a path of its reply."""
+
+    address: Address
+    mapping: RecordMapping
+    items: str
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A file of records; with a ``time`` field each holds from then on."""
+
+    path: str
+    mapping: RecordMapping
+    time: str | None
+
+
+@dataclass(frozen=True)
+class PythonSource:
+    """A Python function that is called with ids and returns records."""
+
+    function: str
+    mapping: RecordMapping
+
+
+@dataclass(frozen=True)
+class PushSource:
+    """Nothing that can be asked: all that is known comes from the feed."""
+
+    mapping: RecordMapping
+
+
+Source = SparqlSource | RestSource | TableSource | PythonSource | PushSource
+
+
+@dataclass(frozen=True)
+class FeedSource:
+    """Where a remote tells of its changes itself: a file that grows, or an HTTP reply without an end."""
+
+    kind: str
+    path: str
+    address: Address | None
+    mapping: RecordMapping
+
+
+def read_source(kind: str, section: Section, prefixes: Mapping[str, str]) -> Source:
+    """Return where a service of some kind has its data."""
+    return _KINDS[kind].read(section, prefixes)
+
+
+def keys_of(kind: str) -> tuple[str, ...]:
+    """Return the catalog's keys that are for one kind of remote."""
+    return _KINDS[kind].keys
+
+
+def read_feed(section: Section, prefixes: Mapping[str, str]) -> FeedSource | None:
+    """Return where a service tells of its changes, None where it does not."""
+    if "feed" not in section:
+        return None
+    feed = section.section("feed")
+    feed.allow("kind", "path", "endpoint", "auth")
+    kind = feed.choice("kind", FEEDS)
+    return FeedSource(
+        kind=kind,
+        path=feed.path("path") if kind == "lines" else "",
+        address=_address(feed) if kind == "http" else None,
+        mapping=_mapping(section, prefixes),
+    )
+
+
+def _sparql(section: Section, prefixes: Mapping[str, str]) -> Source:
+    return SparqlSource(_address(section), section.choice("method", METHODS, default="post"))
+
+
+def _rest(section: Section, prefixes: Mapping[str, str]) -> Source:
+    address = _address(section)
+    try:
+        RestAddress(address.url)
+    except ValueError:
+        if "endpoint" in section:
+            message = "the address must have {keys} or {key} in it once, behind its host, in whose place the ids stand"
+            section.problem(message, "endpoint")
+    return RestSource(address, _mapping(section, prefixes), section.text("items", default=""))
+
+
+def _table(section: Section, prefixes: Mapping[str, str]) -> Source:
+    path = section.path("path")
+    time = section.text("time") if "time" in section else None
+    if "path" in section and Path(path).suffix.lower() not in TABLES:
+        section.problem(f'"{Path(path).name}" does not end as tables do', "path", f"known are {', '.join(TABLES)}")
+    return TableSource(path, _mapping(section, prefixes), time)
+
+
+def _python(section: Section, prefixes: Mapping[str, str]) -> Source:
+    function = section.text("function")
+    if "function" in section and not re.fullmatch(r"\w+(\.\w+)*:\w+(\.\w+)*", function):
+        section.problem(f'"{function}" does not name a function', "function", 'write "package.module:function"')
+    return PythonSource(function, _mapping(section, prefixes))
+
+
+def _push(section: Section, prefixes: Mapping[str, str]) -> Source:
+    if "feed" not in section:
+        section.problem("a remote that only tells of changes itself needs the table feed")
+    return PushSource(_mapping(section, prefixes))
+
+
+@dataclass(frozen=True)
+class _Kind:
+    read: Callable[[Section, Mapping[str, str]], Source]
+    keys: tuple[str, ...] = field(default=())
+
+
+_KINDS = {
+    "sparql": _Kind(_sparql, ("endpoint", "auth", "max_reply_bytes", "method", "load")),
+    "rest": _Kind(_rest, ("endpoint", "auth", "max_reply_bytes", "items")),
+    "table": _Kind(_table, ("path", "time", "load")),
+    "python": _Kind(_python, ("function",)),
+    "push": _Kind(_push),
+}
+KINDS = tuple(_KINDS)
+"""The kinds of remotes, by the names that catalogs use."""
+TABLES = (".csv", ".jsonl", ".parquet")
+
+
+# Addresses ----------------------------------------------------------------------------------------
+
+
+def _address(section: Section) -> Address:
+    url = section.text("endpoint")
+    if "endpoint" in section:
+        _check_address(url, section)
+    longest = section.whole("max_reply_bytes", default=_LONGEST_REPLY, least=1)
+    values = section.values_in("endpoint")
+    secrets = tuple(Secret(value) for value in values if value and "://" not in value and value not in _host(url))
+    return Address(url, _shown(url, section.written("endpoint")), _auth(section), longest, secrets)
+
+
+def _shown(url: str, written: str) -> str:
+    return written if "${" not in written else f"{written} ({url.partition('://')[0]}://{_host(url)})"
+
+
+def _host(url: str) -> str:
+    return re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
+
+
+def _check_address(url: str, section: Section) -> None:
+    if not re.fullmatch(r"https?://[!-~]+", url) or not _has_host(url):
+        section.problem(f'"{section.written("endpoint")}" is not an http or https address', "endpoint")
+    elif "@" in _host(url):
+        hint = "put them into the table auth"
+        section.problem("an address must not hold a name and a password", "endpoint", hint)
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _auth(section: Section) -> Auth | None:
+    if "auth" not in section:
+        return None
+    auth = section.section("auth")
+    kind = auth.choice("type", AUTH)
+    names = ("user", "password") if kind == "basic" else ("token",)
+    auth.allow("type", *names)
+    secrets = [auth.secret(name) for name in names]
+    if not all(secret.reveal() for secret in secrets):
+        return None  # what is missing has been noted
+    try:
+        return BasicAuth(*secrets) if kind == "basic" else BearerAuth(*secrets)
+    except ValueError as error:
+        auth.problem(str(error))
+        return None
+
+
+# Records ------------------------------------------------------------------------------------------
+
+
+def _mapping(section: Section, prefixes: Mapping[str, str]) -> RecordMapping:
+    mapping = section.section("mapping", required=True)
+    mapping.allow("key", "properties")
+    key = mapping.text("key")
+    template = KeyTemplate.parse("urn:x:{id}")
+    try:
+        template = KeyTemplate.parse(expanded(key, prefixes)) if key else template
+    except ValueError as error:
+        mapping.problem(str(error), "key")
+    properties = {
+        expanded(name, prefixes): _field(table, prefixes)
+        for name, table in mapping.section("properties", required=True).tables()
+    }
+    return RecordMapping(template, properties)
+
+
+def _field(section: Section, prefixes: Mapping[str, str]) -> Field:
+    section.allow("field", "datatype")
+    written = section.text("datatype", default="xsd:string")
+    datatype = expanded(written, prefixes)
+    try:
+        term_maker(datatype)
+    except ValueError as error:
+        section.problem(str(error), "datatype")
+        return Field(section.text("field"))
+    return Field(section.text("field"), datatype)
+
+
+def expanded(name: str, prefixes: Mapping[str, str]) -> str:
+    """Return a name with its prefix written out, if it is one that is known."""
+    prefix, _, local = name.partition(":")
+    return prefixes[prefix] + local if prefix in prefixes else name

@@ -1,0 +1,125 @@
+"""The services of a catalog: what may be asked of a remote, and how its replica is kept fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from acquatop.catalog.remotes import KINDS, FeedSource, Source, keys_of, read_feed, read_source
+from acquatop.catalog.section import Section
+from acquatop.refresh.proposers import PROPOSERS
+from replica.access import CONCURRENCY
+from replica.budget import NOTHING, Budget
+from replica.spending.limit import Limit
+
+SOLUTIONS = ("one", "many")
+LEDGER = "acquatop-spending.sqlite"
+"""The file, in the catalog's folder, in which strict services keep what they have spent, unless the catalog says so."""
+COMMON_KEYS = (
+    "remote block_size timeout solutions concurrency capacity limits ask_absent_after mapping feed refresh".split()
+)
+"""The keys of services of all kinds."""
+AUTO = "auto"
+"""In the place of a number: the engine chooses, from what it sees."""
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """How a service's replica is kept fresh: the policy, the N of Topk+N, the budget of one evaluation.
+
+    With ``refill`` the windows' content is kept, too, and N is only what it starts with; where it ``chooses_n``, that
+    is chosen as well. ``bank`` says how much unspent budget may be saved up. Where there is a ``ledger``, what has been
+    spent outlives the process.
+    """
+
+    policy: str
+    n: int
+    budget: Budget
+    refill: bool = False
+    bank: Budget = NOTHING
+    ledger: str | None = None
+    chooses_n: bool = False
+
+
+@dataclass(frozen=True)
+class Service:
+    """A remote and how much may be asked of it.
+
+    ``solutions`` says with how many of the remote's solutions a key joins: ``one`` or ``many``. ``capacity``
+    is how many keys its replica holds at most, None for any number; ``limits`` hold over time, whatever
+    the evaluations' budgets are.
+    """
+
+    iri: str
+    remote: str
+    source: Source
+    feed: FeedSource | None
+    block_size: int
+    load: bool
+    timeout_seconds: float
+    solutions: str
+    concurrency: int
+    capacity: int | None
+    limits: tuple[Limit, ...]
+    ask_absent_after: float
+    refresh: Refresh
+
+
+def read_service(iri: str, section: Section, prefixes: Mapping[str, str], rankers: Collection[str]) -> Service:
+    """Return the service that a table of the catalog describes; what is wrong with it is noted there."""
+    kind = section.choice("remote", KINDS, default="sparql")
+    kind = kind if kind in KINDS else "sparql"
+    section.allow(*COMMON_KEYS, *keys_of(kind))
+    can_load = "load" in keys_of(kind)
+    return Service(
+        iri=iri,
+        remote=kind,
+        source=read_source(kind, section, prefixes),
+        feed=read_feed(section, prefixes),
+        block_size=section.whole("block_size", default=100, least=1),
+        load=section.flag("load", default=can_load) and can_load,
+        timeout_seconds=section.duration_ms("timeout", default=10_000, zero=False) / 1000,
+        solutions=section.choice("solutions", SOLUTIONS, default="one"),
+        concurrency=section.whole("concurrency", default=CONCURRENCY, least=1),
+        capacity=section.whole("capacity", default=None, least=1),
+        limits=_limits(section),
+        ask_absent_after=section.duration_ms("ask_absent_after", default=0) / 1000,
+        refresh=_refresh(section.section("refresh", required=True), rankers),
+    )
+
+
+def _limits(section: Section) -> tuple[Limit, ...]:
+    limits = []
+    for written in section.texts("limits"):
+        try:
+            limits.append(Limit.parse(written))
+        except ValueError as error:
+            section.problem(str(error), "limits")
+    return tuple(limits)
+
+
+def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
+    section.allow("policy", "n", "refill", "items", "requests", "deadline", "bank", "strict", "ledger")
+    policies = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in rankers)
+    bank = section.section("bank")
+    bank.allow("items", "requests")
+    strict = section.flag("strict", default=False)
+    if "ledger" in section and not strict:
+        section.problem('"ledger" is for strict = true alone', "ledger")
+    chooses_n = "n" in section and section.scalar("n") == AUTO
+    refill = section.flag("refill", default=chooses_n)
+    if chooses_n and not refill:
+        section.problem(f'n = "{AUTO}" is found from what has to be refilled: leave "refill" out', "refill")
+    return Refresh(
+        policy=section.choice("policy", policies, default="ANY-IMP"),
+        n=10 if chooses_n else section.whole("n", default=10, least=0),
+        refill=refill,
+        budget=Budget(
+            items=section.whole("items", least=0),
+            requests=section.whole("requests", default=1, least=0),
+            seconds=section.duration_ms("deadline", default=1_000) / 1000,
+        ),
+        bank=Budget(bank.whole("items", default=0, least=0), bank.whole("requests", default=0, least=0), 0.0),
+        ledger=section.path("ledger", default=LEDGER) if strict else None,
+        chooses_n=chooses_n,
+    )

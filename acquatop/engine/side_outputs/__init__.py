@@ -1,0 +1,1 @@
+"""Side outputs: files for late records and for items that cannot be used."""

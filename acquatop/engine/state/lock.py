@@ -1,0 +1,108 @@
+"""One engine at a time: a lock that ends with the process that holds it, however that ends."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import weakref
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from acquatop.engine.state.folder import Folder, read_file
+from acquatop.engine.state.names import LOCK
+from acquatop.errors import EnvironmentProblem
+
+_held: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
+
+
+class DirectoryLock:
+    """A lock on a directory, held from :meth:`take` to :meth:`release` or to the end of the process.
+
+    It lies on a file that is never removed, and that says who holds it. Programs started by this process do not inherit
+    it (the file is closed on exec), and a copy of this process (a fork) lets go of it at once.
+    """
+
+    def __init__(self, folder: Folder, file: int) -> None:
+        self._folder = folder
+        self._file: int | None = file
+        found = os.fstat(file)
+        self._identity = found.st_dev, found.st_ino
+        _held.add(self)
+
+    @classmethod
+    def take(cls, folder: Folder, now: datetime | None = None) -> DirectoryLock:
+        """Take the lock; raises :class:`EnvironmentProblem` that says who has it."""
+        file = folder.open(LOCK)
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise EnvironmentProblem(_in_use(folder)) from None
+            lock = cls(folder, file)
+            lock.check()
+            folder.cut(file, 0)
+            folder.write(file, 0, [_describe(now or datetime.now(UTC))])
+        except BaseException:
+            folder.close_file(file)
+            raise
+        return lock
+
+    def check(self) -> None:
+        """Raise :class:`EnvironmentProblem` if the lock's file is no longer the one in the directory."""
+        try:
+            kept = self._file is not None and self._folder.identity(LOCK) == self._identity
+        except FileNotFoundError:
+            kept = False
+        if not kept:
+            raise EnvironmentProblem(
+                f"{self._folder.path}: the directory or its lock ({LOCK}) was removed while it was in use\n"
+                "  hint: stop all engines that use it, put back what was removed, and start again"
+            )
+
+    def release(self) -> None:
+        """Let the next one have it."""
+        if self._file is not None:
+            self._folder.close_file(self._file)
+            self._file = None
+
+    def forget(self) -> None:
+        """Close the file in a copy of the process: the lock stays with the original."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _describe(now: datetime) -> bytes:
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": now.isoformat(" ", "seconds")}
+    return json.dumps(holder).encode() + b"\n"
+
+
+def _in_use(folder: Folder) -> str:
+    holder = _holder(folder)
+    if not holder:
+        who = "another process"
+    elif (holder["pid"], holder["host"]) == (os.getpid(), socket.gethostname()):
+        who = "this process itself"
+    else:
+        who = f"process {holder['pid']} on {holder['host']} (since {holder['since']})"
+    return f"{folder.path} is in use by {who}\n  hint: stop it, or use another directory"
+
+
+def _holder(folder: Folder) -> Mapping[str, Any]:
+    """Return who holds the lock, as far as it has been written by now."""
+    try:
+        holder = json.loads(read_file(folder, LOCK))
+    except (OSError, ValueError):
+        return {}
+    return holder if isinstance(holder, dict) and {"pid", "host", "since"} <= holder.keys() else {}
+
+
+def _forget_all() -> None:
+    for lock in list(_held):
+        lock.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)

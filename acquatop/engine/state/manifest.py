@@ -1,0 +1,135 @@
+"""What a state directory is for: the texts of its queries and streams, which must not change under it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from acquatop.engine.state.folder import Folder, read_file, write_file
+from acquatop.engine.state.names import LOCK, MANIFEST, UNFINISHED
+from acquatop.errors import EnvironmentProblem, UserError
+
+FORMAT = 1
+"""The version of all that is in a state directory: its names, its manifest, its snapshots, its journal."""
+
+_SHOWN_LINES = 24
+_SHOWN_WIDTH = 160
+_NOT_FILES_OF_SOMEBODY = {LOCK, UNFINISHED + MANIFEST, "lost+found"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One text; ``dropped_after`` is the newest snapshot when it was no longer asked for."""
+
+    text: str
+    dropped_after: int | None = None
+
+    def dropped(self, newest: int) -> Entry:
+        """Return it as no longer asked for, ``newest`` being the newest snapshot."""
+        return self if self.dropped_after is not None else replace(self, dropped_after=newest)
+
+    def is_forgotten(self, oldest: int) -> bool:
+        """Return whether it was dropped before the oldest snapshot that is left was written."""
+        return self.dropped_after is not None and self.dropped_after < oldest
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Texts by name, those included that a snapshot may still know of."""
+
+    entries: Mapping[str, Entry]
+
+    def agreed(self, wanted: Mapping[str, str], snapshots: list[int], path: Path) -> Manifest:
+        """Return what is true with the texts that are wanted now; raises :class:`UserError` if one has changed.
+
+        A name that has gone is remembered until no snapshot (their numbers are given) is left that may know of it.
+        """
+        newest, oldest = max(snapshots, default=0), min(snapshots, default=0)
+        known = {name: entry for name, entry in self.entries.items() if not entry.is_forgotten(oldest)}
+        changed = [name for name, text in wanted.items() if name in known and known[name].text != text]
+        if changed:
+            raise UserError(_say_changed(changed, known, wanted, path))
+        gone = {name: entry.dropped(newest) for name, entry in known.items() if name not in wanted}
+        return Manifest({**gone, **{name: Entry(text) for name, text in wanted.items()}})
+
+    def dropped_by(self, wanted: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the names that were asked for until now, and are not wanted any more."""
+        return tuple(name for name, entry in self.entries.items() if name not in wanted and entry.dropped_after is None)
+
+    @classmethod
+    def read(cls, folder: Folder) -> Manifest | None:
+        """Return the manifest of a directory, None for one that is new; raises for one that is not ours."""
+        names = folder.names()
+        if MANIFEST in names:
+            return _parse(read_file(folder, MANIFEST), folder.path / MANIFEST)
+        others = [name for name in names if name not in _NOT_FILES_OF_SOMEBODY]
+        if others:
+            shown = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+            raise UserError(
+                f"{folder.path} is not a state directory: it holds other files ({shown}) and no {MANIFEST}\n"
+                f"  hint: name a new or an empty directory, or put {MANIFEST} back if it was removed"
+            )
+        return None
+
+    def write(self, folder: Folder) -> None:
+        """Write it, in one step: a crash leaves the old one or the new one."""
+        entries = {name: _to_json(entry) for name, entry in sorted(self.entries.items())}
+        content = json.dumps({"format": FORMAT, "entries": entries}, indent=2, ensure_ascii=False)
+        # Texts may hold halves of characters, which UTF-8 does not allow.
+        write_file(folder, UNFINISHED + MANIFEST, [content.encode("utf-8", "surrogatepass"), b"\n"])
+        folder.rename(UNFINISHED + MANIFEST, MANIFEST)
+        folder.sync_names()
+
+
+def _to_json(entry: Entry) -> dict[str, Any]:
+    return {"text": entry.text} | ({} if entry.dropped_after is None else {"dropped_after": entry.dropped_after})
+
+
+def _parse(content: bytes, path: Path) -> Manifest:
+    try:
+        parsed = json.loads(content.decode("utf-8", "surrogatepass"))
+        version = int(parsed["format"])
+        if version <= FORMAT:
+            entries = {str(name): Entry(str(each["text"]), each.get("dropped_after")) for name, each in _items(parsed)}
+            return Manifest(entries)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise EnvironmentProblem(
+            f"{path} is damaged: {type(error).__name__}: {error}\n"
+            "  hint: put back a copy of it, or delete the directory to begin anew"
+        ) from error
+    raise EnvironmentProblem(
+        f"{path.parent} was written by a newer version of AcquaTop (format {version}, this one knows {FORMAT})\n"
+        "  hint: use that version, or another directory"
+    )
+
+
+def _items(parsed: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield from parsed["entries"].items()
+
+
+def _say_changed(changed: list[str], known: Mapping[str, Entry], wanted: Mapping[str, str], path: Path) -> str:
+    first, *others = changed
+    lines = [f"{first} has changed since the state in {path} was written:"]
+    lines += (f"    {line}" for line in _difference(known[first].text, wanted[first]))
+    if others:
+        lines.append("  so have: " + ", ".join(others))
+    return "\n".join(
+        [*lines, f"  hint: take the old text again, use another directory, or delete {path} to begin anew"]
+    )
+
+
+def _difference(old: str, new: str) -> Iterator[str]:
+    """Yield how two texts differ, some lines of it at most."""
+    before, after = old.splitlines(), new.splitlines()
+    if before == after:
+        yield "(only the ends of its lines differ)"
+        return
+    lines = list(difflib.unified_diff(before, after, "in the directory", "now", lineterm="", n=1))
+    for line in lines[:_SHOWN_LINES]:
+        yield line if len(line) <= _SHOWN_WIDTH else line[:_SHOWN_WIDTH] + "…"
+    if len(lines) > _SHOWN_LINES:
+        yield f"… and {len(lines) - _SHOWN_LINES} lines more"

@@ -1,0 +1,665 @@
+"""One stream, the queries on it, and the time that has passed on it."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from acquatop.answer.answer import Answer
+from acquatop.catalog.catalog import Stream
+from acquatop.engine.alignment import ROOM, JoinedTimes
+from acquatop.engine.idle_timer import IdleTimer
+from acquatop.engine.observer import BatchSeen, Observer
+from acquatop.engine.side_outputs.dead_letters import DeadLetters
+from acquatop.engine.side_outputs.growing_file import AsideFile
+from acquatop.engine.side_outputs.late_records import LateFile
+from acquatop.engine.watermark import StreamTime
+from acquatop.errors import EnvironmentProblem
+from acquatop.ingest.reduce.bad import ITEM
+from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.job import Job
+from acquatop.ingest.reduce.late import RECORD, BoolArray, LateFinder, are_late
+from acquatop.ingest.reduce.records import Records
+from acquatop.query.at_work import AtWork, Bound
+from acquatop.runtime import Batch, Carrier, Position
+from acquatop.topk.contract import IntArray
+from acquatop.topk.snapshot import pack_parts, unpack_parts
+from acquatop.windows import Windows
+from connectors.mapping import BAD, TIME
+from replica.clocks import Clock
+
+if TYPE_CHECKING:
+    from acquatop.lab.record.recording import Recording
+
+
+class Unit:
+    """Queries that are evaluated together, by the threads of their streams in turn."""
+
+    def __init__(self, key: str, work: AtWork) -> None:
+        self.key = key
+        self.work = work
+        self.turn = threading.RLock()
+        self.error: BaseException | None = None
+        self.has_begun = False
+        self.joined = JoinedTimes()
+        self._waits: dict[str, float] = {}
+
+    def longest_wait(self, stream: str, seconds: float) -> float:
+        """Note how long an evaluation may wait, as far as one stream is concerned; return the least of all streams'."""
+        # While one stream's thread waits for remotes, the others' wait for their turn.
+        self._waits[stream] = seconds
+        return min(self._waits.values())
+
+    def forget_wait(self, stream: str) -> None:
+        """Note that a stream has ended."""
+        self._waits.pop(stream, None)
+
+
+class Outlet(Protocol):
+    """What a pipeline tells of its work: the engine."""
+
+    def turn(self) -> AbstractContextManager[object]:
+        """Return what is held while a batch changes what the engine keeps; what it raises ends all that is kept."""
+
+    def give(self, answers: Sequence[Answer]) -> None:
+        """Give out answers."""
+
+    def keep(self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]) -> float:
+        """Make a batch durable, if that is wanted; return the seconds it took."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether that is wanted: answers are given out together then, when they are durable."""
+
+    def wants(self, unit: Unit) -> bool:
+        """Say whether anybody wants answers of a unit still."""
+
+    def failed(self, unit: Unit, error: BaseException) -> None:
+        """Take note that a unit cannot go on."""
+
+    def stream_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
+        """Take note that a stream has ended, after its last answers."""
+
+
+@dataclass
+class _Sight:
+    """What of a job's parts belongs to a unit."""
+
+    unit: Unit
+    start: int
+    stop: int
+    names: tuple[str, ...]
+
+
+@dataclass
+class _Joining:
+    unit: Unit
+    bound: Bound
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class Pipeline:
+    """Takes a stream's batches, and lets the windows close that they bring to their end.
+
+    Queries come and go between batches: each sees all of a batch or nothing. Between batches, a live stream's time
+    may go on by itself (:meth:`tick`, in a thread of its own), never while one is under way.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        outlet: Outlet,
+        observer: Observer,
+        *,
+        clock: Clock,
+        live: bool,
+        wall_clock: Clock = time.time,
+        recording: Recording | None = None,
+    ) -> None:
+        self.stream = stream
+        self.iri = stream.iri
+        self.ended = self._has_ended = False
+        self.is_stopped = False
+        """Whether the stream has more to say, but nobody listens: then its last windows stay open."""
+        self._carrier: Carrier | None = None
+        self._outlet = outlet
+        self._observer = observer
+        self._live = live
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._time = StreamTime(stream.lateness_ms, stream.idle_ms if live else None, clock())
+        self._told_ms: int | None = None
+        self._late = None if stream.late_path is None else LateFile(stream.late_path, stream.iri)
+        self._bad = _dead_letters(stream)
+        self._recording = recording
+        self._timer = IdleTimer(self.due_in, self._go_on_by_itself)
+        self._error: BaseException | None = None
+        # Time goes on by itself only while somebody listens, and nothing that has come is on its way.
+        self._listens = self._is_under_way = self._is_held = self._has_ticked = False
+        self._moving = threading.Lock()
+        self._is_released = False
+        self._may_have_changed = threading.Condition()
+        self._units: list[Unit] = []
+        self._joining: list[_Joining] = []
+        self._leaving: list[tuple[Unit, str]] = []
+        self._layout: list[_Sight] = []
+        self._has_changed = False
+        """Whether queries have come or gone since all was kept: a journal does not say so."""
+        self._lock = threading.Lock()
+        self.position: Position | None = None
+        self._saved: Position | None = None
+
+    # Queries come and go --------------------------------------------------------------------------
+
+    def join(self, unit: Unit, bound: Bound) -> bool:
+        """Let a query see what comes from the next batch on; False when the stream has ended already."""
+        with self._lock:
+            if self.ended:
+                return False
+            self._joining.append(_Joining(unit, bound))
+            unit.joined.attach(self)
+        self._timer.wake()
+        return True
+
+    def go_on(self, unit: Unit) -> None:
+        """Drive a unit whose queries have joined already."""
+        unit.has_begun = True
+        unit.joined.attach(self)
+        if unit not in self._units:
+            self._units.append(unit)
+
+    def leave(self, unit: Unit, name: str) -> None:
+        """Let a query see nothing from the next batch on."""
+        with self._lock:
+            self._joining = [each for each in self._joining if not (each.unit is unit and each.bound.name == name)]
+            self._leaving.append((unit, name))
+        self.wake()
+
+    def _settle_who_is_here(self) -> None:
+        with self._lock:
+            joining, self._joining = self._joining, []
+            leaving, self._leaving = self._leaving, []
+        self._has_changed = self._has_changed or bool(joining or leaving)
+        times = [time for time in (self._time.newest_ms, self._time.watermark_ms) if time is not None]
+        after = {self.stream.iri: max(times)} if times else {}
+        # Who has left may be back by now, under the same name.
+        for unit, name in leaving:
+            with unit.turn:
+                unit.work.leave(name)
+        for each in joining:
+            with each.unit.turn:
+                if each.bound.name not in each.unit.work.names or each.unit not in self._units:
+                    each.unit.work.join(each.bound, after)
+            self.go_on(each.unit)
+        self._units = [unit for unit in self._units if unit.error is None and self._outlet.wants(unit)]
+
+    # Batches --------------------------------------------------------------------------------------
+
+    def job(self) -> Job:
+        """Return what the queries that are here now need of the next batch."""
+        with self._moving:
+            self._is_under_way = self._listens = True
+            self._time.tick(self._clock())
+        for aside in self._files().values():
+            if aside is not None:
+                aside.begin()
+        with self._outlet.turn():
+            self._settle_who_is_here()
+        reducers: list[Reducer] = []
+        places: dict[int, int] = {}
+        self._layout = []
+        for unit in self._units:
+            own = unit.work.reducers(self.stream.iri)
+            if len(own) == 1 and id(own[0]) in places:
+                at = places[id(own[0])]
+                self._layout.append(_Sight(unit, at, at + 1, tuple(unit.work.names)))
+                continue
+            places |= {id(each): len(reducers) + at for at, each in enumerate(own)}
+            self._layout.append(_Sight(unit, len(reducers), len(reducers) + len(own), tuple(unit.work.names)))
+            reducers += own
+        if self._recording is not None:
+            reducers.append(Records())
+        return Job(self.stream.mapping, reducers, self._latest_ms(), self._late_finder(), self._bad is not None)
+
+    def take(self, batch: Batch) -> None:
+        """Hand a batch to every query, and give out the answers that are due then."""
+        due_at = self._clock()
+        with self._outlet.turn():
+            if self.ended:
+                return
+            before_ms = self._time.watermark_ms
+            batch, recorded, old, bad_items = self._without_what_is_aside(batch)
+            if self._recording is not None:
+                self._recording.add(recorded, durable=self._outlet.keeps)
+            if self._bad is not None:
+                self._bad.add(bad_items, durable=self._outlet.keeps)
+            late = self._keep_late(old, self._hand_in(self._layout, batch, _times_of(old)))
+            self.position = batch.position
+            evaluated = self._clock()
+            answers = self._let_windows_close(due_at)
+            made = self._clock()
+            entry = {}
+            if self._outlet.keeps and not answers and not self._has_changed and not batch.is_pressing:
+                entry = self._entry(batch, before_ms)
+            kept = self._outlet.keep(self.stream.iri, batch.position, entry, answers)
+            if self._outlet.keeps and batch.is_pressing:
+                # All is written twice then, so that the source may let go of this batch too: it may have room for no
+                # other, and nothing would be written again.
+                kept += self._outlet.keep(self.stream.iri, batch.position, {}, answers)
+            self._has_changed = False
+            self._outlet.give(answers)
+            self._listen_on(batch)
+        events, bad = _facts(batch)
+        self._observer.batch(
+            BatchSeen(
+                stream=self.stream.iri,
+                events=events,
+                bad=bad,
+                late=late,
+                watermark_ms=self.watermark_ms,
+                seconds=batch.seconds + self._clock() - due_at,
+                reduce_seconds=batch.seconds,
+                evaluate_seconds=made - evaluated,
+                commit_seconds=kept,
+                done=batch.done,
+                total=batch.total,
+            )
+        )
+        self._tell_others()
+
+    def _hand_in(self, sights: Iterable[_Sight], batch: Batch, old: IntArray) -> BoolArray:
+        """Hand a batch to its queries; return which of some old records come too late for a window of theirs."""
+        late = np.zeros(len(old), dtype=np.bool_)
+        for sight in sights:
+            with self._guarded(sight.unit):
+                for windows, last in sight.unit.work.windows(self.stream.iri) if len(old) else ():
+                    late |= last is not None and are_late(windows, last, old)
+                for partition in _of(batch, sight):
+                    sight.unit.work.add(self.stream.iri, partition, sight.names)
+        for partition in batch.partitions:
+            if partition:
+                self._time.note(partition[0].facts.newest_ms)
+        return late
+
+    def _guarded(self, unit: Unit) -> _Guarded:
+        return _Guarded(unit, self._outlet)
+
+    def _let_windows_close(self, due_at: float) -> list[Answer]:
+        """Return the answers that are due, unless they have been given out one by one."""
+        answers: list[Answer] = []
+        wait = self._longest_wait()
+        for unit in list(self._units):
+            with self._guarded(unit):
+                for stream, watermark_ms in unit.joined.steps(self):
+                    longest = unit.longest_wait(self.stream.iri, wait)
+                    stream.told(watermark_ms)
+                    self._collect(unit, unit.work.advance(stream.iri, watermark_ms, due_at, longest), answers)
+        return answers
+
+    def _collect(self, unit: Unit, due: Iterator[Answer], answers: list[Answer]) -> None:
+        # Answers are made one by one, each with its requests to the remote: none for queries that were stopped.
+        while self._outlet.wants(unit) and (answer := next(due, None)) is not None:
+            if self._outlet.keeps:
+                answers.append(answer)
+            else:
+                self._outlet.give([answer])
+
+    def _longest_wait(self) -> float:
+        """Return how many seconds each unit may wait for its remotes whenever a window of its closes.
+
+        Units on a stream take turns. On a live one all of them together wait at most half of the
+        shortest slide, so that none falls behind for good; a recording has all the time there is.
+        """
+        if not self._live or not self._units:
+            return math.inf
+        return min(unit.work.slide_ms for unit in self._units) / 2000 / len(self._units)
+
+    def end(self, error: BaseException | None) -> None:
+        """Close the windows that are left, if the stream has come to its end and not to grief. Safe to call again."""
+        with self._lock:
+            if self._has_ended:
+                return
+            self._has_ended = True
+        self._timer.stop()
+        try:
+            with self._outlet.turn():
+                self._settle_who_is_here()
+                with self._lock:
+                    self.ended = True
+                self._keep_and_give(
+                    self._last_answers(finishes=error is None and not self._live and not self.is_stopped)
+                )
+        except BaseException as failure:
+            error = failure
+        self.ended = True
+        self.release()
+        units = list(self._units)
+        for unit in units:
+            unit.joined.detach(self)
+        self._tell_others()
+        self._outlet.stream_ended(self.stream.iri, units, error)
+
+    def _last_answers(self, *, finishes: bool) -> list[Answer]:
+        answers: list[Answer] = []
+        for unit in self._units:
+            with self._guarded(unit):
+                unit.forget_wait(self.stream.iri)
+                if finishes:
+                    self._collect(unit, unit.work.finish(self.stream.iri), answers)
+        return answers
+
+    def _keep_and_give(self, answers: Sequence[Answer]) -> None:
+        if answers and self.position is not None:
+            self._outlet.keep(self.stream.iri, self.position, {}, answers)
+            self._outlet.give(answers)
+
+    # What is kept ---------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Return how far the stream has come, as JSON."""
+        return {**self._time.state(), "told_ms": self._told_ms, "position": self.position, **self._aside()}
+
+    def saved(self) -> None:
+        """Take note that all has been written: of what came before the last time, the source may let go.
+
+        Not of what came since: should what is written now be damaged, one goes on from what was written before.
+        """
+        if self._saved is not None and self._carrier is not None:
+            self._carrier.forget(self._saved)
+        self._saved = self.position
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; the units must go on from theirs."""
+        self._saved = state["position"]
+        self._time.resume(state, self._clock())
+        self._told_ms, self.position = state.get("told_ms"), state["position"]
+        self._resume_aside(state)
+
+    def _aside(self) -> dict[str, Any]:
+        """Return how long the files are in which something is kept aside."""
+        return {name: None if file is None else file.state() for name, file in self._files().items()}
+
+    def _files(self) -> dict[str, AsideFile | None]:
+        recorded = None if self._recording is None else self._recording.stream
+        return {"late": self._late, "bad": self._bad, "recorded": recorded}
+
+    def _resume_aside(self, state: Mapping[str, Any]) -> None:
+        for name, file in self._files().items():
+            if file is not None:
+                file.resume(state.get(name))
+
+    def _entry(self, batch: Batch, before_ms: int | None) -> dict[str, bytes]:
+        """Return what a batch has brought, and how far time had come before it, for the journal."""
+        said = {
+            "stream": self.stream.iri,
+            "position": batch.position,
+            "units": [[sight.unit.key, sight.start, sight.stop, sight.names] for sight in self._layout],
+            "partitions": len(batch.partitions),
+            "watermark_ms": before_ms,
+            **self._aside(),
+        }
+        parts = {f"partition {at}": _packed(partition) for at, partition in enumerate(batch.partitions)}
+        return {"batch": json.dumps(said).encode(), **parts}
+
+    def replay(self, entry: Mapping[str, bytes], units: Mapping[str, Unit]) -> list[Answer]:
+        """Take in again what a journal's entry says; return answers that are due, though none were then."""
+        said = json.loads(entry["batch"])
+        partitions = [_unpacked(entry[f"partition {at}"]) for at in range(said["partitions"])]
+        batch = Batch(said["position"], partitions)
+        sights = [
+            _Sight(units[key], start, stop, tuple(names)) for key, start, stop, names in said["units"] if key in units
+        ]
+        # Which window is the first is decided by what has come when time passes it, not by what comes later.
+        before_ms = said.get("watermark_ms")
+        answers: list[Answer] = []
+        if before_ms is not None and (self.watermark_ms is None or before_ms > self.watermark_ms):
+            # It has gone on by itself before this batch came.
+            self._time.resume({"newest_ms": self._time.newest_ms, "watermark_ms": before_ms}, self._clock())
+            answers = self._let_windows_close(self._clock())
+        self._hand_in(sights, batch, np.empty(0, dtype=np.int64))
+        self.position = said["position"]
+        self._resume_aside(said)
+        return answers + self._let_windows_close(self._clock())
+
+    # Time between batches -------------------------------------------------------------------------
+
+    @property
+    def carrier(self) -> Carrier | None:
+        """Who brings the batches."""
+        return self._carrier
+
+    @carrier.setter
+    def carrier(self, carrier: Carrier) -> None:
+        self._carrier = carrier
+        self.listen()
+        if self._live and self.stream.idle_ms is not None:
+            self._timer.start(f"acquatop-idle-{self.stream.iri}")
+
+    def listen(self) -> None:
+        """Begin to listen: from now on the stream is idle if it brings nothing."""
+        with self._moving:
+            self._listens, self._has_ticked = True, False
+            self._time.listen(self._clock())
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """How far the stream's time has come."""
+        return self._time.watermark_ms
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the stream has brought nothing for so long that its time goes on by itself."""
+        is_silent = self._listens and not self._is_under_way and not self._is_held
+        return self.ended or (is_silent and self._time.is_idle(self._clock()))
+
+    def told(self, watermark_ms: int) -> None:
+        """Note what time queries have been told for the stream: where others lead, that is further than its own."""
+        self._told_ms = watermark_ms if self._told_ms is None else max(watermark_ms, self._told_ms)
+
+    def tick(self) -> None:
+        """Let time go on as the clock does, if the stream is idle, and give out the answers that are due then."""
+        due_at = self._clock()
+        with self._outlet.turn(), self._moving:
+            if self.ended or not self.is_idle:
+                return
+            self._has_ticked = True
+            self._settle_who_is_here()
+            self._time.tick(due_at)
+            answers = self._let_windows_close(due_at)
+            made = self._clock()
+            kept = self._outlet.keep(self.stream.iri, self.position or {}, {}, answers) if answers else 0.0
+            self._has_changed = self._has_changed and not answers
+            self._outlet.give(answers)
+        self._observer.batch(
+            BatchSeen(
+                stream=self.stream.iri,
+                events=0,
+                watermark_ms=self.watermark_ms,
+                seconds=self._clock() - due_at,
+                evaluate_seconds=made - due_at,
+                commit_seconds=kept,
+            )
+        )
+        self._tell_others()
+
+    def due_in(self) -> float | None:
+        """Return in how many seconds the next window could close by itself, None as long as nobody knows."""
+        idle_at = self._time.idle_at()
+        if idle_at is None or self.ended or self._is_under_way or self._is_held or not self._listens:
+            return None
+        now = self._clock()
+        if not self.is_idle:
+            return idle_at - now
+        if not self._has_ticked or self._joining or self._leaving:
+            return 0.0
+        reached = self.watermark_ms
+        if reached is None:
+            return None
+        due = {unit.work.due_after(self.stream.iri, reached) for unit in list(self._units)} - {None}
+        at = [
+            moment for time_ms in due if time_ms is not None and (moment := self._time.reaches_at(time_ms)) is not None
+        ]
+        return min(at) - now if at else None
+
+    def _windows(self) -> list[Windows]:
+        return list({windows: None for unit in list(self._units) for windows, _ in unit.work.windows(self.stream.iri)})
+
+    def _go_on_by_itself(self) -> None:
+        try:
+            self.tick()
+        except BaseException as error:
+            # No batch may come that could say it.
+            self._error = error
+            self.end(error)
+
+    def _listen_on(self, batch: Batch) -> None:
+        """Note that a batch is done; bad records are no sign of life, as they have no time."""
+        with self._moving:
+            self._is_under_way = False
+        if any(partition and partition[0].facts.newest_ms is not None for partition in batch.partitions):
+            self.listen()
+        self._timer.wake()
+
+    # Streams that wait for others -----------------------------------------------------------------
+
+    def wait(self) -> None:
+        """Return once the next batch may be taken: others may have to catch up first."""
+        if self._may_go_on():
+            return
+        with self._may_have_changed:
+            self._is_held = True
+            while not self._may_go_on():
+                self._may_have_changed.wait()
+        # What could not come while it was held is not missing.
+        self.listen()
+        self._is_held = False
+        self._timer.wake()
+
+    def release(self) -> None:
+        """Wait no more: nobody wants what would come."""
+        self._is_released = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Look again whether the next batch may be taken."""
+        with self._may_have_changed:
+            self._may_have_changed.notify_all()
+
+    def _may_go_on(self) -> bool:
+        if self._error is not None:
+            raise self._error
+        return self._is_released or not any(self._must_wait(unit) for unit in list(self._units))
+
+    def _must_wait(self, unit: Unit) -> bool:
+        if len(unit.joined) < 2 or unit.error is not None or not self._outlet.wants(unit):
+            return False
+        widest = max(windows.width_ms for iri in unit.joined for windows, _ in unit.work.windows(iri))
+        return unit.joined.must_wait(self, ROOM * widest + self.stream.lateness_ms)
+
+    def _tell_others(self) -> None:
+        for unit in self._units:
+            unit.joined.wake(but=self)
+
+    # What comes too late, or too early ------------------------------------------------------------
+
+    def _latest_ms(self) -> int | None:
+        """Return the latest time that a record may have: a recording's has nothing to do with the clock."""
+        if not self._live or self.stream.ahead_ms is None:
+            return None
+        return round(1000 * self._wall_clock()) + self.stream.ahead_ms
+
+    def _late_finder(self) -> LateFinder | None:
+        """Return what finds records in windows that may have closed: which have is known when the batch is handed in.
+
+        Until then only those windows close that queries know to be over, as the stream is not idle.
+        """
+        for unit in self._units:
+            if len(unit.joined) > 1:
+                with unit.turn:
+                    pass  # whoever has seen the stream idle is done then
+        if self._told_ms is None:
+            return None
+        closed = [(windows, windows.first(self._told_ms + 1) - 1) for windows in self._windows()]
+        return LateFinder(closed, keeps=self._late is not None)
+
+    def _without_what_is_aside(self, batch: Batch) -> tuple[Batch, list[pa.Table], list[pa.Table], list[pa.Table]]:
+        """Return a batch as queries want it, and what came with it: records, those that may be late, bad items."""
+        count = max((sight.stop for sight in self._layout), default=0)
+        more = [part.table for partition in batch.partitions for part in partition[count:]]
+        bad = [table for table in more if ITEM in table.column_names]
+        recorded = [table for table in more if BAD in table.column_names]
+        old = [table for table in more if not {ITEM, BAD} & {*table.column_names}]
+        return replace(batch, partitions=[each[:count] for each in batch.partitions]), recorded, old, bad
+
+    def _keep_late(self, old: Sequence[pa.Table], is_late: BoolArray) -> int:
+        """Keep those of some records aside that are late, and return how many there are."""
+        if self._late is not None and is_late.any():
+            table = pa.concat_tables(old).filter(pa.array(is_late))
+            pairs = zip(table.column(TIME).to_pylist(), table.column(RECORD).to_pylist(), strict=True)
+            self._late.add(pairs, self._told_ms, durable=self._outlet.keeps)
+        return int(is_late.sum())
+
+
+def _dead_letters(stream: Stream) -> DeadLetters | None:
+    if stream.dead_letters_path is None:
+        return None
+    return DeadLetters(stream.dead_letters_path, stream.iri, stream.dead_letters_bytes)
+
+
+_NO_FAULT = (OSError, MemoryError, EnvironmentProblem)
+"""What is nobody's fault, and may be mended: where all is kept, it ends all, to be gone on from there."""
+
+
+class _Guarded:
+    """A unit's turn. An error ends the unit's queries, and no others."""
+
+    def __init__(self, unit: Unit, outlet: Outlet) -> None:
+        self._unit = unit
+        self._outlet = outlet
+
+    def __enter__(self) -> None:
+        self._unit.turn.acquire()
+
+    def __exit__(self, kind: object, error: BaseException | None, at: object) -> bool:
+        self._unit.turn.release()
+        if isinstance(error, Exception) and not (self._outlet.keeps and isinstance(error, _NO_FAULT)):
+            self._unit.error = error
+            self._outlet.failed(self._unit, error)
+            return True
+        return False
+
+
+def _of(batch: Batch, sight: _Sight) -> list[Sequence[Part]]:
+    return [partition[sight.start : sight.stop] for partition in batch.partitions if partition]
+
+
+def _times_of(tables: Sequence[pa.Table]) -> IntArray:
+    times = [np.asarray(table.column(TIME).to_numpy()) for table in tables]
+    return np.concatenate([np.empty(0, dtype=np.int64), *times])
+
+
+def _facts(batch: Batch) -> tuple[int, Mapping[str, int]]:
+    bad: dict[str, int] = {}
+    first = [partition[0].facts for partition in batch.partitions if partition]
+    for facts in first:
+        for reason, count in (facts.bad or {}).items():
+            bad[reason] = bad.get(reason, 0) + count
+    return sum(facts.events for facts in first), bad
+
+
+def _packed(partition: Sequence[Part]) -> bytes:
+    return pack_parts({str(at): part.to_bytes() for at, part in enumerate(partition)})
+
+
+def _unpacked(data: bytes) -> list[Part]:
+    parts = unpack_parts(data)
+    return [Part.from_bytes(parts[str(at)]) for at in range(len(parts))]

@@ -1,8 +1,0 @@
-"""Traces like the AcquaTop paper's data, with values that change in several ways: one file for each."""
-
-from __future__ import annotations
-
-from acquatop.evaluation.generator.redrawn import Redrawn
-from acquatop.evaluation.generator.trace import KINDS, GeneratedTrace, generate
-
-__all__ = ["KINDS", "GeneratedTrace", "Redrawn", "generate"]

@@ -1,0 +1,102 @@
+"""From what is kept of each key to a query's aggregates: as numbers for its score, as terms for its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from acquatop.ingest.terms import score_literal
+from acquatop.topk.aggregates.aggregate_totals import Aggregate
+from acquatop.topk.aggregates.side_by_side import Columnwise
+from acquatop.topk.contract import FloatArray
+from rspql.ast import XSD
+from rspql.plan import AggregateColumn
+
+_INTEGERS = 2.0**63
+"""SPARQL engines have no integers from here on: a sum as great is an error."""
+_DIGITS = 18
+"""Of a decimal, behind its point."""
+
+
+class AggregateColumns:
+    """A query's aggregates, and the few that all of them are made of.
+
+    The count is always kept, and an average is a sum over the count.
+    """
+
+    def __init__(self, columns: Sequence[AggregateColumn], datatypes: Mapping[str, str | None]) -> None:
+        self._columns = {each.variable: each for each in columns}
+        self._datatypes = datatypes
+        needed = ((_kept(each), each.of) for each in columns if each.of is not None)
+        self._kept = list(dict.fromkeys([(Aggregate.COUNT, None), *needed]))
+
+    @property
+    def aggregates(self) -> list[Aggregate]:
+        """What is to be kept."""
+        return [aggregate for aggregate, _ in self._kept]
+
+    @property
+    def of(self) -> list[str | None]:
+        """The stream variable that each of them is of, None for the count."""
+        return [of for _, of in self._kept]
+
+    @property
+    def variables(self) -> list[str]:
+        """The stream variables that they are of, each once."""
+        return list(dict.fromkeys(of for _, of in self._kept if of is not None))
+
+    def numbers(self, name: str, kept: Columnwise) -> FloatArray:
+        """Return one of the query's aggregates, from those kept; NaN for what is an error."""
+        column = self._columns[name]
+        if column.of is None:
+            return kept[0]
+        values = kept[self._place(column)]
+        if self._is_whole(column) and column.function in ("sum", "avg"):
+            values = np.where(np.abs(values) < _INTEGERS, values, np.nan)
+        # A key that has left the window has a count of zero, and is scored along with others.
+        return values / np.maximum(kept[0], 1) if column.function == "avg" else values
+
+    def terms(self, kept: Columnwise, at: int) -> dict[str, str]:
+        """Return the N-Triples terms of one key's aggregates; one that is an error has none."""
+        numbers = [float(column[at]) for column in kept]
+        terms = ((name, self._term(column, numbers)) for name, column in self._columns.items())
+        return {name: term for name, term in terms if term is not None}
+
+    def _term(self, column: AggregateColumn, kept: list[float]) -> str | None:
+        if column.of is None:
+            return _literal(str(int(kept[0])), "integer")
+        value = kept[self._place(column)]
+        if not self._is_whole(column):
+            value = value / kept[0] if column.function == "avg" else value
+            return _literal(str(score_literal(value + 0.0)), "double")
+        if abs(value) >= _INTEGERS:
+            return None
+        if column.function == "avg":
+            return _literal(_quotient(int(value), int(kept[0])), "decimal")
+        return _literal(str(int(value)), "integer")
+
+    def _place(self, column: AggregateColumn) -> int:
+        return self._kept.index((_kept(column), column.of))
+
+    def _is_whole(self, column: AggregateColumn) -> bool:
+        return column.of is not None and self._datatypes[column.of] == XSD + "integer"
+
+
+def _kept(column: AggregateColumn) -> Aggregate:
+    return Aggregate.SUM if column.function == "avg" else Aggregate(column.function)
+
+
+def _literal(text: str, datatype: str) -> str:
+    return f'"{text}"^^<{XSD}{datatype}>'
+
+
+def _quotient(total: int, count: int) -> str:
+    """Return a quotient as a decimal, cut behind its last digit.
+
+    >>> _quotient(5, 3), _quotient(-5, 2), _quotient(4, 2), _quotient(0, 7)
+    ('1.666666666666666666', '-2.5', '2', '0')
+    """
+    whole, rest = divmod(abs(total) * 10**_DIGITS // count, 10**_DIGITS)
+    sign = "-" if total < 0 and (whole or rest) else ""
+    return f"{sign}{whole}.{rest:0{_DIGITS}}".rstrip("0").removesuffix(".")

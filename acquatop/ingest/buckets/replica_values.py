@@ -1,0 +1,103 @@
+"""What a replica knows at one moment of one bucket's keys, as columns that can be sent to where its chunks are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acquatop.ingest.buckets.partials import buckets_of
+from acquatop.ingest.scoring import BoolArray
+from acquatop.topk.contract import FloatArray, IntArray
+from replica.store import ReplicaStore
+
+
+@dataclass(frozen=True)
+class BucketView:
+    """Keys that have been asked for, what the remote had for each, and which may be asked for ``again``.
+
+    Rows are positions, -1 for all other keys. ``means`` are those of all that the replica has.
+    """
+
+    keys: pa.StringArray
+    is_present: BoolArray
+    again: BoolArray
+    columns: dict[str, FloatArray]
+    means: dict[str, float]
+
+    @classmethod
+    def of(cls, store: ReplicaStore, variables: tuple[str, ...], absent_before: float) -> BucketView:
+        """Return what a store knows now; what it did not have at a time or before it may be asked for again. O(keys).
+
+        >>> BucketView.of(ReplicaStore("key", ["key", "value"]), ("value",), 0.0).rows(["a"]).tolist()
+        [-1]
+        """
+        rows = store.all_rows()
+        is_present = store.present(rows)
+        return cls(
+            pa.array(store.keys(rows), pa.string()),
+            is_present,
+            ~is_present & (store.fetched_at(rows) <= absent_before),
+            {name: store.numbers(name, rows) for name in variables},
+            {name: store.mean(name) for name in variables},
+        )
+
+    def cut(self, count: int) -> list[BucketView]:
+        """Return each bucket's part. O(keys)."""
+        buckets = buckets_of(self.keys, count)
+        ends = np.cumsum(np.bincount(buckets, minlength=count))
+        return [self._take(at) for at in np.split(np.argsort(buckets, kind="stable"), ends[:-1])]
+
+    def _take(self, at: IntArray) -> BucketView:
+        columns = {name: column[at] for name, column in self.columns.items()}
+        return BucketView(self.keys.take(pa.array(at)), self.is_present[at], self.again[at], columns, self.means)
+
+    def rows(self, keys: list[str]) -> IntArray:
+        """Return each key's row."""
+        return self.rows_of(pa.array(keys, pa.string()))
+
+    def rows_of(self, keys: pa.StringArray) -> IntArray:
+        """Return each key's row. O(keys of both)."""
+        found = pc.fill_null(pc.index_in(keys, value_set=self.keys), -1)
+        return np.asarray(found.to_numpy(), dtype=np.int64)
+
+    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
+        """Return a variable's values as numbers, NaN where there is none."""
+        if not len(self.keys):
+            return np.full(len(rows), np.nan)
+        return np.where(rows >= 0, self.columns[variable][rows], np.nan)
+
+    def present(self, rows: IntArray) -> BoolArray:
+        """Return which rows' keys the remote had."""
+        return self._are(self.is_present, rows)
+
+    def may_be_asked_again(self, rows: IntArray) -> BoolArray:
+        """Return which rows' keys the remote did not have, and may have by now."""
+        return self._are(self.again, rows)
+
+    def _are(self, column: BoolArray, rows: IntArray) -> BoolArray:
+        if not len(self.keys):
+            return np.zeros(len(rows), dtype=np.bool_)
+        are: BoolArray = (rows >= 0) & column[rows]
+        return are
+
+    def mean(self, variable: str) -> float:
+        """Return the mean of a variable's values, NaN if there is none."""
+        return self.means[variable]
+
+    def says_the_same(self, store: ReplicaStore, keys: list[str]) -> bool:
+        """Say whether the replica knows no more of some keys by now."""
+        mine, its = self.rows(keys), store.rows(keys)
+        if not np.array_equal(mine >= 0, its >= 0) or not np.array_equal(self.present(mine), _present(store, its)):
+            return False
+        here = np.flatnonzero(self.present(mine))
+        mine, its = mine[here], its[here]
+        return all(
+            np.array_equal(self.numbers(name, mine), store.numbers(name, its), equal_nan=True) for name in self.columns
+        )
+
+
+def _present(store: ReplicaStore, rows: IntArray) -> BoolArray:
+    return (rows >= 0) & store.present(rows)

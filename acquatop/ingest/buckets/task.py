@@ -1,0 +1,245 @@
+"""What is done with one bucket when a window closes: its keys' aggregates, and of these the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from acquatop.ingest.aggregate_columns import AggregateColumns
+from acquatop.ingest.buckets.chunk_folder import ChunkFolder
+from acquatop.ingest.buckets.partials import with_plain_keys
+from acquatop.ingest.buckets.replica_values import BucketView
+from acquatop.ingest.match import KEY
+from acquatop.ingest.reduce.pane_partials import partials_of, table_of
+from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.topk.aggregates.aggregate_totals import Totals
+from acquatop.topk.aggregates.partials import Folder, Numbering, Partial
+from acquatop.topk.aggregates.side_by_side import Columnwise
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
+from acquatop.topk.order import best
+from rspql.plan import Score
+
+Pane = tuple[int, int]
+Chunk = tuple[str, int]
+"""A file, and a position in it."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How one query ranks the keys, how many of the best it needs, and how many others stand for all of a bucket."""
+
+    score: Score
+    count: int
+    sample: int
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One bucket: the chunks of each pane, those panes whose chunks are to be made one, and what the replica knows."""
+
+    number: int
+    panes: Mapping[Pane, Sequence[Chunk]]
+    crowded: frozenset[Pane] = frozenset()
+    view: BucketView | None = None
+
+
+@dataclass(frozen=True)
+class BucketBest:
+    """What a query has to know of a bucket: some keys with their aggregates, and what the ``rest`` could be.
+
+    Of the rest, ``unscored`` have no score; of those that the replica does not know, ``reaches`` says which merits
+    they could have, and ``counts`` how many each; none with another value could have more than ``most``, NaN
+    where there is none that could be a result. A ``sample`` stands for the rest.
+    """
+
+    rows: Rows
+    rest: int
+    unscored: int
+    reaches: FloatArray
+    counts: IntArray
+    most: float
+    sample: Rows
+
+
+@dataclass(frozen=True)
+class BucketFound:
+    """What a task gives: each query's best, and a file in which some panes' chunks are one each; or why it cannot."""
+
+    bests: Sequence[BucketBest] = ()
+    merged: Mapping[Pane, Chunk] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class BucketTask:
+    """Reads a bucket's chunks and ranks its keys. O(rows of its chunks) time, and O(its keys and chunks) memory.
+
+    ``asked`` says how many keys without a value are wanted, and how many that the remote did not have.
+    """
+
+    folder: ChunkFolder
+    columns: AggregateColumns
+    rankings: Sequence[Ranking]
+    asked: int = 0
+
+    def __call__(self, bucket: Bucket) -> BucketFound:
+        """Return what a bucket comes to."""
+        try:
+            return self._found(bucket)
+        except (OSError, pa.ArrowException) as error:
+            return BucketFound(problem=str(error))
+
+    def _found(self, bucket: Bucket) -> BucketFound:
+        keys, panes = self._read(bucket)
+        totals = Totals(self.columns.aggregates)
+        totals.grow(len(keys))
+        merged = self._merge(bucket, keys, panes, totals)
+        if not self.rankings:
+            return BucketFound(merged=merged)
+        for pane, partials in panes.items():
+            for partial in partials:
+                totals.enter(pane[1], partial)
+        content = _Keys(keys, bucket.view, totals)
+        return BucketFound([self._best(each, content) for each in self.rankings], merged)
+
+    # Reading --------------------------------------------------------------------------------------
+
+    def _read(self, bucket: Bucket) -> tuple[pa.StringArray, dict[Pane, list[Partial]]]:
+        """Return the keys, each once, and what each pane's chunks add to them."""
+        wanted: dict[str, dict[int, Pane]] = {}
+        for pane, chunks in bucket.panes.items():
+            for file, at in chunks:
+                wanted.setdefault(file, {})[at] = pane
+        read = [
+            (pane, chunk)
+            for file, panes in wanted.items()
+            for pane, chunk in zip(panes.values(), self.folder.read(file, panes), strict=True)
+        ]
+        encoded = pa.concat_arrays([chunk.column(KEY) for _, chunk in read]).dictionary_encode()
+        codes = np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
+        panes_read: dict[Pane, list[Partial]] = {pane: [] for pane in sorted(bucket.panes)}
+        start = 0
+        for pane, chunk in read:
+            of_chunk = codes[start : start + len(chunk)]
+            panes_read[pane] += [each for _, _, each in partials_of(pa.Table.from_batches([chunk]), of_chunk)]
+            start += len(chunk)
+        return encoded.dictionary, panes_read
+
+    def _merge(
+        self, bucket: Bucket, keys: pa.StringArray, panes: dict[Pane, list[Partial]], totals: Totals
+    ) -> dict[Pane, Chunk]:
+        """Write each crowded pane's partials as one, all into one file; use them from here on."""
+        crowded = sorted(bucket.crowded)
+        if not crowded:
+            return {}
+        numbering = Numbering()
+        numbering.grow(len(keys))
+        folder = Folder(totals.folding, numbering)
+        for pane in crowded:
+            panes[pane] = [folder.together(panes[pane])]
+        table = with_plain_keys(table_of([(*pane, panes[pane][0]) for pane in crowded], keys))
+        (rows,) = table.combine_chunks().to_batches()
+        ends = np.cumsum([len(panes[pane][0].counts) for pane in crowded]).tolist()
+        chunks = [rows.slice(start, stop - start) for start, stop in zip([0, *ends], ends, strict=False)]
+        origin = repr([list(bucket.panes[pane]) for pane in crowded]).encode()
+        file = self.folder.write(chunks, origin)
+        return {pane: (file, at) for at, pane in enumerate(crowded)}
+
+    # Ranking --------------------------------------------------------------------------------------
+
+    def _best(self, ranking: Ranking, keys: _Keys) -> BucketBest:
+        scoring = ReplicaScoring(ranking.score, keys.view)
+        names = ranking.score.stream_variables
+        parts = tuple(self.columns.numbers(name, keys.aggregates) for name in names)
+        merits = merits_of(scoring, keys.rows, parts, keys.aggregates)
+        scored = np.flatnonzero(~np.isnan(merits))
+        chosen = [scored[best(ranking.count, merits[scored], keys.newest[scored], keys.texts[scored])]]
+        without = np.isnan(merits) & scoring.can_count(parts, len(keys))
+        if keys.view is not None and self.asked:
+            expected = scoring.expected(parts, len(keys))
+            asked = (without & (keys.rows < 0), without & keys.view.may_be_asked_again(keys.rows))
+            chosen += [self._first(np.flatnonzero(each), expected, keys) for each in asked]
+        is_rest = np.ones(len(keys), dtype=np.bool_)
+        is_rest[np.concatenate(chosen)] = False
+        at = np.concatenate(chosen)
+        if keys.view is None:
+            nothing = keys.take(at[:0])
+            return BucketBest(keys.take(at), 0, _count(without & is_rest), _NONE, _NONE.astype(int), math.nan, nothing)
+        return self._with_rest(ranking, keys, at, scoring, parts, is_rest, without & is_rest)
+
+    def _first(self, at: IntArray, expected: FloatArray, keys: _Keys) -> IntArray:
+        """Return the most promising of some keys."""
+        # What promises nothing comes last.
+        merits = np.where(np.isnan(expected[at]), -math.inf, expected[at])
+        return at[best(self.asked, merits, keys.newest[at], keys.texts[at])]
+
+    def _with_rest(
+        self,
+        ranking: Ranking,
+        keys: _Keys,
+        at: IntArray,
+        scoring: ReplicaScoring,
+        parts: Columnwise,
+        is_rest: BoolArray,
+        without: BoolArray,
+    ) -> BucketBest:
+        """Return some keys, and what is to be known of the others."""
+        unknown = reaches_of(scoring, parts, without & (keys.rows < 0))
+        reaches, counts = np.unique(unknown, return_counts=True)
+        most = reaches_of(scoring, parts, is_rest & scoring.can_count(parts, len(keys)))
+        rest = np.flatnonzero(is_rest)
+        sample = rest[:: max(1, -(-len(rest) // ranking.sample))] if ranking.sample else rest[:0]
+        return BucketBest(
+            keys.take(at),
+            len(rest),
+            _count(without),
+            reaches,
+            counts,
+            float(most.max(initial=-math.inf)) if len(most) else math.nan,
+            keys.take(sample),
+        )
+
+
+_NONE = np.empty(0)
+
+
+class _Keys:
+    """A bucket's keys, as columns."""
+
+    def __init__(self, keys: pa.StringArray, view: BucketView | None, totals: Totals) -> None:
+        everything = np.arange(len(keys))
+        self.view = view
+        self.texts: AnyArray = keys.to_numpy(zero_copy_only=False)
+        self.newest = totals.newest(everything)
+        self.aggregates = totals.aggregates(everything)
+        self.rows = everything if view is None else view.rows_of(keys)
+
+    def __len__(self) -> int:
+        return len(self.newest)
+
+    def take(self, at: IntArray) -> Rows:
+        """Return some keys, with their newest times and aggregates."""
+        texts = self.texts[at]
+        return Rows(self.newest[at], texts, texts, tuple(column[at] for column in self.aggregates))
+
+
+def merits_of(scoring: ReplicaScoring, rows: IntArray, parts: Columnwise, aggregates: Columnwise) -> FloatArray:
+    """Return each key's merit; NaN also where an aggregate is no number."""
+    merits = scoring.merits_at(rows, parts)
+    for column in aggregates:
+        merits = np.where(np.isnan(column), np.nan, merits)
+    return merits
+
+
+def reaches_of(scoring: ReplicaScoring, parts: Columnwise, which: BoolArray) -> FloatArray:
+    """Return merits that some keys cannot exceed, whatever the remote has for them."""
+    at = np.flatnonzero(which)
+    return scoring.reaches(tuple(part[at] for part in parts), len(at))
+
+
+def _count(which: BoolArray) -> int:
+    return int(np.count_nonzero(which))

@@ -1,0 +1,342 @@
+"""Match a stream's pattern against decoded records: columns in, solution columns out.
+
+A record is an item with one subject; a pattern over it is a star around that subject. Matching
+therefore selects columns and rows; no triples are built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acquatop.ingest.identity_hash import Hashes, IdentityHash
+from acquatop.ingest.scoring import BoolArray
+from acquatop.ingest.terms import from_ast
+from acquatop.topk.contract import FloatArray, IntArray
+from connectors.contract import RecordDecoder
+from connectors.mapping import BAD, DATATYPES, IRI, SUBJECT, TIME, XSD_DOUBLE
+from rspql import ast
+from rspql.diagnostics import Diagnostic, nearest
+from rspql.plan import Aggregate, TopKPlan
+from rspql.scoring import variables_in, vectorise_condition
+from rspql.scoring.vectorise import ConditionFunction
+
+T = TypeVar("T")
+
+IDENTITY, KEY, GONE = "identity", "key", "gone"
+"""Names of the solution columns besides the time, the terms ``?x`` and the numbers ``#x``."""
+
+
+def term_column(variable: str) -> str:
+    """Return the name of the column with a variable's N-Triples terms."""
+    return f"?{variable}"
+
+
+def number_column(variable: str) -> str:
+    """Return the name of the column with a scoring variable's numbers."""
+    return f"#{variable}"
+
+
+class Matcher:
+    """Turns decoded records of one stream into solutions of one query's window pattern.
+
+    ``identity`` is what a newer arrival replaces: the subject where only the latest arrival
+    counts, the whole solution where all do (the same solution twice is one, as in a set). Where arrivals
+    are distinct, it is the subject, too, but none comes twice.
+    """
+
+    def __init__(self, plan: TopKPlan, mapping: RecordDecoder, *, arrivals: str) -> None:
+        self._mapping = mapping
+        self._arrivals = arrivals
+        self._aggregate = plan.aggregate
+        self._key = plan.aggregate.key if plan.aggregate else plan.join_variables[0] if plan.join_variables else None
+        self._variables = plan.stream_variables
+        self._numbers = _aggregated(plan.aggregate) if plan.aggregate else plan.score.stream_variables
+        self._pattern = plan.stream_pattern
+        # What is only compared may be text; what is computed with must be a number.
+        self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
+        self._conditions = plan.stream_filters
+        self._functions = plan.score.functions
+        self._made: list[tuple[ConditionFunction, ast.Expression]] | None = None
+
+    def check(self, found: list[Diagnostic]) -> None:
+        """Append to ``found`` why this pattern cannot be matched against this stream's records."""
+        subjects = {triple.subject for triple in self._pattern}
+        if len(subjects) > 1:
+            message = "the patterns in a WINDOW must share their subject: a record has only one"
+            found.append(Diagnostic("unsupported", message, self._pattern[-1].span))
+        if len(self._pattern) > 1 and self._arrivals == "all":
+            message = "more than one pattern in a WINDOW needs a stream whose latest arrivals count"
+            hint = 'set arrivals = "latest" (or "distinct") for the stream in the catalog'
+            found.append(Diagnostic("unsupported", message, self._pattern[-1].span, hint))
+        objects = [triple.object.name for triple in self._pattern if isinstance(triple.object, ast.Variable)]
+        names = [*objects, *(subject.name for subject in subjects if isinstance(subject, ast.Variable))]
+        for name in {name for name in names if names.count(name) > 1}:
+            message = f"?{name} stands twice in the WINDOW pattern, which is not supported yet"
+            found.append(Diagnostic("unsupported", message, self._pattern[0].span))
+        for triple in self._pattern:
+            self._check_triple(triple, found)
+        if self._key in objects and self.datatype(self._key) == XSD_DOUBLE:
+            message = (
+                f"a join on ?{self._key}, which is a double on the stream, is not supported: equal numbers may differ"
+                if self._aggregate is None
+                else f"?{self._key}, which it groups by, is a double on the stream: equal numbers may differ"
+            )
+            found.append(Diagnostic("unsupported", message, self._pattern[0].span, "join on an IRI, string or integer"))
+        if self._aggregate is None:
+            self._check_score(found)
+        else:
+            self._check_aggregated(self._aggregate, found)
+        self._check_filters(found)
+
+    def _check_aggregated(self, aggregate: Aggregate, found: list[Diagnostic]) -> None:
+        for column in aggregate.columns:
+            function = column.function.upper()
+            if column.of is not None and not self._is_number(column.of):
+                message = f"{function} needs a number in ?{column.of}, but the stream has none there"
+                found.append(Diagnostic("unsupported", message, self._pattern[0].span))
+
+    def _check_score(self, found: list[Diagnostic]) -> None:
+        for name in self._numbers:
+            if not found and not self._is_number(name):
+                message = f"the score needs a number in ?{name}, but the stream has none there"
+                code = "unsupported" if self._orders_by_term else "score"
+                found.append(Diagnostic(code, message, self._pattern[0].span))
+
+    def _check_filters(self, found: list[Diagnostic]) -> None:
+        for condition in self._conditions:
+            for name, span in variables_in(condition).items():
+                if not self._is_number(name):
+                    message = f"a FILTER on ?{name}, which is not a number on the stream, is not decided on arrival"
+                    found.append(Diagnostic("unsupported", message, span))
+
+    def datatype(self, variable: str) -> str | None:
+        """Return the datatype of a variable that is the object of a pattern, None for others."""
+        predicates = (
+            triple.predicate.value
+            for triple in self._pattern
+            if triple.object == ast.Variable(variable) and isinstance(triple.predicate, ast.Iri)
+        )
+        mapped = (self._mapping.properties.get(predicate) for predicate in predicates)
+        return next((each.datatype for each in mapped if each is not None), None)
+
+    def _is_number(self, variable: str) -> bool:
+        datatype = self.datatype(variable)
+        return datatype is not None and DATATYPES[datatype] != pa.string()
+
+    def _check_triple(self, triple: ast.TriplePattern, found: list[Diagnostic]) -> None:
+        predicate = triple.predicate
+        if not isinstance(predicate, ast.Iri):
+            message = "a predicate in a WINDOW must be an IRI"
+            found.append(Diagnostic("unsupported", message, predicate.span))
+        else:
+            found.extend(unknown_predicate(predicate, self._mapping))
+
+    @property
+    def signature(self) -> str:
+        """What is matched, as text: matchers of the same find the same in the same records."""
+        parts = (self._pattern, self._variables, self._numbers, self._key, self._arrivals, self._conditions)
+        return repr((self._mapping, *parts))
+
+    @property
+    def arrivals(self) -> str:
+        """What a newer arrival of a subject does to an older one."""
+        return self._arrivals
+
+    def match(self, records: pa.RecordBatch) -> pa.Table:
+        """Return the solutions in a batch of decoded records, one row each, in the records' order.
+
+        Where only the latest arrival counts, an arrival that does not match is a row too, marked
+        ``gone``: what it replaces is no solution any more.
+        """
+        return self.table(self.find(records))
+
+    def table(self, found: Found) -> pa.Table:
+        """Return what has been found as the columns of solutions."""
+        terms = [found.terms(name) for name in self._variables]
+        subject = found.subjects
+        identity = pc.binary_join_element_wise(*terms, " ") if self._arrivals == "all" else subject
+        return pa.table(
+            {
+                TIME: pa.array(found.times),
+                IDENTITY: identity,
+                KEY: found.terms(self._key) if self._key is not None else identity,
+                GONE: found.gone,
+                **{term_column(name): term for name, term in zip(self._variables, terms, strict=True)},
+                **{number_column(name): pa.array(found.numbers(name)) for name in self._numbers},
+            }
+        )
+
+    def find(self, records: pa.RecordBatch) -> Found:
+        """Return what matches in a batch of decoded records; its columns are made when they are asked for."""
+        readable = self._readable(records)
+        matches = readable
+        for triple in self._pattern:
+            matches = pc.and_(matches, self._holds(triple, records))
+        matches = np.asarray(pc.fill_null(matches, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        for holds, condition in self._filters():
+            numbers = {name: _numbers(self._values(name, records)) for name in variables_in(condition)}
+            columns = {name: each.to_numpy(zero_copy_only=False) for name, each in numbers.items()}
+            matches = matches & holds(columns)
+        rows = np.asarray(readable.to_numpy(zero_copy_only=False)) if self._arrivals == "latest" else matches
+        return Found(self, records if rows.all() else records.filter(pa.array(rows)), ~matches[rows])
+
+    def _filters(self) -> list[tuple[ConditionFunction, ast.Expression]]:
+        # Made anew where they are used: what has been made cannot travel to where the records are.
+        if self._made is None:
+            self._made = [(vectorise_condition(each, self._functions), each) for each in self._conditions]
+        return self._made
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_made": None}
+
+    def _readable(self, records: pa.RecordBatch) -> pa.BooleanArray:
+        """Return which records are good, and about the right subject."""
+        good = pc.is_null(records.column(BAD))
+        subject = self._pattern[0].subject
+        if isinstance(subject, ast.Variable):
+            return good
+        return pc.fill_null(pc.and_(good, pc.equal(records.column(SUBJECT), _constant(subject))), False)
+
+    def _holds(self, triple: ast.TriplePattern, records: pa.RecordBatch) -> pa.BooleanArray:
+        """Return which records have a triple that a pattern matches."""
+        assert isinstance(triple.predicate, ast.Iri), "check lets only IRIs pass"
+        values = records.column(self._mapping.column(triple.predicate.value))
+        if isinstance(triple.object, ast.Variable):
+            return pc.is_valid(values)
+        datatype = self._mapping.properties[triple.predicate.value].datatype
+        distinct = values.dictionary_encode()
+        same = pc.equal(terms_of(distinct.dictionary, datatype), _constant(triple.object))
+        return same.take(distinct.indices)
+
+    def _values(self, variable: str, records: pa.RecordBatch) -> pa.Array:
+        """Return what a variable is bound to, as the records have it."""
+        return records.column(self._mapping.column(self._predicate(variable)))
+
+    def _predicate(self, variable: str) -> str:
+        return next(
+            triple.predicate.value
+            for triple in self._pattern
+            if triple.object == ast.Variable(variable) and isinstance(triple.predicate, ast.Iri)
+        )
+
+    def is_subject(self, variable: str) -> bool:
+        """Say whether a variable is the pattern's subject."""
+        return self._pattern[0].subject == ast.Variable(variable)
+
+
+class Found:
+    """Records that match a pattern, and where only the latest arrival counts those that do not, which are ``gone``.
+
+    Columns are made when they are asked for first, and kept: several queries may ask.
+    """
+
+    def __init__(self, matcher: Matcher, records: pa.RecordBatch, gone: BoolArray) -> None:
+        self.gone = gone
+        self._matcher = matcher
+        self._records = records
+        self._made: dict[Hashable, Any] = {}
+
+    def made(self, name: Hashable, make: Callable[[], T]) -> T:
+        """Return what goes by a name, which is made the first time."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: T = self._made[name]
+        return made
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @cached_property
+    def times(self) -> IntArray:
+        """Return when each happened."""
+        return np.asarray(self._records.column(TIME).to_numpy(), dtype=np.int64)
+
+    @property
+    def subjects(self) -> pa.StringArray:
+        """Return each one's subject."""
+        return self._records.column(SUBJECT)
+
+    @cached_property
+    def keys(self) -> pa.DictionaryArray:
+        """Return what each is joined or grouped by, as terms: each is made but once."""
+        key = self._matcher._key
+        if key is None or self._matcher.is_subject(key):
+            return self.subjects.dictionary_encode()
+        encoded = self._matcher._values(key, self._records).dictionary_encode()
+        datatype = self._matcher.datatype(key)
+        assert datatype is not None, "what is not the subject is an object"
+        return pa.DictionaryArray.from_arrays(encoded.indices, terms_of(encoded.dictionary, datatype))
+
+    def key_hashes(self, hashes: IdentityHash) -> Hashes:
+        """Return the hash of each text in the keys' dictionary."""
+        return self.made(("hashes", hashes.seed), lambda: hashes.of(self.keys.dictionary))
+
+    def take(self, at: IntArray) -> Found:
+        """Return those at some positions."""
+        return Found(self._matcher, self._records.take(pa.array(at)), self.gone[at])
+
+    def terms(self, variable: str) -> pa.Array:
+        """Return what a variable is bound to, as terms; null where that is nothing."""
+        if self._matcher.is_subject(variable):
+            return self.subjects
+        datatype = self._matcher.datatype(variable)
+        assert datatype is not None, "what is not the subject is an object"
+        return terms_of(self._matcher._values(variable, self._records), datatype)
+
+    def numbers(self, variable: str) -> FloatArray:
+        """Return what a variable is bound to, as numbers; NaN where that is none."""
+        return self.made(("numbers", variable), lambda: self._numbers(variable))
+
+    def _numbers(self, variable: str) -> FloatArray:
+        if self._matcher.is_subject(variable):
+            return np.full(len(self), np.nan)
+        numbers = _numbers(self._matcher._values(variable, self._records))
+        return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _aggregated(aggregate: Aggregate) -> tuple[str, ...]:
+    """Return the variables whose numbers are aggregated, each once."""
+    return tuple(dict.fromkeys(column.of for column in aggregate.columns if column.of is not None))
+
+
+def unknown_predicate(predicate: ast.Iri, mapping: RecordDecoder) -> list[Diagnostic]:
+    """Return what is to be said of a predicate that no record of a stream can have, if it is one."""
+    if predicate.value in mapping.properties:
+        return []
+    near = nearest(predicate.value, mapping.properties)
+    known = ", ".join(f"<{iri}>" for iri in mapping.properties)
+    hint = f"did you mean <{near}>?" if near else f"the stream has {known}"
+    message = f"the stream has no predicate <{predicate.value}>"
+    return [Diagnostic("unknown-predicate", message, predicate.span, hint)]
+
+
+def _constant(term: ast.Term) -> str:
+    """Return the text of a term that is no variable; of a blank node one that no record has."""
+    return from_ast(term) if isinstance(term, ast.Iri | ast.Literal) else ""
+
+
+def terms_of(values: pa.Array, datatype: str) -> pa.Array:
+    """Return a column of a property's objects as N-Triples terms."""
+    if datatype == IRI:
+        return values.cast(pa.string()) if pa.types.is_dictionary(values.type) else values
+    if DATATYPES[datatype] == pa.string():
+        return pc.binary_join_element_wise('"', _escaped(values), '"', "")
+    return pc.binary_join_element_wise('"', pc.cast(values, pa.string()), f'"^^<{datatype}>', "")
+
+
+def _escaped(text: pa.Array) -> pa.Array:
+    for character, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = pc.replace_substring(text, character, escape)
+    return text
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    if pa.types.is_string(values.type):
+        return pa.nulls(len(values), pa.float64())
+    return pc.cast(values, pa.float64(), safe=False)

@@ -1,0 +1,136 @@
+"""Hold solutions until their pane is complete, then hand them on pane by pane in time order.
+
+A pane is a stretch of time between window boundaries: all its solutions enter and leave every
+window together. Holding a pane until the watermark has passed it puts late events in order, so
+answers do not depend on how a stream is cut into batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acquatop.ingest.match import GONE, IDENTITY
+from acquatop.topk.snapshot import State, pack, pack_parts, pack_table, reading, unpack, unpack_parts, unpack_table
+from acquatop.windows import Windows
+from connectors.mapping import TIME
+
+_KIND, _VERSION = "panes", 1
+
+
+@dataclass(frozen=True)
+class Pane:
+    """The solutions of one pane, one per identity, and the windows that hold them."""
+
+    solutions: pa.Table
+    first: int
+    last: int
+
+
+class PaneBuffer:
+    """Solutions that are waiting for their pane to end.
+
+    Memory grows with the solutions of the panes that are not yet complete: those since the last
+    close, and the lateness allowed.
+    """
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows = windows
+        self._sorted: pa.Table | None = None
+        self._new: list[pa.Table] = []
+        self._closed_ms: int | None = None
+
+    def add(self, solutions: pa.Table) -> pa.Table:
+        """Take in solutions and return those that came too late: a window of theirs has closed already."""
+        late = solutions.slice(0, 0)
+        if self._closed_ms is not None:
+            is_late = pc.less_equal(solutions.column(TIME), self._closed_ms)
+            late, solutions = self._in_windows(solutions.filter(is_late)), solutions.filter(pc.invert(is_late))
+        if len(solutions):
+            self._new.append(solutions)
+        return late
+
+    def _in_windows(self, solutions: pa.Table) -> pa.Table:
+        """Return solutions without those that no window holds."""
+        if not len(solutions):
+            return solutions
+        firsts, lasts = self._windows.spans(solutions.column(TIME).to_numpy())
+        return solutions.filter(pa.array(firsts <= lasts))
+
+    def close_until(self, close_ms: int) -> None:
+        """Note that windows have closed up to a time at which no solution waits any more; later ones are late."""
+        self._closed_ms = close_ms
+
+    def earliest_ms(self) -> int | None:
+        """Return the time of the oldest solution that is waiting."""
+        waiting = self._waiting()
+        return waiting.column(TIME)[0].as_py() if waiting is not None else None
+
+    def latest_ms(self) -> int | None:
+        """Return the time of the newest solution that is waiting."""
+        waiting = self._waiting()
+        return waiting.column(TIME)[-1].as_py() if waiting is not None else None
+
+    def take_until(self, close_ms: int) -> Iterator[Pane]:
+        """Yield the complete panes up to a window's close, oldest first; later solutions for them are late."""
+        self._closed_ms = close_ms
+        waiting = self._waiting()
+        if waiting is None:
+            return
+        due = int(np.searchsorted(waiting.column(TIME).to_numpy(), close_ms, side="right"))
+        self._sorted = waiting.slice(due) if due < len(waiting) else None
+        yield from self._split(waiting.slice(0, due))
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        waiting = self._waiting()
+        parts = {"state": pack(_KIND, _VERSION, State({"closed_ms": self._closed_ms}, {}))}
+        return pack_parts(parts if waiting is None else {**parts, "waiting": pack_table(waiting)})
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            closed_ms = unpack(_KIND, _VERSION, parts["state"]).settings["closed_ms"]
+            waiting = unpack_table(parts["waiting"]) if "waiting" in parts else None
+        self._closed_ms, self._sorted, self._new = closed_ms, waiting, []
+
+    def _waiting(self) -> pa.Table | None:
+        """Return all that is waiting, sorted by time: new arrivals are sorted in once, then only sliced."""
+        if self._new:
+            held = [] if self._sorted is None else [self._sorted]
+            self._sorted = pa.concat_tables([*held, *self._new]).sort_by(TIME).combine_chunks()
+            self._new = []
+        return self._sorted
+
+    def _split(self, due: pa.Table) -> Iterator[Pane]:
+        if not len(due):
+            return
+        first, last = self._windows.spans(due.column(TIME).to_numpy())
+        # Times are sorted, so a pane is a stretch of rows.
+        starts = np.flatnonzero(
+            (np.diff(first, prepend=first[:1] - 1) != 0) | (np.diff(last, prepend=last[:1] - 1) != 0)
+        )
+        for start, stop in zip(starts, [*starts[1:], len(due)], strict=True):
+            if first[start] <= last[start]:  # otherwise the pane lies between windows that do not meet
+                yield Pane(_newest(due.slice(start, stop - start)), int(first[start]), int(last[start]))
+
+
+def _newest(solutions: pa.Table) -> pa.Table:
+    """Return each identity's newest row; of two of one time the one with the greater terms, any more than none.
+
+    Whether it is a solution does not count: which arrival is the latest must not depend on the query's filters.
+    """
+    keys = [(IDENTITY, "ascending"), (TIME, "descending")]
+    keys += [(name, "descending") for name in solutions.column_names if name.startswith("?")]
+    keys += [(GONE, "ascending")]
+    ordered = solutions.sort_by(keys).combine_chunks()
+    identity = ordered.column(IDENTITY).combine_chunks()
+    if len(identity) < 2:
+        return ordered
+    is_new = pc.not_equal(identity.slice(1), identity.slice(0, len(identity) - 1)).to_numpy(zero_copy_only=False)
+    return ordered.filter(pa.array(np.concatenate([[True], is_new])))

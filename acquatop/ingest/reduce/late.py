@@ -1,0 +1,98 @@
+"""Which records come after a window of theirs: looked for where the records are decoded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acquatop.ingest.match import terms_of
+from acquatop.ingest.reduce.rows import is_of_statements, plain
+from acquatop.topk.contract import IntArray
+from acquatop.windows import Windows
+from connectors.contract import RecordDecoder
+from connectors.fields import ROW
+from connectors.mapping import BAD, SUBJECT, TIME
+
+RECORD = "record"
+TOO_FAR_AHEAD = "the time is too far ahead of the clock"
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+def without_far_ahead(records: pa.RecordBatch, latest_ms: int) -> pa.RecordBatch:
+    """Return decoded records; those of a later time are bad."""
+    is_ahead = pc.fill_null(pc.greater(records.column(TIME), latest_ms), False)
+    if not pc.any(is_ahead).as_py():
+        return records
+    columns = [
+        column
+        if name == ROW
+        else pc.if_else(is_ahead, pa.scalar(TOO_FAR_AHEAD if name == BAD else None, column.type), column)
+        for name, column in zip(records.schema.names, records.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=records.schema)
+
+
+def are_late(windows: Windows, last: int, times: IntArray) -> BoolArray:
+    """Say which times lie in a window up to the last that has closed.
+
+    >>> are_late(Windows(9, 3, 0), 1, np.array([0, 3, 12, 13])).tolist()
+    [False, True, True, False]
+    """
+    firsts, lasts = windows.spans(times)
+    late: BoolArray = (firsts <= lasts) & (firsts <= last)
+    return late
+
+
+@dataclass(frozen=True)
+class LateFinder:
+    """Finds the records that lie in windows that may have closed: of each windows the last of them.
+
+    With ``keeps`` their rows are handed on as text. Costs next to nothing where no record is that old.
+    """
+
+    closed: Sequence[tuple[Windows, int]]
+    keeps: bool
+
+    def find(self, rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder) -> pa.Table | None:
+        """Return the times of such records, and their rows; None where there are none."""
+        until = max((windows.bounds(last)[1] for windows, last in self.closed), default=None)
+        earliest = pc.min(records.column(TIME)).as_py()
+        if until is None or earliest is None or earliest > until:
+            return None
+        old = pc.fill_null(pc.less_equal(records.column(TIME), until), False)
+        at = np.flatnonzero(old.to_numpy(zero_copy_only=False))
+        times = records.column(TIME).take(pa.array(at)).to_numpy()
+        late = np.any([are_late(windows, last, times) for windows, last in self.closed], axis=0)
+        if not late.any():
+            return None
+        at = at[late]
+        table = pa.table({TIME: pa.array(times[late])})
+        return table.append_column(RECORD, pa.array(_texts(rows, records, mapping, at))) if self.keeps else table
+
+
+def _texts(rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder, at: IntArray) -> list[str]:
+    """Return records as JSON: the line that each stood in, or the columns; statements as they were understood."""
+    places = records.column(ROW).take(pa.array(at))
+    if "value" in rows.schema.names and pa.types.is_binary(rows.schema.field("value").type):
+        if is_of_statements(mapping):
+            return [json.dumps(text) for text in _statements(records.take(pa.array(at)), mapping)]
+        return [json.dumps(line.decode(errors="replace")) for line in rows.column("value").take(places).to_pylist()]
+    return [json.dumps(plain(row), default=str) for row in rows.take(places).to_pylist()]
+
+
+def _statements(records: pa.RecordBatch, mapping: RecordDecoder) -> list[str]:
+    subjects = records.column(SUBJECT).to_pylist()
+    said: list[list[str]] = [[] for _ in subjects]
+    for predicate, each in mapping.properties.items():
+        terms = terms_of(records.column(mapping.column(predicate)), each.datatype)
+        for lines, subject, term in zip(said, subjects, terms.to_pylist(), strict=True):
+            if term is not None:
+                lines.append(f"{subject} <{predicate}> {term} .")
+    return ["\n".join(lines) for lines in said]

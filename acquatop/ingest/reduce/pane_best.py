@@ -1,0 +1,246 @@
+"""The best k + n of each pane: where arrivals replace nothing, no other of the pane can matter for the values known.
+
+What is left out is not forgotten: the ranges of its numbers tell what it could be worth once values change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from acquatop.ingest.match import IDENTITY, KEY, Found, Matcher, number_column, term_column
+from acquatop.ingest.reduce.identities import Identities
+from acquatop.ingest.reduce.panes import Positions, by_pane, runs_of, within
+from acquatop.ingest.reduce.replica_view import ReplicaView
+from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.ingest.unscored import LIMIT, objects
+from acquatop.topk.contract import FloatArray, IntArray, Rows
+from acquatop.topk.order import best
+from acquatop.windows import Windows
+from connectors.mapping import TIME
+from rspql.plan import Score
+
+FIRST, LAST = "first", "last"
+_PANES, _PLACES = b"panes", b"places"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one query asks of each pane: the best ``capacity`` by its score."""
+
+    score: Score
+    capacity: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a query's rows of a pane do not say: whether scored ones, and whether others, were left out.
+
+    ``lows`` and ``highs`` are the ranges of all the pane's numbers.
+    """
+
+    let_go: bool
+    shed: bool
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Best:
+    """One query's candidates in one pane of one partition, and what was left out."""
+
+    first: int
+    last: int
+    candidates: Rows
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class PaneFound:
+    """One pane of one partition: how many events it has, some that stand for all, and each query's best."""
+
+    first: int
+    last: int
+    count: int
+    sample: Rows
+    bests: Sequence[Best]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Which rows of a pane are kept, where in it they are, and where among those kept what is wanted of them.
+
+    Wanted are first the sample, then each query's; ``sizes`` says how many of each. ``left_out`` says of each query
+    whether scored ones, and others, were left out.
+    """
+
+    first: int
+    last: int
+    count: int
+    rows: IntArray
+    places: IntArray
+    sizes: list[int]
+    left_out: list[tuple[bool, bool]]
+    ranges: tuple[tuple[float, float], ...]
+
+
+class PaneBest:
+    """Scores what has been found with the replica's values, and keeps each pane's best, and all without a score.
+
+    That for each of several queries, which have the same numbers to score by, and show the same ``terms``: a row that
+    several keep is sent once. Of those without a score the newest 10 000 are kept. ``sampled`` of a pane are handed on
+    whatever they are worth. O(events) for each query.
+    """
+
+    def __init__(
+        self,
+        matcher: Matcher,
+        windows: Windows,
+        asked: Sequence[Asked],
+        *,
+        numbers: tuple[str, ...],
+        terms: tuple[str, ...],
+        view: ReplicaView | None,
+        sampled: int,
+    ) -> None:
+        self.matcher = matcher
+        self.windows = windows
+        self._asked = asked
+        self._numbers = numbers
+        self._terms = terms
+        self._view = view
+        self._sampled = sampled
+
+    def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
+        """Return the rows kept, pane by pane, and with the schema what they are to each query."""
+        assert found is not None
+        panes = list(by_pane(self.windows, found.times))
+        chosen: list[list[IntArray]] = [[] for _ in panes]
+        left_out: list[list[tuple[bool, bool]]] = [[] for _ in panes]
+        remote, absent = self._remote(found)
+        for asked in self._asked:
+            merits, waits = self._merits(asked, found, remote, absent)
+            for number, (_, _, at) in enumerate(panes):
+                some, let_go, shed = _chosen(found, merits, at, waits, asked.capacity)
+                chosen[number].append(some)
+                left_out[number].append((let_go, shed))
+        kept = [self._kept(found, pane, some, left) for pane, some, left in zip(panes, chosen, left_out, strict=True)]
+        return self._table(found, [each for each in kept if len(each.rows)])
+
+    # What is the same for all queries --------------------------------------------------------------
+
+    def _remote(self, found: Found) -> tuple[dict[str, FloatArray], BoolArray | None]:
+        """Return what the replica knows for each that has been found, by variable, and of which it knows nothing."""
+        if self._view is None:
+            return {}, None
+        rows = self._view.rows(found.keys.dictionary)[found.keys.indices.to_numpy()]
+        names = {name: None for asked in self._asked for name in asked.score.remote_variables}
+        absent = ~self._view.present(rows)
+        return {name: self._view.numbers(name, rows) for name in names}, absent if absent.any() else None
+
+    def _kept(
+        self,
+        found: Found,
+        pane: tuple[int, int, Positions],
+        chosen: list[IntArray],
+        left_out: list[tuple[bool, bool]],
+    ) -> _Kept:
+        first, last, at = pane
+        count = len(found.times[at])
+        wanted = [within(at, _sample(count, self._sampled, first)), *map(np.sort, chosen)]
+        together = np.concatenate(wanted)
+        rows = np.unique(together)
+        columns = [found.numbers(name)[at] for name in self._numbers]
+        ranges = tuple((float(column.min()), float(column.max())) for column in columns)
+        return _Kept(
+            first, last, count, rows, np.searchsorted(rows, together), list(map(len, wanted)), left_out, ranges
+        )
+
+    # What is each query's own ----------------------------------------------------------------------
+
+    def _merits(
+        self, asked: Asked, found: Found, remote: dict[str, FloatArray], absent: BoolArray | None
+    ) -> tuple[FloatArray, BoolArray | None]:
+        """Return each one's merit, and where there is none, if that is anywhere."""
+        parts = tuple(found.numbers(name) for name in self._numbers)
+        own = {name: remote[name] for name in asked.score.remote_variables} if self._view is not None else {}
+        merits = ReplicaScoring(asked.score, self._view).merits_given(own, parts, len(found))
+        if absent is not None:
+            merits[absent] = np.nan
+        waits = np.isnan(merits)
+        return merits, waits if waits.any() else None
+
+    # Out, and in again -----------------------------------------------------------------------------
+
+    def _table(self, found: Found, kept: list[_Kept]) -> pa.Table:
+        at = np.concatenate([np.empty(0, dtype=np.int64), *(each.rows for each in kept)])
+        sizes = [len(each.rows) for each in kept]
+        some = found.take(at)
+        columns = {
+            FIRST: np.repeat([each.first for each in kept], sizes).astype(np.int64),
+            LAST: np.repeat([each.last for each in kept], sizes).astype(np.int64),
+            TIME: pa.array(some.times),
+            IDENTITY: some.subjects,
+            KEY: found.keys.take(pa.array(at)).cast(pa.string()),
+            **{term_column(name): some.terms(name) for name in self._terms},
+            **{number_column(name): pa.array(found.numbers(name)[at]) for name in self._numbers},
+        }
+        said = [[each.count, each.sizes, each.left_out, each.ranges] for each in kept]
+        places = np.concatenate([np.empty(0, dtype=np.int64), *(each.places for each in kept)])
+        metadata = {_PANES: json.dumps(said).encode(), _PLACES: places.tobytes()}
+        return pa.table(columns).replace_schema_metadata(metadata)
+
+
+def panes_in(table: pa.Table, numbers: tuple[str, ...], terms: tuple[str, ...]) -> Iterator[PaneFound]:
+    """Yield the panes of a table that a :class:`PaneBest` has made."""
+    said = json.loads(table.schema.metadata[_PANES])
+    places, start = np.frombuffer(table.schema.metadata[_PLACES], np.int64), 0
+    firsts, lasts = (np.array(table.column(name)) for name in (FIRST, LAST))
+    rows = _rows(table, numbers, terms)
+    for (first, last, at), (count, sizes, left_out, ranges) in zip(runs_of(firsts, lasts), said, strict=True):
+        ends = start + np.cumsum(sizes)
+        own = rows.take(at)
+        sample, *candidates = (own.take(each) for each in np.split(places[start : ends[-1]], ends[:-1] - start))
+        lows, highs = (tuple(each) for each in zip(*ranges, strict=True)) if ranges else ((), ())
+        bests = [
+            Best(first, last, its, Summary(let_go, shed, lows, highs))
+            for its, (let_go, shed) in zip(candidates, left_out, strict=True)
+        ]
+        start = int(ends[-1])
+        yield PaneFound(first, last, count, Rows(sample.times, sample.identities, sample.keys, sample.parts), bests)
+
+
+def _rows(table: pa.Table, numbers: tuple[str, ...], terms: tuple[str, ...]) -> Rows:
+    columns = (objects(table.column(name).to_pylist()) for name in (IDENTITY, KEY, *map(term_column, terms)))
+    identities, keys, *carried = columns
+    parts = tuple(np.array(table.column(number_column(name))) for name in numbers)
+    return Rows(np.array(table.column(TIME)), identities, keys, parts, tuple(carried))
+
+
+def _chosen(
+    found: Found, merits: FloatArray, at: Positions, waits: BoolArray | None, capacity: int
+) -> tuple[IntArray, bool, bool]:
+    """Return which of a pane to keep, and whether any with a merit, and any without, are left out."""
+    times = found.times
+    if waits is None:
+        of_pane = merits[at]
+        order = best(capacity, of_pane, times[at], Identities(found, at))
+        return within(at, order), len(of_pane) > capacity, False
+    scored, waiting = (within(at, np.flatnonzero(each)) for each in (~waits[at], waits[at]))
+    order = best(capacity, merits[scored], times[scored], Identities(found, scored))
+    shed = len(waiting) > LIMIT
+    if shed:
+        waiting = waiting[np.lexsort((waiting, -times[waiting]))[:LIMIT]]
+    return np.concatenate([scored[order], waiting]), len(scored) > capacity, shed
+
+
+def _sample(count: int, room: int, seed: int) -> IntArray:
+    """Return which of a pane's events to hand on: all of a few, else some, the same whenever they are chosen."""
+    if count <= room:
+        return np.arange(count)
+    random = np.random.default_rng((seed & (2**63 - 1), count))
+    return np.unique(random.integers(0, count, room))

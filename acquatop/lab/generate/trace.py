@@ -1,0 +1,112 @@
+"""A generated trace: a stream of mentions, and a remote whose values change in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from acquatop.lab.generate.bursts import Bursts
+from acquatop.lab.generate.contract import Changes, KindOfChange
+from acquatop.lab.generate.mentions import Mentions, mentions
+from acquatop.lab.generate.rare import Rare
+from acquatop.lab.generate.redrawn import Redrawn
+from acquatop.lab.generate.rhythm import Rhythm
+from acquatop.lab.generate.texts import CATALOG, QUERY
+from acquatop.lab.generate.walks import Walks
+
+WIDTH, SLIDE = 100, 60
+"""The windows of the AcquaTop paper, in seconds."""
+
+KINDS: Mapping[str, KindOfChange] = MappingProxyType(
+    {"redrawn": Redrawn(), "walks": Walks(), "bursts": Bursts(), "rhythm": Rhythm(), "rare": Rare()}
+)
+"""The kinds of change, by name, with what is usual for each."""
+
+COLUMNS = ("time_ms", "subject", "value")
+"""Of both files."""
+
+_USER = "http://example.org/user/"
+
+
+@dataclass(frozen=True)
+class GeneratedTrace:
+    """The stream, the remote's history, and for how many users and windows."""
+
+    mentions: Mentions
+    changes: Changes
+    users: int
+    windows: int
+
+    @property
+    def query(self) -> str:
+        """Return the query that the paper asks, with the ranges that its numbers have here."""
+        values = self.changes.values
+        return QUERY.format(
+            mentions=self._most_mentions(),
+            low=float(np.floor(values.min(initial=0.0))),
+            high=float(np.ceil(values.max(initial=0.0))),
+            width=WIDTH,
+            slide=SLIDE,
+        )
+
+    def write(self, folder: Path) -> None:
+        """Write ``stream.csv``, ``remote.csv``, ``catalog.toml`` and ``query.rspql`` into a folder, which is made.
+
+        The remote's last row says again what somebody's value is: so long the recording lasts, if nothing happens.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        names = np.array([f"{_USER}{number}" for number in range(self.users)])
+        ones = np.ones(len(self.mentions), dtype=np.int64)
+        _write(folder / "stream.csv", self.mentions.times_ms, names[self.mentions.users], ones)
+        _write(folder / "remote.csv", *self._told(names))
+        (folder / "catalog.toml").write_text(CATALOG, "utf-8")
+        (folder / "query.rspql").write_text(self.query, "utf-8")
+
+    def _told(self, names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the remote's rows: all changes, and what shows that none followed."""
+        changes = self.changes
+        end_ms = 1000 * (SLIDE * (self.windows - 1) + WIDTH)
+        if int(changes.times_ms[-1]) >= end_ms:
+            return changes.times_ms, names[changes.users], changes.values
+        users = np.append(changes.users, changes.users[-1])
+        return np.append(changes.times_ms, end_ms), names[users], np.append(changes.values, changes.values[-1])
+
+    def _most_mentions(self) -> int:
+        """Return how often anyone is mentioned in one window."""
+        most, times = 1, self.mentions.times_ms
+        for start in range(0, 1000 * SLIDE * self.windows, 1000 * SLIDE):
+            inside = slice(*np.searchsorted(times, [start, start + 1000 * WIDTH], side="right"))
+            most = max(most, int(np.bincount(self.mentions.users[inside], minlength=1).max()))
+        return most
+
+
+def generate(change: KindOfChange, *, seed: int, users: int = 400, windows: int = 150) -> GeneratedTrace:
+    """Return a trace of data like the AcquaTop paper's: the same for the same arguments.
+
+    Mentions of so many users, and values of theirs that change in some way, until so many windows of 100 s, one every
+    60 s, have closed. With one seed the mentions are the same for all kinds of change.
+
+    >>> made = generate(Walks(), seed=1, windows=10)
+    >>> len(made.mentions) > 200, len(made.changes) > 400
+    (True, True)
+    """
+    if users < 1 or windows < 1:
+        raise ValueError("a trace has at least one user and one window")
+    seconds = float(SLIDE * (windows - 1) + WIDTH)
+    of_stream, of_remote = np.random.default_rng(seed).spawn(2)
+    return GeneratedTrace(
+        mentions(users, seconds, of_stream), change(users, seconds, of_remote), users=users, windows=windows
+    )
+
+
+def _write(path: Path, times_ms: np.ndarray, subjects: np.ndarray, values: np.ndarray) -> None:
+    table = pa.table([times_ms, subjects, values], names=COLUMNS)
+    with path.open("wb") as file:
+        file.write(",".join(COLUMNS).encode() + b"\n")
+        pcsv.write_csv(table, file, pcsv.WriteOptions(include_header=False, quoting_style="none"))

@@ -1,0 +1,83 @@
+"""Everything asked again, from time to time: what the remote really has, whatever an evaluation asks for."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+from acquatop.lab.record.remote_tape import RemoteTape
+from replica.clocks import Clock, EventTime
+from replica.remotes import Remote, RemoteError
+from replica.spending.ledger import LedgerError
+from replica.spending.quota import Quota
+
+
+@dataclass(frozen=True)
+class SnapshotBudget:
+    """How often a full snapshot begins, in the stream's time, and how many requests each may send."""
+
+    every_ms: int
+    requests: int
+
+
+class FullSnapshots:
+    """Asks a remote for all keys that are known, those first that have not been asked for longest.
+
+    What the budget or the remote's ``quota`` does not allow is left for the next one. A snapshot ends with the first
+    request that fails, and sends none after half of the time from one to the next: the stream waits for it, and must
+    not fall behind for good. ``requests`` counts those that were sent, ``failures`` why some have failed.
+    """
+
+    def __init__(
+        self,
+        budget: SnapshotBudget,
+        remote: Remote,
+        tape: RemoteTape,
+        quota: Quota,
+        timeout: float,
+        *,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.requests = 0
+        self.failures: Counter[str] = Counter()
+        self._budget = budget
+        self._remote = remote
+        self._tape = tape
+        self._quota = quota
+        self._timeout = timeout
+        self._clock = clock
+        self._last_ms: int | None = None
+
+    def evaluate(self, time_ms: int) -> None:
+        """Take a snapshot for an evaluation if it is time for one."""
+        if self._last_ms is not None and time_ms - self._last_ms < self._budget.every_ms:
+            return
+        self._last_ms = time_ms
+        try:
+            self._take(time_ms)
+        except (RemoteError, LedgerError) as error:
+            self.failures[str(error)] += 1
+
+    def _take(self, time_ms: int) -> None:
+        until = self._clock() + self._budget.every_ms / 2000
+        for _ in range(self._budget.requests):
+            keys = self._tape.due(self._remote.block_size, time_ms)
+            if not keys or self._clock() >= until or not self._quota.take(len(keys), 1):
+                return
+            self.requests += 1
+            self._remote.fetch(keys, self._timeout)
+
+
+class SnapshotTime(EventTime):
+    """The time of the evaluation under way; before one begins, a snapshot is taken if it is time for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.snapshots: FullSnapshots | None = None
+
+    def show(self, time_ms: int) -> None:
+        """Go on to the time of an evaluation."""
+        super().show(time_ms)
+        if self.snapshots is not None:
+            self.snapshots.evaluate(time_ms)

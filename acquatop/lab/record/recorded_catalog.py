@@ -1,0 +1,76 @@
+"""The catalog of a recording: its files in the place of the stream's source and of the remote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from acquatop.catalog.catalog import Service, Stream
+from acquatop.catalog.services import AUTO
+from acquatop.lab.record import remote_tape
+from acquatop.lab.record.table_column import TableColumn
+from acquatop.plan.bind import BoundQuery
+from connectors.mapping import SUBJECT, TIME
+from replica.remotes.values import XSD
+
+
+def catalog_text(
+    bound: BoundQuery, prefixes: Mapping[str, str], stream: str, remote: str, columns: Sequence[TableColumn]
+) -> str:
+    """Return a catalog for a query whose stream and remote are two files; nothing of where they came from is in it."""
+    assert bound.service is not None
+    names = [f"{json.dumps(name)} = {_text(iri)}" for name, iri in prefixes.items()]
+    sections = ["[prefixes]", *names, "", *_stream(bound.stream, stream), "", *_service(bound.service, remote, columns)]
+    return "\n".join(sections) + "\n"
+
+
+def _stream(stream: Stream, file: str) -> Iterator[str]:
+    table = f"streams.{_text(stream.iri)}"
+    yield f"[{table}]"
+    yield 'connector = "lines"'
+    yield f"options = {{ path = {_text(file)} }}"
+    yield f"arrivals = {_text(stream.arrivals)}"
+    if stream.lateness_ms:
+        yield f'lateness = "{stream.lateness_ms}ms"'
+    if stream.start_ms is not None:
+        yield f"start_ms = {stream.start_ms}"
+    yield from ("", f"[{table}.mapping]", f'subject = "{{{SUBJECT}}}"', f'time = "{TIME}"')
+    yield from ("", f"[{table}.mapping.properties]")
+    for iri, each in stream.mapping.properties.items():
+        yield f"{_text(iri)} = {{ field = {_text(stream.mapping.column(iri))}, datatype = {_text(each.datatype)} }}"
+
+
+def _service(service: Service, file: str, columns: Sequence[TableColumn]) -> Iterator[str]:
+    table, refresh = f"services.{_text(service.iri)}", service.refresh
+    yield f"[{table}]"
+    yield 'remote = "table"'
+    yield f"path = {_text(file)}"
+    yield f'time = "{remote_tape.TIME}"'
+    yield f"load = {_flag(service.load)}"
+    yield f"block_size = {service.block_size}"
+    if service.capacity is not None:
+        yield f"capacity = {service.capacity}"
+    if service.ask_absent_after:
+        yield f'ask_absent_after = "{round(1000 * service.ask_absent_after)}ms"'
+    if service.limits:
+        yield f"limits = [{', '.join(_text(str(limit)) for limit in service.limits)}]"
+    yield from ("", f"[{table}.mapping]", f'key = "{{{remote_tape.SUBJECT}}}"')
+    yield from ("", f"[{table}.mapping.properties]")
+    for column in columns:
+        datatype = column.datatype or XSD + "integer"
+        yield f"{_text(column.predicate)} = {{ field = {_text(column.field)}, datatype = {_text(datatype)} }}"
+    yield from ("", f"[{table}.refresh]", f"policy = {_text(refresh.policy)}")
+    yield f"n = {_text(AUTO) if refresh.chooses_n else refresh.n}"
+    yield f"refill = {_flag(refresh.refill)}"
+    yield from (f"items = {refresh.budget.items}", f"requests = {refresh.budget.requests}")
+    yield f'deadline = "{round(1000 * refresh.budget.seconds)}ms"'
+    yield f"bank = {{ items = {refresh.bank.items}, requests = {refresh.bank.requests} }}"
+
+
+def _text(text: str) -> str:
+    """Return a text as TOML writes it: as JSON does, but for half characters, which no text of ours has."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()

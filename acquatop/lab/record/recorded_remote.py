@@ -1,0 +1,72 @@
+"""A remote, and a feed, of which all that they say is written down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from acquatop.lab.record.remote_tape import RemoteTape
+from replica.clocks import Clock
+from replica.feeds.contract import Feed, Sink
+from replica.remotes import MayAsk, Rejecting, Remote, always
+from replica.store import Solution
+
+
+class RecordedRemote:
+    """Asks another remote, and hands on what it says; it is dated by when the request was sent."""
+
+    def __init__(self, remote: Remote, tape: RemoteTape, now: Clock) -> None:
+        self.block_size = remote.block_size
+        self.rejected: Counter[str] = remote.rejected if isinstance(remote, Rejecting) else Counter()
+        self._remote = remote
+        self._tape = tape
+        self._now = now
+
+    def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
+        """Return the solutions for some keys."""
+        sent_ms = milliseconds(self._now)
+        solutions = self._remote.fetch(keys, timeout)
+        self._tape.add(keys, solutions, sent_ms)
+        return solutions
+
+    def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
+        """Return all solutions, page by page."""
+        sent_ms = milliseconds(self._now)
+        for page in self._remote.load(timeout, may_ask):
+            self._tape.add((), page, sent_ms)
+            yield page
+
+
+class RecordedFeed:
+    """Hands on what another feed says; it is dated by when it came."""
+
+    def __init__(self, feed: Feed, tape: RemoteTape, now: Clock) -> None:
+        self._feed = feed
+        self._tape = tape
+        self._now = now
+
+    @property
+    def failure(self) -> str | None:
+        """What keeps the feed from its source now."""
+        return self._feed.failure
+
+    def start(self, sink: Sink) -> None:
+        """Begin to call ``sink``."""
+        self._feed.start(_written(sink, self._tape, self._now))
+
+    def stop(self) -> None:
+        """End."""
+        self._feed.stop()
+
+
+def _written(sink: Sink, tape: RemoteTape, clock: Clock) -> Sink:
+    def take(said: Mapping[str, Sequence[Solution]], now: float) -> None:
+        tape.add(said, [each for solutions in said.values() for each in solutions], milliseconds(clock))
+        sink(said, now)
+
+    return take
+
+
+def milliseconds(now: Clock) -> int:
+    """Return what a clock shows."""
+    return round(1000 * now())

@@ -1,0 +1,85 @@
+"""The recordings that an experiment replays: a folder, or data sets that are generated."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from acquatop.errors import UserError
+from acquatop.lab.generate import KINDS, generate
+from acquatop.lab.replay.trace import CATALOG
+
+Values = Mapping[str, float]
+"""What is set of a kind of change, by name."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A folder, and the query that is asked of it. It is the same whatever the seed."""
+
+    folder: Path
+    query: str
+    file: str
+
+    @property
+    def name(self) -> str:
+        """Return nothing: there are no others to tell it from."""
+        return ""
+
+    @property
+    def varied(self) -> Values:
+        """Return nothing: it is as it is."""
+        return {}
+
+    def write(self, seed: int, folder: Path) -> tuple[Path, str, str]:
+        """Return where the recording is, the query, and the query's file."""
+        return self.folder, self.query, self.file
+
+    def fingerprint(self, seed: int) -> str:
+        """Return a hash of all that replays of it depend on."""
+        known = hashlib.sha256(self.query.encode())
+        if not self.folder.is_dir():
+            raise UserError(f"{self.folder} is not a folder with a trace: {CATALOG}, the stream, the remote's history")
+        for file in sorted(self.folder.rglob("*")):
+            if file.is_file():
+                known.update(f"\n{file.relative_to(self.folder)} {file.stat().st_size}\n".encode())
+                known.update(file.read_bytes())
+        return known.hexdigest()
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Data like the paper's, a data set for each seed; what is ``varied`` between those of an experiment is named."""
+
+    kind: str
+    values: Values
+    varied: Values
+    users: int = 400
+    windows: int = 150
+
+    @property
+    def name(self) -> str:
+        """Return what tells it from others: ``changes-20``."""
+        return "-".join(f"{name}-{value:g}" for name, value in self.varied.items())
+
+    def write(self, seed: int, folder: Path) -> tuple[Path, str, str]:
+        """Write the data set of a seed into a folder, and return that, and the query."""
+        change = replace(KINDS[self.kind], **self.values)  # type: ignore[type-var]
+        made = generate(change, seed=seed, users=self.users, windows=self.windows)
+        made.write(folder)
+        return folder, made.query, "query.rspql"
+
+    def fingerprint(self, seed: int) -> str:
+        """Return a hash of all that replays of it depend on."""
+        said = [self.kind, *(f"{name}={value!r}" for name, value in sorted(self.values.items()))]
+        return hashlib.sha256(repr((said, seed, self.users, self.windows)).encode()).hexdigest()
+
+
+Data = Recorded | Generated
+
+
+def values_of(kind: str) -> tuple[str, ...]:
+    """Return what can be set of a kind of change."""
+    return tuple(each.name for each in fields(KINDS[kind]))  # type: ignore[arg-type]

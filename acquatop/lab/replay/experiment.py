@@ -1,0 +1,139 @@
+"""An experiment: which settings are compared on which recordings."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from acquatop.catalog.catalog import POLICIES
+from acquatop.catalog.section import CatalogError, Document, Section
+from acquatop.errors import UserError
+from acquatop.lab.generate import KINDS
+from acquatop.lab.replay.data import Data, Generated, Recorded, values_of
+from acquatop.lab.replay.setting import Setting
+
+SHIPPED = Path(__file__).parent / "experiments"
+"""Where the paper's experiments are, each in a file named by its number."""
+
+NEW, OLD = ("AT-TSM", "AT-BSM"), ("WSJ-WBM", "WSJ-LRU")
+"""The policies that the AcquaTop paper proposes, and those it compares them with (its Table 6)."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All combinations of what is listed are replayed on each of the recordings.
+
+    ``new`` policies are compared with ``old`` ones. ``items_per_request`` is how many items a request may carry, where
+    that is not as the catalog says.
+    """
+
+    data: tuple[Data, ...]
+    policies: tuple[str, ...]
+    budgets: tuple[int, ...]
+    ks: tuple[int, ...]
+    ns: tuple[int, ...]
+    seeds: tuple[int, ...] = (1,)
+    title: str = "Evaluation"
+    question: str = ""
+    new: tuple[str, ...] = NEW
+    old: tuple[str, ...] = OLD
+    items_per_request: int | None = None
+
+    def settings(self) -> list[Setting]:
+        """Return all settings, in the order of the results."""
+        combined = product(self.policies, self.budgets, self.ks, self.ns, self.seeds)
+        return [Setting(*each) for each in combined]
+
+
+def shipped() -> list[str]:
+    """Return the names of the experiments that come along."""
+    return sorted(file.stem for file in SHIPPED.glob("*.toml"))
+
+
+def load_experiment(name: str) -> Experiment:
+    """Return the experiment of a file, or of a number: those of the AcquaTop paper have one.
+
+    Raises :class:`~acquatop.errors.UserError` with all that is wrong with the file.
+    """
+    file = SHIPPED / f"{name}.toml" if name in shipped() else Path(name)
+    try:
+        text = file.read_text("utf-8-sig")
+        data = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        hint = f"name a TOML file, or one of {', '.join(shipped())}, the AcquaTop paper's experiments"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UserError(f"{file}: the experiment cannot be read: {reason}\n  hint: {hint}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{file}: this is not TOML: {error}") from None
+    document = Document(file, text, {})
+    experiment = _experiment(Section(document, data, ()))
+    document.raise_problems()
+    if experiment is None:
+        raise CatalogError(f"{file}: the experiment has no data")
+    return experiment
+
+
+def _experiment(root: Section) -> Experiment | None:
+    root.allow("title", "question", "policies", "budgets", "k", "n", "seeds", "new", "old", "items_per_request", "data")
+    policies = _policies(root, "policies", ())
+    if not policies:
+        root.problem('"policies" must list at least one')
+    lists = {name: _wholes(root, name, least) for name, least in (("budgets", 0), ("k", 1), ("n", 0), ("seeds", 0))}
+    data = _data(root.section("data", required=True))
+    if not data:
+        return None
+    return Experiment(
+        data,
+        policies,
+        lists["budgets"],
+        lists["k"],
+        lists["n"],
+        lists["seeds"],
+        title=root.text("title", default="Evaluation"),
+        question=root.text("question", default=""),
+        new=_policies(root, "new", NEW),
+        old=_policies(root, "old", OLD),
+        items_per_request=root.whole("items_per_request", default=None, least=1),
+    )
+
+
+def _policies(root: Section, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    found = tuple(root.texts(key)) if key in root else default
+    for each in found:
+        if each not in POLICIES:
+            root.problem(f'there is no policy "{each}"', key, f"known are {', '.join(POLICIES)}")
+    return found
+
+
+def _wholes(root: Section, key: str, least: int) -> tuple[int, ...]:
+    """Return a list of whole numbers, of which there has to be one."""
+    values = root.numbers(key)
+    if any(not isinstance(each, int) or each < least for each in values):
+        root.problem(f'"{key}" must be whole numbers from {least} on', key)
+        return (least,)
+    return tuple(int(each) for each in values)
+
+
+def _data(section: Section) -> tuple[Data, ...]:
+    if "trace" in section:
+        section.allow("trace", "query")
+        folder, query = Path(section.path("trace")), Path(section.path("query"))
+        try:
+            return (Recorded(folder, query.read_text("utf-8-sig"), str(query)),)
+        except (OSError, UnicodeDecodeError):
+            section.problem("the query cannot be read", "query")
+            return ()
+    kind = section.choice("kind", tuple(KINDS))
+    if kind not in KINDS:
+        return ()
+    known = values_of(kind)
+    section.allow("kind", "users", "windows", *known)
+    values = {name: section.numbers(name) for name in known if name in section}
+    varied = [name for name, several in values.items() if len(several) > 1]
+    users, windows = section.whole("users", default=400, least=1), section.whole("windows", default=150, least=1)
+    return tuple(
+        Generated(kind, made, {name: made[name] for name in varied}, users, windows)
+        for made in (dict(zip(values, each, strict=True)) for each in product(*values.values()))
+    )

@@ -1,0 +1,103 @@
+"""What is measured of every answer, and how it is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from acquatop.lab.replay.data import Data
+from acquatop.lab.replay.metrics import (
+    ndcg_at,
+    ndcg_positional_at,
+    precision_at,
+    rank_correlation,
+    relevancies,
+)
+from acquatop.lab.replay.oracle import Oracle, Right
+from acquatop.lab.replay.replay import Given, Replay
+from acquatop.lab.replay.setting import Setting
+from acquatop.lab.replay.trace import open_trace
+
+METRICS = ("ndcg", "ndcg_positional", "precision")
+"""The higher the better, 1 at best; an error is what is missing to 1."""
+
+NUMBERS = (*METRICS, "rank_correlation", "stale", "age_seconds", "fetches", "requests")
+"""All that is measured as a number."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One answer against the right one.
+
+    ``rank_correlation`` is Kendall's tau of the results' order, ``stale`` the share of them whose score is not what it
+    really was, ``age_seconds`` how long ago their values were fetched on average (NaN where there are none).
+    """
+
+    window: int
+    close_ms: int
+    ndcg: float
+    ndcg_positional: float
+    precision: float
+    rank_correlation: float
+    stale: float
+    age_seconds: float
+    fetches: int
+    requests: int
+    status: str
+
+    def to_list(self) -> list[Any]:
+        """Return it as JSON has it: numbers with six digits, which is all that is ever written of them."""
+        return [_rounded(getattr(self, name)) for name in self.__dataclass_fields__]
+
+    @classmethod
+    def from_list(cls, values: list[Any]) -> Measured:
+        """Return what :meth:`to_list` said."""
+        known: list[Any] = [math.nan if each is None else each for each in values]
+        return cls(*known)
+
+
+def _rounded(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return None if math.isnan(value) else round(value, 6)
+
+
+def measure(given: Given, right: Right, k: int, offset: int = 0) -> Measured:
+    """Return how good an answer is: against the first k that are right, without those before the offset."""
+    shown = right.identities[offset : offset + k]
+    relevance = relevancies(shown)
+    merits = dict(zip(right.identities, right.merits.tolist(), strict=True))
+    pairs = zip(given.identities, given.merits.tolist(), strict=True)
+    stale = sum(merits.get(identity) != merit for identity, merit in pairs)
+    return Measured(
+        given.window,
+        given.closes_ms,
+        ndcg_at(k, given.identities, relevance),
+        ndcg_positional_at(k, given.identities, shown),
+        precision_at(k, given.identities, relevance),
+        rank_correlation(given.identities, right.identities),
+        stale / len(given.identities) if given.identities else 0.0,
+        given.age_seconds,
+        given.fetches,
+        given.requests,
+        given.status,
+    )
+
+
+class Bench:
+    """A recording with its right answers, on which one setting after the other is measured."""
+
+    def __init__(self, data: Data, seed: int, folder: Path, items_per_request: int | None = None) -> None:
+        trace = open_trace(*data.write(seed, folder), items_per_request=items_per_request)
+        self.notes = trace.notes
+        self._offset = trace.bound.plan.offset
+        self._replay = Replay(trace)
+        self._right = {right.window: right for right in Oracle(trace)}
+
+    def measured(self, setting: Setting) -> Iterator[Measured]:
+        """Yield how good each window's answer is in a setting."""
+        for given in self._replay.answers(setting):
+            yield measure(given, self._right[given.window], setting.k, self._offset)

@@ -1,0 +1,159 @@
+"""The right answer of every window: from all that it holds, and from what the remote really had at its close.
+
+A path of its own, apart from the engine's: nothing is kept from window to window, nothing is pruned, no replica is
+asked. Only decoding, matching one record, and the arithmetic of the score are shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column
+from acquatop.lab.replay.remote_history import RemoteState
+from acquatop.lab.replay.trace import Trace
+from acquatop.topk.contract import AnyArray, FloatArray, IntArray
+from connectors.mapping import TIME
+from rspql.plan import AggregateColumn
+from rspql.scoring import vectorise, vectorise_condition
+
+
+@dataclass(frozen=True)
+class Right:
+    """A window's results in their right order, each by its identity, and their merits; without offset and limit."""
+
+    window: int
+    closes_ms: int
+    identities: list[str]
+    merits: FloatArray
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What is joined and ranked of one window: a row per solution, or per key where it aggregates."""
+
+    identities: IntArray
+    keys: IntArray
+    times: IntArray
+    numbers: Mapping[str, FloatArray]
+
+
+class Oracle:
+    """Knows the right answers of a trace.
+
+    A result is identified by its solution's text, by its subject where the latest arrival counts or arrivals are
+    distinct, and by its key where the query aggregates. A window of n solutions costs O(n log n).
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        plan = trace.bound.plan
+        self._trace = trace
+        self._score = vectorise(plan.score.expression, plan.score.functions)
+        condition = plan.score.condition
+        self._holds = None if condition is None else vectorise_condition(condition, plan.score.functions)
+        solutions = _newest_last(trace.bound.matcher.match(trace.records))
+        self._times = np.asarray(solutions.column(TIME).to_numpy(), dtype=np.int64)
+        self._identities, self._texts = _coded(solutions.column(IDENTITY))
+        self._keys, key_texts = _coded(solutions.column(KEY))
+        if plan.aggregate is not None:
+            self._texts = key_texts
+        self._gone = np.asarray(solutions.column(GONE).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        self._numbers = {
+            name: np.asarray(solutions.column(number_column(name)).to_numpy(), dtype=np.float64)
+            for name in (plan.score.stream_variables if plan.aggregate is None else _aggregated(plan.aggregate.columns))
+        }
+        places = {key: place for place, key in enumerate(trace.history.keys)}
+        self._remote = np.array([places.get(text, -1) for text in key_texts], dtype=np.int64)
+        # Where a text stands among all: equal scores of equal age are ordered by it.
+        self._in_text_order = np.argsort(np.argsort(self._texts, kind="stable"), kind="stable")
+
+    def __iter__(self) -> Iterator[Right]:
+        """Yield the right answers of all windows, in their order."""
+        windows, bounds = self._trace.windows(), self._trace.bound.windows
+        closes = [bounds.bounds(window)[1] for window in windows]
+        for window, closes_ms, state in zip(windows, closes, self._trace.history.states(closes), strict=True):
+            opens_ms = closes_ms - bounds.width_ms
+            yield self._right(window, closes_ms, self._content(opens_ms, closes_ms), state)
+
+    def _right(self, window: int, closes_ms: int, content: _Content, state: RemoteState) -> Right:
+        remote = self._remote[content.keys]
+        columns = dict(content.numbers)
+        for name, numbers in state.numbers.items():
+            columns[name] = np.where(remote >= 0, numbers[remote], np.nan)
+        scores = np.broadcast_to(self._score(columns), len(remote))
+        is_result = (remote >= 0) & state.present[remote] & ~np.isnan(scores)
+        if self._holds is not None:
+            is_result &= self._holds(columns)
+        sign = 1.0 if self._trace.bound.plan.score.descending else -1.0
+        at = np.flatnonzero(is_result)
+        merits, identities = sign * scores[at], content.identities[at]
+        order = np.lexsort((self._in_text_order[identities], -content.times[at], -merits))
+        return Right(window, closes_ms, [self._texts[code] for code in identities[order].tolist()], merits[order])
+
+    def _content(self, opens_ms: int, closes_ms: int) -> _Content:
+        begin, end = np.searchsorted(self._times, [opens_ms, closes_ms], side="right")
+        at = np.arange(begin, end)
+        if self._trace.bound.matcher.arrivals != "distinct":
+            # The last of an identity is the newest; read backwards it comes first.
+            _, firsts = np.unique(self._identities[at][::-1], return_index=True)
+            at = np.sort(at[::-1][firsts])
+        at = at[~self._gone[at]]
+        numbers = {name: column[at] for name, column in self._numbers.items()}
+        aggregate = self._trace.bound.plan.aggregate
+        if aggregate is None:
+            return _Content(self._identities[at], self._keys[at], self._times[at], numbers)
+        return _grouped(aggregate.columns, self._keys[at], self._times[at], numbers)
+
+
+def _newest_last(solutions: pa.Table) -> pa.Table:
+    """Return solutions in the order of time; of equal times the one comes last that replaces the others."""
+    terms = [name for name in solutions.column_names if name.startswith("?")]
+    # No term is less than any.
+    known = {name: pc.fill_null(solutions.column(name), "") for name in terms}
+    sortable = pa.table({TIME: solutions.column(TIME), **known, GONE: solutions.column(GONE)})
+    keys = [(TIME, "ascending"), *((name, "ascending") for name in terms), (GONE, "descending")]
+    return solutions.take(pc.sort_indices(sortable, sort_keys=keys))
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[IntArray, AnyArray]:
+    encoded = column.combine_chunks()
+    encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
+    codes = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return codes, np.array(encoded.dictionary.to_pylist(), dtype=object)
+
+
+def _aggregated(columns: tuple[AggregateColumn, ...]) -> list[str]:
+    return list(dict.fromkeys(column.of for column in columns if column.of is not None))
+
+
+def _grouped(
+    columns: tuple[AggregateColumn, ...], keys: IntArray, times: IntArray, numbers: Mapping[str, FloatArray]
+) -> _Content:
+    """Return a row per key: its aggregates, and its newest solution's time."""
+    order = np.argsort(keys, kind="stable")
+    distinct, starts = np.unique(keys[order], return_index=True)
+    if not len(distinct):
+        return _Content(distinct, distinct, distinct, {column.variable: np.empty(0) for column in columns})
+    counts = np.diff(starts, append=len(keys))
+    made = {
+        column.variable: _aggregate(column, None if column.of is None else numbers[column.of][order], starts, counts)
+        for column in columns
+    }
+    return _Content(distinct, distinct, np.maximum.reduceat(times[order], starts), made)
+
+
+def _aggregate(column: AggregateColumn, values: FloatArray | None, starts: IntArray, counts: IntArray) -> FloatArray:
+    if values is None:
+        return counts.astype(np.float64)
+    if column.function in ("min", "max"):
+        function = np.minimum if column.function == "min" else np.maximum
+        return np.asarray(function.reduceat(values, starts))
+    ends = (starts + counts).tolist()
+    # Exact, as the engine's sums are: in whatever order they are added, they round once.
+    sums = np.array([math.fsum(values[start:end]) for start, end in zip(starts.tolist(), ends, strict=True)])
+    return sums / counts if column.function == "avg" else sums

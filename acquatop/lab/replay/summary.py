@@ -1,0 +1,104 @@
+"""What an experiment's results come to, per setting over its data sets, and how policies compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from acquatop.lab.replay.bootstrap import Interval, interval
+from acquatop.lab.replay.measure import METRICS, Measured
+from acquatop.lab.replay.runner import Results
+from acquatop.topk.contract import FloatArray
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """A setting on recordings of one name, whatever the seed."""
+
+    data: str
+    policy: str
+    budget: int
+    k: int
+    n: int
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """How much more of a metric one policy has than another, in percent: at best and at worst over an experiment."""
+
+    new: str
+    old: str
+    metric: str
+    most: float
+    at_most: Cell
+    least: float
+    at_least: Cell
+
+
+class Summary:
+    """Results, by cell."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.experiment = results.experiment
+
+    @cached_property
+    def cells(self) -> Sequence[Cell]:
+        """All cells, in the order of the experiment."""
+        run = self.experiment
+        names = [data.name for data in run.data]
+        return [Cell(*each) for each in product(names, run.policies, run.budgets, run.ks, run.ns)]
+
+    @cached_property
+    def _of_cells(self) -> Mapping[Cell, list[Sequence[Measured]]]:
+        found: dict[Cell, list[Sequence[Measured]]] = {cell: [] for cell in self.cells}
+        for (name, setting), measured in self.results.measured.items():
+            found[Cell(name, setting.policy, setting.budget, setting.k, setting.n)].append(measured)
+        return found
+
+    def series(self, cell: Cell, name: str) -> FloatArray:
+        """Return what was measured, a row per seed and a column per window that all of them have."""
+        several = self._of_cells[cell]
+        windows = min(map(len, several))
+        return np.array([[getattr(each, name) for each in measured[:windows]] for measured in several], np.float64)
+
+    def cumulated(self, cell: Cell, name: str) -> FloatArray:
+        """Return the sum over all windows, per seed."""
+        return np.asarray(np.nansum(self.series(cell, name), axis=1))
+
+    def interval(self, cell: Cell, name: str) -> Interval:
+        """Return the mean per window and its interval; of windows without a number none counts."""
+        series = self.series(cell, name)
+        if not np.isnan(series).any():
+            return interval(series)
+        known = series[~np.isnan(series)]
+        return interval(known[None, :])
+
+    def statuses(self, cell: Cell) -> Mapping[str, int]:
+        """Return how many answers were exact, certified and approximate, over all seeds."""
+        found = {"exact": 0, "certified": 0, "approximate": 0}
+        for measured in self._of_cells[cell]:
+            for each in measured:
+                found[each.status] += 1
+        return found
+
+    def improvements(self) -> Iterator[Improvement]:
+        """Yield how the new policies compare with the old ones in each metric, by the medians over the data sets."""
+        run = self.experiment
+        pairs = [pair for pair in product(run.new, run.old) if set(pair) <= set(run.policies)]
+        for (new, old), metric in product(pairs, METRICS):
+            gains = {cell: self._gain(cell, old, metric) for cell in self.cells if cell.policy == new}
+            gains = {cell: gain for cell, gain in gains.items() if not np.isnan(gain)}
+            if gains:
+                best, worst = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
+                yield Improvement(new, old, metric, gains[best], best, gains[worst], worst)
+
+    def _gain(self, cell: Cell, old: str, metric: str) -> float:
+        of_old = Cell(cell.data, old, cell.budget, cell.k, cell.n)
+        before = float(np.median(self.cumulated(of_old, metric)))
+        after = float(np.median(self.cumulated(cell, metric)))
+        return 100 * (after - before) / before if before else float("nan")

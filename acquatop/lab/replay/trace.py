@@ -1,0 +1,255 @@
+"""A recording of a stream and of a remote, as it is replayed: read once, checked, in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acquatop.catalog.catalog import Catalog, Service
+from acquatop.catalog.remotes import SparqlSource, TableSource
+from acquatop.errors import UserError
+from acquatop.lab.replay.plain_stream import (
+    PlainFile,
+    find_plain,
+    is_iri,
+    read_plain,
+    records_of,
+    whole_or_double,
+)
+from acquatop.lab.replay.recorded_stream import read_recorded
+from acquatop.lab.replay.remote_history import RemoteHistory, read_history
+from acquatop.plan.bind import BoundCounted, BoundQuery, BoundWindowed, bind_query
+from acquatop.plan.remote_query import Question
+from acquatop.topk.contract import IntArray
+from connectors.mapping import BAD, TIME, FieldMapping
+from replica.remotes.records import Field, KeyTemplate, RecordMapping
+from rspql import ast
+
+CATALOG = "catalog.toml"
+
+MOST_WINDOWS = 100_000
+"""How many windows one recording may have: time has jumped, or the slide is far too short, where there are more."""
+
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A query bound to a recording: the stream's records in the order of time, and the remote's history.
+
+    The remote's values as they were at ``start_ms`` are the replica's at the beginning; windows that close after
+    ``end_ms`` are not looked at. ``notes`` count what is odd in the recording, by what it is.
+    """
+
+    folder: Path
+    bound: BoundQuery
+    records: pa.RecordBatch
+    history: RemoteHistory
+    start_ms: int
+    end_ms: int
+    notes: Mapping[str, int]
+
+    @property
+    def times(self) -> IntArray:
+        """When each record happened, ascending."""
+        return np.asarray(self.records.column(TIME).to_numpy(), dtype=np.int64)
+
+    @property
+    def question(self) -> Question:
+        """What the query asks of the remote."""
+        return question_of(self.bound)
+
+    def windows(self) -> range:
+        """Return the windows that are answered: from the first that holds a record to the last that closes in time."""
+        windows = self.bound.windows
+        first = 0 if windows.t0_ms is not None else windows.first(int(self.times[0]))
+        return range(first, windows.last(self.end_ms - windows.width_ms + 1) + 1)
+
+
+def open_trace(folder: str | Path, query: str, file: str = "<query>", *, items_per_request: int | None = None) -> Trace:
+    """Read a recording for a query; :class:`UserError` says what cannot be used, and where it stands.
+
+    A request carries as many items as the catalog says, or as is said here. O(rows log rows); all of it is in memory.
+    """
+    folder = Path(folder)
+    if not (folder / CATALOG).is_file():
+        hint = f"a trace is a folder with {CATALOG}, and with stream.csv and remote.csv or what the catalog names"
+        raise UserError(f"{folder / CATALOG} is not there\n  hint: {hint}")
+    catalog = Catalog.load(folder / CATALOG)
+    bound = _bound(query, catalog, file)
+    remote = find_plain(folder, "remote")
+    service = _replayed(bound, remote)
+    bound = replace(bound, service=replace(service, block_size=items_per_request or service.block_size))
+    records, odd = _records(folder, bound)
+    return _checked(folder, bound, records, _history(bound), odd)
+
+
+def question_of(bound: BoundQuery) -> Question:
+    """Return what a query asks of its remote."""
+    assert bound.plan.service is not None
+    return Question(bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0])
+
+
+def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
+    bound = bind_query(query, catalog, file=file)
+    if isinstance(bound, BoundWindowed):
+        why = f" ({bound.reason.message})" if bound.reason else ""
+        hint = "policies matter to top-k joins of a WINDOW with a SERVICE: acquatop explain says why this is none"
+        raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
+    if isinstance(bound, BoundCounted) or bound.service is None:
+        raise UserError(f"{file}: the query asks no remote, so there is nothing to choose a policy for")
+    return bound
+
+
+# The remote -----------------------------------------------------------------------------------------
+
+
+def _replayed(bound: BoundQuery, plain: Path | None) -> Service:
+    """Return the query's service as one that is replayed: what the catalog says, or else the plain file."""
+    service = bound.service
+    assert service is not None
+    if isinstance(service.source, TableSource) and service.source.time is not None:
+        return service
+    if plain is None:
+        hint = 'put remote.csv into the folder, or let the catalog call it remote = "table" with a time'
+        raise UserError(f"<{service.iri}> is no recording: what it had when is not known\n  hint: {hint}")
+    source = TableSource(str(plain), _record_mapping(bound, service, read_plain(plain)), "time_ms")
+    return replace(service, remote="table", source=source, feed=None, load=True)
+
+
+def _record_mapping(bound: BoundQuery, service: Service, file: PlainFile) -> RecordMapping:
+    """Return how a plain row becomes RDF: its subject by the catalog's templates, its value as the only property."""
+    predicates = [
+        each.predicate.value
+        for each in question_of(bound).group.elements
+        if isinstance(each, ast.TriplePattern) and isinstance(each.predicate, ast.Iri)
+    ]
+    if len(predicates) != len(question_of(bound).group.elements) or len(predicates) != 1:
+        message = f"{file.path} has one value per row, but <{service.iri}> is asked for more than one property"
+        raise UserError(message)
+    known = {} if isinstance(service.source, SparqlSource) else service.source.mapping.properties
+    mapped = known.get(predicates[0])
+    datatype = mapped.datatype if mapped else _XSD + whole_or_double(file)
+    return RecordMapping(_subjects_of(bound, file), {predicates[0]: Field("value", datatype)})
+
+
+def _subjects_of(bound: BoundQuery, file: PlainFile) -> KeyTemplate:
+    are_iris = {is_iri(each) for each in file.subjects.unique().to_pylist()}
+    if len(are_iris) > 1:
+        raise UserError(f"{file.path} has both plain ids and IRIs as subjects\n  hint: write all of them in one way")
+    template = KeyTemplate("", "subject", "") if True in are_iris else _template(bound)
+    if template is None:
+        hint = 'give the service a mapping with a key such as "http://example.org/user/{subject}", or write IRIs'
+        raise UserError(f"{file.path}: the catalog does not say what the subjects' IRIs are\n  hint: {hint}")
+    return KeyTemplate(template.prefix, "subject", template.suffix)
+
+
+def _template(bound: BoundQuery) -> KeyTemplate | None:
+    """Return what makes IRIs of plain ids: the service's template, or else the stream's."""
+    service, mapping = bound.service, bound.stream.mapping
+    if service is not None and not isinstance(service.source, SparqlSource) and service.source.mapping.key.prefix:
+        return service.source.mapping.key
+    if isinstance(mapping, FieldMapping) and mapping.subject.prefix:
+        return KeyTemplate(mapping.subject.prefix, "subject", mapping.subject.suffix)
+    return None
+
+
+def _history(bound: BoundQuery) -> RemoteHistory:
+    assert bound.service is not None
+    source = bound.service.source
+    assert isinstance(source, TableSource)
+    return read_history(source, question_of(bound).star(source.mapping), bound.plan.score.remote_variables)
+
+
+# The stream -----------------------------------------------------------------------------------------
+
+
+def _records(folder: Path, bound: BoundQuery) -> tuple[pa.RecordBatch, dict[str, int]]:
+    """Return the good records in the order of time, and how many rows were odd in which way."""
+    plain, repeated = find_plain(folder, "stream"), 0
+    if plain is not None:
+        file = read_plain(plain)
+        table, repeated = records_of(file, bound.stream.mapping, _used(bound), _template(bound)), file.repeated
+    else:
+        table = read_recorded(bound.stream)
+    good = table.filter(pc.is_null(table.column(BAD)))
+    if not len(good):
+        where = plain or bound.stream.options.get("path", bound.stream.connector)
+        raise UserError(f"{where} has no event that can be used")
+    times = np.asarray(good.column(TIME).to_numpy())
+    odd = {
+        "events that cannot be used": len(table) - len(good),
+        "events behind later ones, taken in the order of their times": int(
+            (times < np.maximum.accumulate(times)).sum()
+        ),
+        "events that are the same as another": repeated,
+    }
+    order = pa.array(np.argsort(times, kind="stable"))
+    return good.take(order).combine_chunks().to_batches()[0], odd
+
+
+def _used(bound: BoundQuery) -> frozenset[str]:
+    predicates = (each.predicate for each in bound.plan.stream_pattern)
+    return frozenset(each.value for each in predicates if isinstance(each, ast.Iri))
+
+
+# Both -----------------------------------------------------------------------------------------------
+
+
+def _checked(
+    folder: Path,
+    bound: BoundQuery,
+    records: pa.RecordBatch,
+    history: RemoteHistory,
+    odd: Mapping[str, int],
+) -> Trace:
+    times = np.asarray(records.column(TIME).to_numpy(), dtype=np.int64)
+    t0 = bound.windows.t0_ms
+    start, end = int(times[0]) if t0 is None else t0, max(int(times[-1]), history.ends_ms)
+    trace = Trace(folder, bound, records, history, start, end, {})
+    _check_span(trace)
+    notes = {**odd, **_notes(trace)}
+    return replace(trace, notes={what: count for what, count in notes.items() if count})
+
+
+def _check_span(trace: Trace) -> None:
+    windows, bounds, times = trace.windows(), trace.bound.windows, trace.times
+    if trace.history.begins_ms > trace.start_ms:
+        hint = (
+            "the rows at or before the start are the initial replica: begin the remote's recording before the stream's"
+        )
+        message = f"the remote's recording begins at {trace.history.begins_ms} ms, the replay at {trace.start_ms} ms"
+        raise UserError(f"{message}\n  hint: {hint}")
+    if not len(windows):
+        lasts = f"from {trace.start_ms} to {trace.end_ms} ms"
+        raise UserError(f"no window of {bounds.width_ms} ms closes within the recording, which lasts {lasts}")
+    if len(windows) > MOST_WINDOWS:
+        gap = int(np.argmax(np.diff(times, prepend=trace.start_ms)))
+        before = trace.start_ms if gap == 0 else int(times[gap - 1])
+        hint = f"the longest gap between events is from {before} to {times[gap]} ms: was a clock wrong there?"
+        raise UserError(f"the recording spans {len(windows):,} windows, more than {MOST_WINDOWS:,}\n  hint: {hint}")
+
+
+def _notes(trace: Trace) -> dict[str, int]:
+    """Count what is odd of the two files together."""
+    windows, times = trace.bound.windows, trace.times
+    closes = np.array([windows.bounds(window)[1] for window in trace.windows()])
+    begins = np.searchsorted(times, closes - windows.width_ms, side="right")
+    solutions = trace.bound.matcher.match(trace.records)
+    keys = set(solutions.column("key").unique().to_pylist()) - {None}
+    firsts = dict(zip(trace.history.keys, trace.history.first_times().tolist(), strict=True))
+    return {
+        "windows without events": int((np.searchsorted(times, closes, side="right") == begins).sum()),
+        "events before the start": int((times <= trace.start_ms).sum()) if trace.bound.windows.t0_ms is not None else 0,
+        "subjects of the stream that the remote never has": sum(key not in firsts for key in keys),
+        "subjects of the stream that the remote has only later": sum(
+            firsts.get(key, trace.start_ms) > trace.start_ms for key in keys
+        ),
+        "rows of the remote behind later ones, taken in the order of their times": trace.history.unsorted,
+        "rows of the remote that say what held already": trace.history.same,
+    }

@@ -1,0 +1,219 @@
+"""An experiment's results as one page that holds everything: pictures, tables, and what the words mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from importlib import resources
+
+import numpy as np
+
+from acquatop.lab.replay.summary import Cell, Summary
+from acquatop.lab.report.axes import View, place_text, views
+from acquatop.lab.report.pictures import Picture
+
+_METRICS = {"ndcg": "nDCG", "precision": "precision", "ndcg_positional": "positional nDCG"}
+_COSTS = {
+    "fetches": "items asked for",
+    "requests": "requests",
+    "stale": "stale results",
+    "age_seconds": "age in s",
+    "rank_correlation": "rank correlation",
+}
+_WORDS = {
+    "cumulated": "a metric, added up over all windows; the mean of the data sets. The small numbers below are within "
+    "which it lies with a confidence of 95 %: a bootstrap that draws data sets, and blocks of windows in them.",
+    "error": "what is missing of a metric to 1 in every window.",
+    "nDCG": "the gain of the reported order, as a share of the best: of the K that are right the first is worth "
+    "K, the last 1, all others nothing (the AcquaTop paper's definition).",
+    "positional nDCG": "as the paper's authors compute it: whatever is right counts as much as the place at which it "
+    "is reported, so swaps within the right answer cost nothing. The paper's Table 6 holds this one.",
+    "precision": "the share of the K reported that are among the K that are right.",
+    "stale results": "the share of the reported whose score was not what it really was at that time.",
+    "rank correlation": "Kendall's tau of the reported order: 1 if all pairs stand rightly, -1 if none does.",
+    "AT-, ANY- and WSJ-": "who proposes what may be refreshed: the list of candidates (AT), more of the window's best "
+    "(ANY), or all that the window joins with (WSJ). The rest of a policy's name says in which order.",
+    "AT-ASM, WSJ-ASM": "refresh all that is proposed, whatever the budget: the most that can be had. WSJ-ASM "
+    "fetches everything in every window, as an engine without policies would.",
+}
+
+
+def report(summary: Summary, pictures: Sequence[Picture]) -> str:
+    """Return the page. It loads nothing from elsewhere, and is the same for the same results."""
+    sections = [
+        ("pictures", "Pictures", "".join(map(_figure, pictures))),
+        ("accuracy", "Accuracy", f'<div class="tables">{"".join(_accuracy(summary))}</div>'),
+        ("improvements", "Improvements", _improvements(summary)),
+        ("costs", "What it costs, and how fresh it is", "".join(_costs(summary))),
+        ("data", "The data", _data(summary)),
+        ("words", "What the words mean", _words()),
+    ]
+    sections = [section for section in sections if section[2]]
+    links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
+    bodies = "".join(f'<section id="{name}"><h2>{title}</h2>{body}</section>\n' for name, title, body in sections)
+    run = summary.experiment
+    style = resources.files("acquatop.lab.report").joinpath("report.css").read_text("utf-8")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(run.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f'<h1>{escape(run.title)}</h1>\n<p class="lead">{escape(run.question)}</p>\n<nav>{links}</nav>\n'
+        f"{_cards(summary)}{bodies}</body>\n</html>\n"
+    )
+
+
+# Parts of the page ----------------------------------------------------------------------------------
+
+
+def _cards(summary: Summary) -> str:
+    run = summary.experiment
+    windows = summary.series(summary.cells[0], "ndcg").shape[1]
+    cards = [
+        (f"{len(run.policies)} policies", f"{len(summary.cells)} settings, {windows} windows each"),
+        (
+            f"{len(run.data) * len(run.seeds)} recordings" if len(run.data) * len(run.seeds) > 1 else "1 recording",
+            f"seeds {', '.join(map(str, run.seeds))}",
+        ),
+    ]
+    for metric in ("ndcg", "precision"):
+        best, share = _most_often_best(summary, metric)
+        cards.append((best, f"has the best {_METRICS[metric]} in {share} of the settings with a budget"))
+    return (
+        '<div class="cards">'
+        + "".join(f'<div class="card"><b>{b}</b><span>{s}</span></div>' for b, s in cards)
+        + "</div>\n"
+    )
+
+
+def _most_often_best(summary: Summary, metric: str) -> tuple[str, str]:
+    """Return which policy with a budget is the best most often, and in how many of all places."""
+    places: dict[tuple[str, int, int, int], list[Cell]] = {}
+    for cell in summary.cells:
+        if not cell.policy.endswith("-ASM"):
+            places.setdefault((cell.data, cell.budget, cell.k, cell.n), []).append(cell)
+    winners = [max(cells, key=lambda cell: summary.interval(cell, metric).mean).policy for cells in places.values()]
+    if not winners:
+        return "none", "0 of 0"
+    best = max(dict.fromkeys(winners), key=winners.count)
+    return best, f"{winners.count(best)} of {len(winners)}"
+
+
+def _figure(picture: Picture) -> str:
+    caption = f"<b>{escape(picture.title)}.</b> {escape(picture.caption)}"
+    return f"<figure>{picture.inline}<figcaption>{caption}</figcaption></figure>\n"
+
+
+def _accuracy(summary: Summary) -> Iterator[str]:
+    for view in views(summary.experiment):
+        for metric, name in _METRICS.items():
+            head = [f"{name}, cumulated", *(_head(view, text) for text in view.axis.texts())]
+            yield _table(head, _accuracy_rows(summary, view, metric), view.rest and f"At {view.rest}")
+
+
+def _accuracy_rows(summary: Summary, view: View, metric: str) -> Iterator[list[str]]:
+    found = {
+        policy: [summary.interval(view.cell(policy, value), metric) for value in view.axis.values]
+        for policy in summary.experiment.policies
+    }
+    bests = (
+        [
+            max(each[at].mean for policy, each in found.items() if not policy.endswith("-ASM") or len(found) == 1)
+            for at in range(len(view.axis.values))
+        ]
+        if any(not policy.endswith("-ASM") for policy in found)
+        else []
+    )
+    windows = summary.series(summary.cells[0], metric).shape[1]
+    for policy, each in found.items():
+        row = [escape(policy)]
+        for at, (mean, low, high) in enumerate(each):
+            text = f"{windows * mean:.1f}<small>{windows * low:.1f}…{windows * high:.1f}</small>"
+            is_best = bool(bests) and mean == bests[at] and not policy.endswith("-ASM")
+            row.append(f'<td class="best">{text}</td>' if is_best else f"<td>{text}</td>")
+        yield row
+
+
+def _head(view: View, text: str) -> str:
+    return f"{view.axis.name if view.axis.name != 'data' else view.axis.label} {text}"
+
+
+def _improvements(summary: Summary) -> str:
+    rows = [
+        [
+            f"{escape(each.new)} against {escape(each.old)}",
+            _METRICS[each.metric],
+            f"{each.most:+.2f} %",
+            place_text(summary.experiment, each.at_most) or "everywhere",
+            f"{each.least:+.2f} %",
+            place_text(summary.experiment, each.at_least) or "everywhere",
+        ]
+        for each in summary.improvements()
+    ]
+    if not rows:
+        return ""
+    said = (
+        "<p>How much more of the cumulated metric (the median over the data sets) a policy has than another: "
+        "at best and at worst.</p>"
+    )
+    return said + _table(["", "metric", "at best", "at", "at worst", "at"], rows, texts=(1, 3, 5))
+
+
+def _costs(summary: Summary) -> Iterator[str]:
+    yield "<p>On average per window; how many of all answers were called exact, certified or approximate.</p>"
+    for view in views(summary.experiment)[:1]:
+        head = ["policy", _head(view, "").strip(), *_COSTS.values(), "exact", "certified", "approximate"]
+        yield _table(head, _cost_rows(summary, view), view.rest and f"At {view.rest}")
+
+
+def _cost_rows(summary: Summary, view: View) -> Iterator[list[str]]:
+    for policy in summary.experiment.policies:
+        for value, text in zip(view.axis.values, view.axis.texts(), strict=True):
+            cell = view.cell(policy, value)
+            means = [
+                float(np.nanmean(summary.series(cell, name))) if _has(summary, cell, name) else np.nan
+                for name in _COSTS
+            ]
+            numbers = ["" if np.isnan(mean) else f"{mean:.2f}" for mean in means]
+            yield [escape(policy), text, *numbers, *(f"{count:,}" for count in summary.statuses(cell).values())]
+
+
+def _has(summary: Summary, cell: Cell, name: str) -> bool:
+    return not np.isnan(summary.series(cell, name)).all()
+
+
+def _data(summary: Summary) -> str:
+    rows = [[escape(place), escape(what), f"{count:,}"] for place, what, count in _notes(summary.results.notes)]
+    if not rows:
+        return "<p>Nothing odd was found in the recordings.</p>"
+    return "<p>What is odd in the recordings, and how often.</p>" + _table(
+        ["recording", "what", "how often"], rows, texts=(1,)
+    )
+
+
+def _notes(notes: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str, int]]:
+    for place in sorted(notes):
+        for what, count in notes[place].items():
+            yield place, what, count
+
+
+def _words() -> str:
+    return (
+        "<dl>" + "".join(f"<dt>{escape(word)}</dt><dd>{escape(said)}</dd>" for word, said in _WORDS.items()) + "</dl>"
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", texts: Sequence[int] = ()) -> str:
+    """Return a table; cells that are written as such stay as they are."""
+
+    def cell(text: str, at: int) -> str:
+        if text.startswith("<td"):
+            return text
+        return f'<td class="text">{text}</td>' if at in texts else f"<td>{text}</td>"
+
+    titles = "".join(
+        f'<th class="text" scope="col">{title}</th>' if at in texts else f'<th scope="col">{title}</th>'
+        for at, title in enumerate(head)
+    )
+    body = "".join("<tr>" + "".join(cell(text, at) for at, text in enumerate(row)) + "</tr>\n" for row in rows)
+    said = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f'<div class="wide"><table>{said}<thead><tr>{titles}</tr></thead><tbody>\n{body}</tbody></table></div>\n'

@@ -1,0 +1,85 @@
+"""An experiment's results as CSV files: written anew each time, byte for byte the same for the same results."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+
+from acquatop.lab.replay.measure import NUMBERS
+from acquatop.lab.replay.runner import Results
+from acquatop.lab.replay.summary import Summary
+from acquatop.lab.report.axes import place_text
+
+RESULTS = "policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status".split(",")
+DETAILS = "policy,budget,k,n,seed,window,rank_correlation,stale,age_seconds".split(",")
+SUMMARY = (
+    "data,policy,budget,k,n,seeds,windows,measure,"
+    "cumulated,cumulated_median,cumulated_low,cumulated_high,mean,mean_low,mean_high"
+).split(",")
+IMPROVEMENTS = "new,old,metric,most_percent,most_at,least_percent,least_at".split(",")
+
+
+def write_tables(summary: Summary, folder: Path) -> None:
+    """Write ``results.csv``, ``details.csv``, ``summary.csv`` and ``improvements.csv`` into a folder.
+
+    Where recordings differ in more than the seed, the first two are in a folder for each, by its name.
+    """
+    results = summary.results
+    for data in summary.experiment.data:
+        place = folder / data.name if data.name else folder
+        place.mkdir(parents=True, exist_ok=True)
+        _write(place / "results.csv", RESULTS, _rows(results, data.name, RESULTS[5:]))
+        _write(place / "details.csv", DETAILS, _rows(results, data.name, DETAILS[5:]))
+    _write(folder / "summary.csv", SUMMARY, _summary(summary))
+    _write(folder / "improvements.csv", IMPROVEMENTS, _improvements(summary))
+
+
+def _rows(results: Results, name: str, columns: Sequence[str]) -> Iterable[Sequence[object]]:
+    for setting in results.experiment.settings():
+        for measured in results.measured[name, setting]:
+            yield *astuple(setting), *(getattr(measured, column) for column in columns)
+
+
+def _summary(summary: Summary) -> Iterable[Sequence[object]]:
+    for cell in summary.cells:
+        for name in NUMBERS:
+            series = summary.series(cell, name)
+            seeds, windows = series.shape
+            mean = summary.interval(cell, name)
+            cumulated = summary.cumulated(cell, name)
+            bounds = (windows * mean.low, windows * mean.high)
+            sums = float(cumulated.mean()), float(np.median(cumulated)), *bounds
+            yield *astuple(cell), seeds, windows, name, *sums, *mean
+
+
+def _improvements(summary: Summary) -> Iterable[Sequence[object]]:
+    for each in summary.improvements():
+        most, least = (place_text(summary.experiment, cell) or "everywhere" for cell in (each.at_most, each.at_least))
+        yield each.new, each.old, each.metric, each.most, most, each.least, least
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_text(value) for value in row] for row in rows)
+    fresh = path.with_name(f".{path.name}")
+    fresh.write_text(text.getvalue(), "utf-8")
+    fresh.replace(path)
+
+
+def _text(value: object) -> str:
+    """Return a value as text: numbers with six digits after the point, nothing for none.
+
+    >>> _text(0.1 + 0.2), _text(7), _text(math.nan), _text("exact")
+    ('0.300000', '7', '', 'exact')
+    """
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value + 0.0:.6f}"
+    return str(value)

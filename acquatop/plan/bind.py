@@ -1,0 +1,350 @@
+"""Bind a plan to a catalog: from IRIs to the sources, remotes and files they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from acquatop.catalog.catalog import Catalog, Service, Stream
+from acquatop.catalog.graphs import StaticGraph
+from acquatop.catalog.remotes import SparqlSource
+from acquatop.ingest.match import Matcher, unknown_predicate
+from acquatop.plan.remote_query import star_of
+from acquatop.plan.strategy import Choice, HintError, Strategy, Workload, choose
+from acquatop.topk.shared.contract import Asked
+from acquatop.windows import Windows, over_positions
+from rspql import ast
+from rspql.ast import Iri
+from rspql.compiler import compile_query
+from rspql.diagnostics import Diagnostic, QueryError, nearest
+from rspql.plan import AnyWindow, CountWindow, Plan, RemotePart, TopKPlan, WindowedPlan
+from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
+
+MANY_OPEN = 1_000
+"""From how many windows on that are open at once a query that counts elements is warned of."""
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A top-k plan with everything it names found; ``service`` is None where it asks no remote."""
+
+    name: str
+    plan: TopKPlan
+    stream: Stream
+    service: Service | None
+    windows: Windows
+    matcher: Matcher
+
+    @property
+    def choice(self) -> Choice:
+        """What keeps the candidates of a query without aggregates, and why.
+
+        The catalog says whether the windows' content is kept for a remote's sake. Without a remote nothing but a
+        newer arrival changes a score, and there is nothing to save by being uncertain.
+        """
+        exact = self.service is None or self.service.refresh.refill
+        workload = Workload(
+            (Asked(self.windows, self.plan.k + self.plan.offset),),
+            changes=self.service is not None,
+            recurring=self.stream.arrivals == "latest",
+            may_retain=exact,
+            may_approximate=not exact,
+        )
+        return choose(workload, available=(Strategy.EACH, Strategy.REFILLED))
+
+    @property
+    def refills(self) -> bool:
+        """Whether the windows' content is kept."""
+        return self.choice.strategy is Strategy.REFILLED
+
+    @property
+    def keys_in_executors(self) -> bool:
+        """Whether the aggregates of the query's keys are kept where the executors read them."""
+        return self.plan.aggregate is not None and self.stream.keys == "executors"
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The stream that the query reads."""
+        return (self.stream,)
+
+
+@dataclass(frozen=True)
+class BoundWindow:
+    """A window, the stream that fills it, and when it opens and closes."""
+
+    name: str
+    stream: Stream
+    windows: Windows
+
+
+@dataclass(frozen=True)
+class BoundRemote:
+    """A part of a query that a remote answers, and the remote."""
+
+    part: RemotePart
+    service: Service
+
+
+@dataclass(frozen=True)
+class BoundWindowed:
+    """The plan of a query that is evaluated window by window, with everything it names found.
+
+    ``reason`` says why a plan that could be answered incrementally is not, with this catalog.
+    """
+
+    name: str
+    plan: WindowedPlan
+    windows: tuple[BoundWindow, ...]
+    remotes: tuple[BoundRemote, ...]
+    graphs: tuple[StaticGraph, ...]
+    reason: Diagnostic | None = None
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams that the query reads, each once."""
+        return tuple({window.stream.iri: window.stream for window in self.windows}.values())
+
+
+@dataclass(frozen=True)
+class BoundCounted:
+    """A query whose windows count its stream's elements; ``query`` is the same over their positions for times.
+
+    A ``hint`` names the structure that keeps candidates, in place of the one that costs least or the catalog asks for.
+    """
+
+    name: str
+    query: BoundQuery | BoundWindowed
+    hint: str | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The query's plan."""
+        return self.query.plan
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that the query reads."""
+        (stream,) = self.query.streams
+        return stream
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The stream that the query reads."""
+        return (self.stream,)
+
+    @property
+    def windows(self) -> Windows:
+        """The windows over the elements' positions."""
+        return self.query.windows if isinstance(self.query, BoundQuery) else self.query.windows[0].windows
+
+    @property
+    def choice(self) -> Choice | None:
+        """What keeps the candidates, and why; None where whole windows are looked at, or aggregates."""
+        query = self.query
+        if isinstance(query, BoundWindowed) or query.plan.aggregate is not None:
+            return None
+        if query.stream.arrivals != "distinct":
+            return query.choice
+        workload = Workload((Asked(query.windows, query.plan.k + query.plan.offset),), counts=True)
+        available = (Strategy.EACH, Strategy.BLOCKS)
+        asked_for = self.stream.strategy if self.stream.strategy in available else None
+        return choose(workload, available=available, hint=self.hint or asked_for)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What is legal, but likely to cost more than was thought."""
+        open_at_once = -(-self.windows.width_ms // self.windows.slide_ms)
+        is_cheap = self.choice is not None and self.choice.strategy is Strategy.BLOCKS
+        if isinstance(self.query, BoundWindowed) or is_cheap or open_at_once <= MANY_OPEN:
+            return ()
+        message = f"up to {open_at_once} windows are open at once, and each of them costs something with every STEP"
+        hint = "take a larger STEP"
+        if self.query.plan.aggregate is None:
+            hint += ', or set arrivals = "distinct" for the stream if none of its records replaces another'
+        return (Diagnostic("many-windows", message, self.query.plan.window.name.span, hint, severity="warning"),)
+
+
+Bound = BoundQuery | BoundWindowed | BoundCounted
+
+
+def bind_query(
+    text: str,
+    catalog: Catalog,
+    *,
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+    file: str = "<query>",
+    name: str | None = None,
+) -> Bound:
+    """Compile a query and bind it; :class:`~rspql.diagnostics.QueryError` says what cannot be found."""
+    plan = compile_query(text, prefixes=catalog.prefixes, functions=functions, file=file)
+    return bind_plan(plan, catalog, text=text, file=file, name=name)
+
+
+def bind_plan(plan: Plan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None) -> Bound:
+    """Bind a plan for the fastest evaluation that the catalog allows; ``text`` is for what is said about mistakes.
+
+    Raises :class:`~rspql.diagnostics.QueryError`.
+    """
+    bound = _bind(plan, catalog, text, file, name)
+    windows = plan.windowed.windows if isinstance(plan, TopKPlan) else plan.windows
+    return BoundCounted(bound.name, bound) if isinstance(windows[0], CountWindow) else bound
+
+
+def _bind(plan: Plan, catalog: Catalog, text: str, file: str, name: str | None) -> BoundQuery | BoundWindowed:
+    match plan:
+        case TopKPlan():
+            bound = _bind_topk(plan, catalog, text, file, name)
+            if isinstance(bound, BoundQuery):
+                return bound
+            return replace(bind_windowed(plan.windowed, catalog, text=text, file=file, name=name), reason=bound)
+        case WindowedPlan():
+            return bind_windowed(plan, catalog, text=text, file=file, name=name)
+
+
+def bind_windowed(
+    plan: WindowedPlan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None
+) -> BoundWindowed:
+    """Bind a plan for evaluation window by window; :class:`~rspql.diagnostics.QueryError` says what cannot be found."""
+    found: list[Diagnostic] = []
+    windows = tuple(_window(window, catalog, found) for window in plan.windows)
+    remotes = tuple(_remote(part, catalog, found) for part in plan.remotes)
+    named = (*plan.query.default_graphs, *plan.query.named_graphs)
+    graphs = tuple(_graph(iri, catalog, found) for iri in {iri.value: iri for iri in named}.values())
+    _check_names(plan.windows, named, found)
+    _check_predicates(plan, [window for window in windows if window], found)
+    if found:
+        raise QueryError(list(dict.fromkeys(found)), text, file)
+    return BoundWindowed(
+        name or plan.name or "query",
+        plan,
+        tuple(window for window in windows if window),
+        tuple(remote for remote in remotes if remote),
+        tuple(graph for graph in graphs if graph),
+    )
+
+
+def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str | None) -> BoundQuery | Diagnostic:
+    """Bind a plan for incremental evaluation, or return why the catalog's data do not lend themselves to it."""
+    found: list[Diagnostic] = []
+    window = _window(plan.window, catalog, found)
+    service = _service(plan.service.iri, catalog, found) if plan.service else None
+    if window is None or (plan.service and service is None):
+        raise QueryError(found, text, file)
+    matcher = Matcher(plan, window.stream.mapping, arrivals=window.stream.arrivals)
+    matcher.check(found)
+    if plan.service and service:
+        _check_records(service, plan.service.group, plan.join_variables[0], found)
+        _check_refresh(plan, window.stream, service, found)
+        _check_strategy(plan, window, found)
+    mistakes = [each for each in found if each.code != "unsupported"]
+    if mistakes:
+        raise QueryError(mistakes, text, file)
+    if plan.service and service and service.solutions == "many":
+        message = 'a key may have several solutions at the remote: the catalog says solutions = "many"'
+        found.append(Diagnostic("by-window", message, plan.service.iri.span, severity="warning"))
+    if found:
+        return found[0]
+    return BoundQuery(name or plan.name or "query", plan, window.stream, service, window.windows, matcher)
+
+
+def _window(window: AnyWindow, catalog: Catalog, found: list[Diagnostic]) -> BoundWindow | None:
+    stream = catalog.streams.get(window.stream.value)
+    if stream is None:
+        found.append(_unknown("stream", window.stream, catalog.streams))
+        return None
+    if isinstance(window, CountWindow):
+        _check_count(window, stream, found)
+        return BoundWindow(window.name.value, stream, over_positions(window.count, window.step))
+    start_ms = stream.start_ms if window.start_ms is None else window.start_ms
+    return BoundWindow(window.name.value, stream, Windows(window.width_ms, window.slide_ms, start_ms))
+
+
+def _check_count(window: CountWindow, stream: Stream, found: list[Diagnostic]) -> None:
+    """Note that what a window counts is not what a stream's records are."""
+    properties = len(stream.mapping.properties)
+    if window.triples and properties > 1:
+        message = f"a record of the stream may be up to {properties} triples, and windows count records"
+        hint = f"write [ELEMENTS {window.count} STEP {window.step}] for as many records"
+        found.append(Diagnostic("count-of-triples", message, window.name.span, hint))
+
+
+def _remote(part: RemotePart, catalog: Catalog, found: list[Diagnostic]) -> BoundRemote | None:
+    service = _service(part.iri, catalog, found)
+    if service is None:
+        return None
+    _check_records(service, part.pattern.group, part.key, found)
+    return BoundRemote(part, service)
+
+
+def _check_records(service: Service, group: ast.Group, key: str | None, found: list[Diagnostic]) -> None:
+    """Note why a service of records, which knows nothing of SPARQL, cannot answer a pattern."""
+    if isinstance(service.source, SparqlSource):
+        return
+    star = star_of(group, key, service.source.mapping.properties.keys())
+    if isinstance(star, Diagnostic):
+        found.append(star)
+
+
+def _check_refresh(plan: TopKPlan, stream: Stream, service: Service, found: list[Diagnostic]) -> None:
+    """Note that what a service's policy is to see of a stream is not here but in the executors."""
+    policy = service.refresh.policy
+    if plan.aggregate is None or stream.keys == "driver" or plan.service is None:
+        return
+    for is_asked, what in ((service.refresh.refill, "refill = true"), (policy.startswith("WSJ-"), f'"{policy}"')):
+        if is_asked:
+            message = f'the stream has keys = "executors", where the service\'s {what} cannot be had'
+            hint = 'set an AT- policy without refill for the service, or keys = "driver" for the stream'
+            found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
+
+
+def _check_strategy(plan: TopKPlan, window: BoundWindow, found: list[Diagnostic]) -> None:
+    """Note that what a stream asks for cannot keep the candidates of a query that a remote has a part in."""
+    if plan.aggregate is not None or plan.service is None or window.stream.strategy is None:
+        return
+    asked = Asked(window.windows, plan.k + plan.offset)
+    try:
+        choose(Workload((asked,), changes=True), hint=window.stream.strategy)
+    except HintError as error:
+        message = f'the stream has strategy = "{window.stream.strategy}", but a remote\'s values change: {error}'
+        hint = "leave strategy out for the stream, or read it under another name, with a section of its own"
+        found.append(Diagnostic("strategy", message, plan.service.iri.span, hint))
+
+
+def _service(iri: Iri, catalog: Catalog, found: list[Diagnostic]) -> Service | None:
+    service = catalog.services.get(iri.value)
+    if service is None:
+        found.append(_unknown("service", iri, catalog.services))
+    return service
+
+
+def _graph(iri: Iri, catalog: Catalog, found: list[Diagnostic]) -> StaticGraph | None:
+    graph = catalog.graphs.get(iri.value)
+    if graph is None:
+        found.append(_unknown("graph", iri, catalog.graphs))
+    return graph
+
+
+def _check_names(windows: Iterable[AnyWindow], graphs: Iterable[Iri], found: list[Diagnostic]) -> None:
+    names = {window.name.value for window in windows}
+    for iri in graphs:
+        if iri.value in names:
+            message = f"<{iri.value}> is a window and cannot be a graph too"
+            found.append(Diagnostic("duplicate-name", message, iri.span, "give the window another name"))
+
+
+def _check_predicates(plan: WindowedPlan, windows: Iterable[BoundWindow], found: list[Diagnostic]) -> None:
+    """Note patterns within a window that no record of its stream can match."""
+    mappings = {window.name: window.stream.mapping for window in windows}
+    for node in ast.walk(plan.query):
+        if isinstance(node, ast.GraphPattern) and isinstance(node.graph, ast.Iri) and node.graph.value in mappings:
+            triples = (inner for inner in ast.walk(node.group) if isinstance(inner, ast.TriplePattern))
+            for predicate in (triple.predicate for triple in triples):
+                if isinstance(predicate, ast.Iri):
+                    found.extend(unknown_predicate(predicate, mappings[node.graph.value]))
+
+
+def _unknown(kind: str, iri: Iri, known: Iterable[str]) -> Diagnostic:
+    near = nearest(iri.value, known)
+    listed = ", ".join(f"<{each}>" for each in known) or "none"
+    hint = f"did you mean <{near}>?" if near else f"the catalog has {listed}"
+    return Diagnostic(f"unknown-{kind}", f"the catalog has no {kind} <{iri.value}>", iri.span, hint)

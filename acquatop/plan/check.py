@@ -1,0 +1,96 @@
+"""Check a query as far as that goes without running it: its text, its plan, what it names in a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rspql.compiler import Analysis, analyse
+from rspql.diagnostics import QueryError
+from rspql.parser import parse
+from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
+
+if TYPE_CHECKING:
+    from acquatop.catalog.catalog import Catalog
+    from acquatop.plan.strategy import Choice
+
+
+def check_query(
+    text: str,
+    *,
+    catalog: Catalog | None = None,
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+    bare_unit: str | None = None,
+    file: str = "<query>",
+) -> Analysis:
+    """Return everything that can be said about a query; with a catalog, about the names that it looks up there too."""
+    prefixes: Mapping[str, str] = catalog.prefixes if catalog else {}
+    analysis = analyse(text, prefixes=prefixes, functions=functions, bare_unit=bare_unit, file=file)
+    if catalog is None or analysis.plan is None:
+        return analysis
+    from acquatop.plan.bind import BoundCounted, BoundWindowed, bind_plan
+
+    try:
+        bound = bind_plan(analysis.plan, catalog, text=text, file=file)
+    except QueryError as error:
+        return replace(analysis, plan=None, diagnostics=analysis.diagnostics + error.diagnostics)
+    if isinstance(bound, BoundCounted):
+        analysis = replace(analysis, diagnostics=analysis.diagnostics + bound.warnings)
+        bound = bound.query
+    if isinstance(bound, BoundWindowed) and bound.reason is not None:
+        return replace(analysis, plan=bound.plan, reason=bound.reason)
+    return analysis
+
+
+def check_syntax(text: str, *, bare_unit: str | None = None, file: str = "<query>") -> Analysis:
+    """Return what is wrong with a text as RSP-QL, whatever it means: relative IRIs and unknown names are fine."""
+    try:
+        query = parse(text, bare_unit=bare_unit, file=file)
+    except QueryError as error:
+        return Analysis(text, file, error.diagnostics)
+    return Analysis(text, file, (), query)
+
+
+def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:
+    """Return how each service's replica is kept, by the service's IRI: what an explanation says of it."""
+    if catalog is None:
+        return {}
+    return {
+        iri: {
+            "policy": service.refresh.policy,
+            "proposer": service.refresh.policy.partition("-")[0],
+            "ranker": service.refresh.policy.partition("-")[2],
+            "n": None if service.refresh.chooses_n else service.refresh.n,
+            "items": service.refresh.budget.items,
+            "requests": service.refresh.budget.requests,
+            "deadline_ms": round(1000 * service.refresh.budget.seconds),
+        }
+        for iri, service in catalog.services.items()
+    }
+
+
+def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] | None:
+    """Return what will keep a top-k query's candidates, and why; None where there is nothing to choose."""
+    if catalog is None or analysis.plan is None:
+        return None
+    from acquatop.plan.bind import BoundCounted, BoundQuery, bind_plan
+    from acquatop.plan.grouping import can_share, choice_among, fewest_that_share
+    from acquatop.plan.strategy import Strategy
+
+    bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
+    if isinstance(bound, BoundCounted):
+        return None if bound.choice is None else _chosen(bound.choice)
+    if not isinstance(bound, BoundQuery) or bound.plan.aggregate is not None:
+        return None
+    if not can_share(bound):
+        return _chosen(bound.choice)
+    choice, fewest = choice_among(bound), fewest_that_share(bound)
+    if fewest is None or fewest == 1:
+        return _chosen(choice)
+    together = f"{fewest} like it or more share a {Strategy.SHARED}"
+    return _chosen(replace(choice, why=f"{choice.why}; {together}"))
+
+
+def _chosen(choice: Choice) -> dict[str, Any]:
+    return {"name": choice.strategy.value, "because": choice.why, "shared": choice.is_shared}

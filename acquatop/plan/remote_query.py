@@ -1,0 +1,67 @@
+"""What queries ask of remotes, in the forms in which the different kinds of remotes are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from acquatop.ingest.terms import from_ast
+from replica.remotes.records import RecordMapping, Star
+from rspql.ast import Group, Iri, Literal, TriplePattern, Variable
+from rspql.diagnostics import Diagnostic, nearest
+from rspql.printer import inside_text
+
+
+@dataclass(frozen=True)
+class Question:
+    """A SERVICE pattern, the variables wanted of it, and the one by which it is asked, if there is one."""
+
+    group: Group
+    variables: tuple[str, ...]
+    key: str | None
+
+    @property
+    def text(self) -> str:
+        """The inside of the pattern as SPARQL."""
+        return inside_text(self.group)
+
+    def star(self, mapping: RecordMapping) -> Star:
+        """Return the pattern as a star of a mapping's properties; binding has made sure that it is one."""
+        star = star_of(self.group, self.key, mapping.properties.keys())
+        if not isinstance(star, Star):
+            raise ValueError(star.message)
+        return star
+
+
+def star_of(group: Group, key: str | None, predicates: Collection[str]) -> Star | Diagnostic:
+    """Return a pattern as a star around its key, or why it is none that records with some predicates can answer."""
+    columns: dict[str, str] = {}
+    constants: dict[str, str] = {}
+    if key is None:
+        message = "a service of records is asked by key: its pattern must share a variable with what surrounds it"
+        return Diagnostic("unsupported", message, group.span)
+    for element in group.elements:
+        match element:
+            case TriplePattern(Variable(subject), Iri(predicate), _) if subject != key or predicate not in predicates:
+                return _not_of_the_star(element, subject, key, predicate, predicates)
+            case TriplePattern(Variable(), Iri(predicate), Variable(name)) if name != key and name not in columns:
+                columns[name] = predicate
+            case TriplePattern(Variable(), Iri(predicate), Iri() | Literal() as term) if predicate not in constants:
+                constants[predicate] = from_ast(term)
+            case _:
+                message = f"a service of records answers patterns such as ?{key} :property ?value, and nothing else"
+                hint = "write each variable and property once, and FILTER outside of the SERVICE"
+                return Diagnostic("unsupported", message, element.span, hint)
+    return Star(key, columns, constants)
+
+
+def _not_of_the_star(
+    element: TriplePattern, subject: str, key: str, predicate: str, predicates: Collection[str]
+) -> Diagnostic:
+    if subject != key:
+        message = f"a service of records answers patterns around ?{key}, by which it is asked, and not ?{subject}"
+        return Diagnostic("unsupported", message, element.span)
+    near = nearest(predicate, predicates)
+    listed = ", ".join(f"<{each}>" for each in predicates) or "none"
+    hint = f"did you mean <{near}>?" if near else f"it has {listed}"
+    return Diagnostic("unknown-property", f"the service has no property <{predicate}>", element.predicate.span, hint)

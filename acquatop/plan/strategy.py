@@ -1,0 +1,242 @@
+"""Which structure answers queries over one stream at the least cost, by what is asked and what steps have taken.
+
+A pure function of a workload and a table of costs: no clock, no state, the same choice for the same input.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from acquatop.topk.shared.contract import Asked
+
+STRETCH = 16_384
+"""How many arrivals the shared skyline merges at once."""
+
+
+class Strategy(enum.StrEnum):
+    """A way to answer, by the name that a hint has for it."""
+
+    EACH = "pane-dominance"
+    """:class:`~acquatop.topk.pane_dominance.PaneDominance`, one for each query."""
+    SHARED = "shared-skyline"
+    """:class:`~acquatop.topk.shared.shared_skyline.SharedSkyline`, for all queries and scores that never change."""
+    BLOCKS = "block-skyline"
+    """:class:`~acquatop.topk.sliding.block_skyline.BlockSkyline`, one for each query whose windows count arrivals."""
+    REFILLED = "refilled"
+    """:class:`~acquatop.topk.refill.refilled.Refilled`, one for each query, with the windows' content."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is asked of one stream, by queries that rank by the same score.
+
+    ``rate`` is how many arrivals there are in a unit of the windows' time, ``batch`` how many come before time
+    goes on. With ``changes`` remote values change while windows are open; with ``recurring`` a newer arrival
+    takes the place of an older one. ``may_retain`` says whether the windows' content may be kept,
+    ``may_approximate`` whether an answer may be in doubt, as long as it says so. With ``counts`` the windows' time is
+    the arrivals' number.
+    """
+
+    asked: tuple[Asked, ...]
+    rate: float = 1.0
+    batch: float = STRETCH
+    changes: bool = False
+    recurring: bool = False
+    may_retain: bool = True
+    may_approximate: bool = True
+    counts: bool = False
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the score of what has come stays as it is."""
+        return not self.changes and not self.recurring
+
+    @property
+    def counts_arrivals(self) -> bool:
+        """Whether all windows count arrivals, or there is one for each of them."""
+        return self.counts or (self.rate == 1.0 and all(asked.windows.slide_ms == 1 for asked in self.asked))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What steps take, in nanoseconds: measured by ``./run bench strategies --fit``.
+
+    A query by itself looks at each arrival, and for each pane does what a pane needs, for each candidate
+    of it, and for each answer. The shared skyline looks at each arrival, and for each stretch does what a
+    stretch needs, for each candidate, for each answer, and for each row that it looks at to find the answer. The
+    block skyline looks at each arrival, and for each block of half a window does what a block needs, and for
+    each arrival in it that can change the answer.
+    """
+
+    each_arrival: float
+    each_pane: float
+    each_candidate: float
+    shared_arrival: float
+    shared_stretch: float
+    shared_candidate: float
+    shared_answer: float
+    shared_row: float
+    blocks_arrival: float
+    blocks_block: float
+    blocks_touched: float
+
+
+MEASURED = Costs(
+    each_arrival=16.8,
+    each_pane=390_000.0,
+    each_candidate=89.1,
+    shared_arrival=84.0,
+    shared_stretch=0.0,
+    shared_candidate=442.0,
+    shared_answer=99_700.0,
+    shared_row=155.0,
+    blocks_arrival=0.0,
+    blocks_block=647_000.0,
+    blocks_touched=20_300.0,
+)
+"""What steps took on two cores with much else to do, with Python 3.11 and numpy 2.4: their ratios are what counts."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A strategy, why it is the one, and what each that could be taken is expected to cost per arrival.
+
+    Expected are nanoseconds; where it is not costs that decide, there are none.
+    """
+
+    strategy: Strategy
+    why: str
+    expected: Mapping[Strategy, float]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one structure answers several queries."""
+        return self.strategy is Strategy.SHARED
+
+
+class HintError(ValueError):
+    """A strategy was asked for by name that cannot answer what is asked, or is none."""
+
+
+def choose(
+    workload: Workload,
+    costs: Costs | None = None,
+    *,
+    available: Collection[Strategy] = tuple(Strategy),
+    hint: str | None = None,
+) -> Choice:
+    """Return the strategy for a workload, of those that are available.
+
+    A hint overrides what costs say, but never what is needed for right answers: that raises :class:`HintError`.
+
+    >>> from acquatop.windows import Windows
+    >>> one = Asked(Windows(1_000_000, 100_000), 100)
+    >>> choose(Workload((one,))).strategy, choose(Workload((one,) * 1000)).strategy
+    (<Strategy.EACH: 'pane-dominance'>, <Strategy.SHARED: 'shared-skyline'>)
+    >>> choose(Workload((one,), changes=True, may_approximate=False)).why
+    'scores change, every answer is to be exact, and the content may be kept'
+    """
+    if hint is not None:
+        return _hinted(workload, hint, available)
+    if not workload.is_steady:
+        return _of_changing(workload)
+    expected = {each: cost for each, cost in expectations(workload, costs or MEASURED).items() if each in available}
+    strategy, *others = sorted(expected, key=expected.__getitem__)
+    if not others:
+        return Choice(strategy, "scores never change, so what is dropped is never missed", expected)
+    count = len(workload.asked)
+    queries = "one query" if count == 1 else f"{count} queries"
+    why = f"{queries}: about {expected[strategy]:,.0f} ns an arrival, otherwise {expected[others[0]]:,.0f}"
+    return Choice(strategy, why, expected)
+
+
+def _of_changing(workload: Workload) -> Choice:
+    what = "scores change" if workload.changes else "newer arrivals replace older ones"
+    if workload.may_approximate and workload.changes:
+        return Choice(Strategy.EACH, f"{what}, and an answer that is in doubt may say so", {})
+    if workload.may_retain:
+        return Choice(Strategy.REFILLED, f"{what}, every answer is to be exact, and the content may be kept", {})
+    return Choice(Strategy.EACH, f"{what}, and the content may not be kept: answers that are in doubt say so", {})
+
+
+def _hinted(workload: Workload, hint: str, available: Collection[Strategy]) -> Choice:
+    if hint not in [*available]:
+        raise HintError(f'there is no strategy "{hint}" here: there are {", ".join(available)}')
+    strategy = Strategy(hint)
+    if strategy in (Strategy.SHARED, Strategy.BLOCKS) and not workload.is_steady:
+        raise HintError(f"{hint} is for scores that never change, of arrivals that replace none: take pane-dominance")
+    if strategy is Strategy.BLOCKS and not workload.counts_arrivals:
+        raise HintError(f"{hint} is for windows that count arrivals, or slide at every one: take pane-dominance")
+    if strategy is Strategy.REFILLED and not workload.may_retain:
+        raise HintError(f"{hint} keeps the windows' content, which may not be kept")
+    return Choice(strategy, "a hint asks for it", {})
+
+
+def expectations(workload: Workload, costs: Costs) -> dict[Strategy, float]:
+    """Return how many nanoseconds an arrival is expected to cost, by each strategy for scores that never change."""
+    return {strategy: _dot(steps, costs) for strategy, steps in steps_of(workload).items()}
+
+
+def steps_of(workload: Workload) -> dict[Strategy, dict[str, float]]:
+    """Return how often each step is done for an arrival, by each strategy that can do the job."""
+    steps = {Strategy.EACH: each_steps(workload), Strategy.SHARED: shared_steps(workload)}
+    if workload.counts_arrivals:
+        steps[Strategy.BLOCKS] = blocks_steps(workload)
+    return steps
+
+
+def each_steps(workload: Workload) -> dict[str, float]:
+    """Return how often each step is done for an arrival, by queries on their own."""
+    steps = dict.fromkeys(("each_arrival", "each_pane", "each_candidate"), 0.0)
+    for asked in workload.asked:
+        width, slide, k = _sizes(asked, workload.rate)
+        # Where the slide does not divide the width, windows open and close at different moments.
+        panes = (1 if asked.windows.width_ms % asked.windows.slide_ms == 0 else 2) / slide
+        steps["each_arrival"] += 1
+        steps["each_pane"] += panes
+        steps["each_candidate"] += panes * (k + _candidates(k, width, 1 / panes))
+    return steps
+
+
+def shared_steps(workload: Workload) -> dict[str, float]:
+    """Return how often each step is done for an arrival, by the shared skyline."""
+    sizes = [_sizes(asked, workload.rate) for asked in workload.asked]
+    widest, most = max(width for width, _, _ in sizes), max(k for _, _, k in sizes)
+    answers = sum(1 / slide for _, slide, _ in sizes)
+    stretch = max(min(workload.batch, max(STRETCH, 4 * most)), 1 / answers)
+    fresh = min(stretch, most * (2 + math.log2(max(1.0, stretch / most))))
+    return {
+        "shared_arrival": 1.0,
+        "shared_stretch": 1 / stretch,
+        "shared_candidate": (fresh + _candidates(most, widest, 1 / answers)) / stretch,
+        "shared_answer": answers,
+        "shared_row": sum(k * widest / width / slide for width, slide, k in sizes),
+    }
+
+
+def blocks_steps(workload: Workload) -> dict[str, float]:
+    """Return how often each step is done for an arrival, by a block skyline for each query."""
+    sizes = [_sizes(asked, workload.rate) for asked in workload.asked]
+    return {
+        "blocks_arrival": float(len(sizes)),
+        "blocks_block": sum(2 / (width + 1) for width, _, _ in sizes),
+        "blocks_touched": sum(2 * k / (width + 1) for width, _, k in sizes),
+    }
+
+
+def _sizes(asked: Asked, rate: float) -> tuple[float, float, float]:
+    """Return a window's width and slide in arrivals, and how many of a window are asked for."""
+    width, slide = (max(1.0, length * rate) for length in (asked.windows.width_ms, asked.windows.slide_ms))
+    return width, slide, min(asked.k, width)
+
+
+def _candidates(k: float, width: float, pane: float) -> float:
+    """Return how many candidates there are in random order: k·H(panes) for panes of k and more."""
+    return k * (1 + math.log(max(1.0, width / max(k, pane))))
+
+
+def _dot(steps: Mapping[str, float], costs: Costs) -> float:
+    return sum(float(getattr(costs, name)) * times for name, times in steps.items())

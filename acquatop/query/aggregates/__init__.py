@@ -1,0 +1,1 @@
+"""Top-k queries over aggregates per key."""

@@ -1,0 +1,266 @@
+"""What the windows hold of every key, counted once however many queries rank it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from acquatop.ingest.aggregate_columns import AggregateColumns
+from acquatop.ingest.identity_hash import Hashes, IdentityHash
+from acquatop.ingest.key_codes import KeyCodes
+from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column
+from acquatop.ingest.panes import Pane
+from acquatop.ingest.reduce.pane_partials import hashes_in, partials_of
+from acquatop.ingest.scoring import BoolArray
+from acquatop.query.aggregates.deduplicated import Identities, Retained, Solutions
+from acquatop.topk.aggregates.keyed_content import KeyedContent
+from acquatop.topk.aggregates.partials import NEVER
+from acquatop.topk.aggregates.side_by_side import Columnwise
+from acquatop.topk.contract import IntArray, Rows
+from acquatop.topk.snapshot import pack_parts, unpack_parts
+from connectors.mapping import TIME
+from replica.store import ReplicaStore
+
+_UNKNOWN = -1
+_SLACK = 1024
+
+
+@dataclass(frozen=True)
+class _Arrivals:
+    """Solutions that have come and are not counted yet; what only replaces an older one has no key."""
+
+    identities: Identities
+    firsts: IntArray
+    solutions: Solutions
+
+    def take(self, at: IntArray | BoolArray) -> _Arrivals:
+        return _Arrivals(self.identities.take(at), self.firsts[at], self.solutions.take(at))
+
+
+class AggregatedContent:
+    """The aggregates of all keys of the open windows, and the rows that the replica has the keys in.
+
+    A solution is counted once in a window: one of the same identity takes the place of an older one, which is taken
+    out of its key's aggregates. Where arrivals are distinct, no identity comes twice, and partials are taken in as
+    they are (:meth:`add_partials`).
+
+    Memory is O(keys with a solution in an open window), whose numbers are used again, and, unless arrivals are
+    distinct, O(solutions of the open windows) for their identities (:mod:`acquatop.query.aggregates.deduplicated`).
+    """
+
+    def __init__(
+        self,
+        columns: AggregateColumns,
+        store: ReplicaStore | None,
+        *,
+        latest_only: bool,
+        hashes: IdentityHash | None = None,
+    ) -> None:
+        self.columns = columns
+        self.codes = KeyCodes(hashes)
+        self.keyed = KeyedContent(columns.aggregates)
+        self.rows: IntArray = np.empty(0, dtype=np.int64)
+        """Of each key's number, the row that the replica has it in; -1 where it knows nothing of it."""
+        self._store = store
+        self._latest_only = latest_only
+        self._retained = Retained(len(columns.variables))
+        self._arrived: list[_Arrivals] = []
+        self._open_from = -(2**63)
+        self.uncertain_until = -(2**63)
+        """The last window that lacks something that came too late."""
+
+    # Arrivals -----------------------------------------------------------------------------------
+
+    def add_pane(self, pane: Pane) -> None:
+        """Take in one pane's solutions. O(n)."""
+        if pane.last < self._open_from:
+            return
+        solutions, count = pane.solutions, len(pane.solutions)
+        here = np.flatnonzero(~solutions.column(GONE).to_numpy())
+        keys = np.full(count, _UNKNOWN)
+        keys[here] = self._encode(solutions.column(KEY).take(pa.array(here)))
+        self._arrived.append(
+            _Arrivals(
+                self._retained.identities(solutions.column(IDENTITY)),
+                np.full(count, pane.first),
+                Solutions(
+                    np.full(count, pane.last),
+                    keys,
+                    np.asarray(solutions.column(TIME).to_numpy()),
+                    tuple(np.asarray(solutions.column(number_column(of)).to_numpy()) for of in self.columns.variables),
+                ),
+            )
+        )
+
+    def add_partials(self, table: pa.Table) -> None:
+        """Take in what solutions of some panes come to, which nothing replaces. O(its rows)."""
+        codes = self._numbered(table.column(KEY).combine_chunks(), hashes_in(table))
+        for first, last, partial in partials_of(table, codes):
+            if last >= self._open_from:
+                self.keyed.add_partial(first, last, partial)
+
+    def note_late(self, first: int, last: int) -> None:
+        """Note that something came for a pane after a window of its own had closed: those still open lack it, too."""
+        if first <= last:
+            self.uncertain_until = max(self.uncertain_until, last)
+
+    def settle(self, window: int) -> None:
+        """Count all that has come, each identity once, in the newest of its panes."""
+        self.keyed.close_before(window)
+        self._retained.close_before(window)
+        for arrivals in self._newest():
+            replaced = self._retained.pop(arrivals.identities)
+            if replaced is not None:
+                self._withdraw(replaced)
+            here = arrivals.take(arrivals.solutions.keys >= 0)
+            self._count(here)
+            self._retained.put(here.identities, here.solutions)
+        self._arrived = []
+        self.keyed.enter(window)
+
+    def _newest(self) -> list[_Arrivals]:
+        """Return the newest arrival of each identity: every open window that holds an older one holds it, too."""
+        if len(self._arrived) < 2:
+            return self._arrived
+        together = _Arrivals(
+            Identities(
+                np.concatenate([each.identities.heads for each in self._arrived]),
+                np.concatenate([each.identities.tails for each in self._arrived]),
+            ),
+            np.concatenate([each.firsts for each in self._arrived]),
+            Solutions.together([each.solutions for each in self._arrived]),
+        )
+        return [together.take(together.identities.newest())]
+
+    def _encode(self, keys: pa.ChunkedArray) -> IntArray:
+        encoded = keys.combine_chunks()
+        if not pa.types.is_dictionary(encoded.type):
+            encoded = encoded.dictionary_encode()
+        codes: IntArray = self._numbered(encoded.dictionary)[encoded.indices.to_numpy()]
+        return codes
+
+    def _numbered(self, keys: pa.Array, hashes: Hashes | None = None) -> IntArray:
+        """Return the keys' numbers, and know where the replica has each."""
+        codes = self.codes.encode(keys, hashes)
+        if self.codes.size > len(self.rows):
+            self.rows = np.concatenate([self.rows, np.full(self.codes.size - len(self.rows), _UNKNOWN)])
+        if self._store is not None:
+            # Where a replica has room for all, a key keeps its row once it has one.
+            some = codes if self._store.limit is not None else codes[self.rows[codes] < 0]
+            self.rows[some] = self._store.rows(self.codes.texts(some).tolist())
+        return codes
+
+    def _withdraw(self, replaced: Solutions) -> None:
+        """Take out what newer arrivals take the place of. O(what is held of its keys' windows)."""
+        parts = self._parts(replaced)
+        if not self._latest_only:
+            # What replaces a solution is the same, only newer.
+            self.keyed.withdraw(replaced.lasts, replaced.keys, parts, None)
+            return
+        held = self._retained.of_keys(replaced.keys, self.codes.size)
+        held = held.take(np.argsort(held.lasts, kind="stable"))
+        wanted = np.zeros(self.codes.size, dtype=np.bool_)
+
+        def left(last: int, keys: IntArray) -> Rows:
+            wanted[keys] = True
+            its = held.take(slice(*np.searchsorted(held.lasts, [last, last + 1]).tolist()))
+            its = its.take(wanted[its.keys])
+            wanted[keys] = False
+            return Rows(its.times, its.keys, its.keys, self._parts(its))
+
+        self.keyed.withdraw(replaced.lasts, replaced.keys, parts, left)
+
+    def _count(self, here: _Arrivals) -> None:
+        """Hand arrivals on, pane by pane."""
+        solutions = here.solutions
+        if not len(solutions):
+            return
+        spans = np.column_stack([here.firsts, solutions.lasts])
+        starts = np.flatnonzero(np.any(np.diff(spans, axis=0, prepend=spans[:1] - 1) != 0, axis=1))
+        for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(spans)], strict=True):
+            each = solutions.take(np.arange(start, stop))
+            rows = Rows(each.times, each.keys, each.keys, self._parts(each))
+            self.keyed.add(int(spans[start, 0]), int(spans[start, 1]), rows)
+
+    def _parts(self, solutions: Solutions) -> Columnwise:
+        """Return the values that each aggregate is of; the count is of no value."""
+        nothing, variables = np.empty(0), self.columns.variables
+        return tuple(nothing if of is None else solutions.parts[variables.index(of)] for of in self.columns.of)
+
+    # Changes of the remote's values ---------------------------------------------------------------
+
+    def look_up(self, keys: Iterable[str]) -> IntArray:
+        """Find anew where the replica has some keys, and return the numbers of those that the windows hold."""
+        codes = self.codes.find(list(keys))
+        if self._store is not None:
+            self.rows[codes] = self._store.rows(self.codes.texts(codes).tolist())
+        return codes
+
+    # Time goes on ---------------------------------------------------------------------------------
+
+    def close_before(self, window: int) -> None:
+        """Let go of all that lies only in windows before this one. All who rank it must have seen what was there."""
+        self._open_from = max(self._open_from, window)
+        self.keyed.close_before(window)
+        self._retained.close_before(window)
+        if len(self.codes) > 2 * self.keyed.count() + _SLACK:
+            alive = self._alive()
+            if len(self.codes) > 2 * len(alive) + _SLACK:
+                gone = np.setdiff1d(self.codes.used(), alive)
+                self.codes.release(gone)
+                self.rows[gone] = _UNKNOWN
+
+    def _alive(self) -> IntArray:
+        """Return the numbers of the keys that the current window holds, or a pane to come does."""
+        arrived = [each.solutions.keys[each.solutions.keys >= 0] for each in self._arrived]
+        return np.unique(np.concatenate([self.keyed.inside(), self.keyed.to_come(), *arrived]))
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return all that is needed to go on from here, once what has come is counted. O(all that is held)."""
+        assert not self._arrived, "what has come is counted when a window closes"
+        numbers = f"{self._open_from} {self.uncertain_until}".encode()
+        return pack_parts(
+            {
+                "numbers": numbers,
+                "codes": self.codes.snapshot(),
+                "keyed": self.keyed.snapshot(),
+                "retained": self._retained.snapshot(),
+            }
+        )
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot, which must be of the same query; before anyone ranks this."""
+        parts = unpack_parts(snapshot)
+        self._open_from, self.uncertain_until = map(int, parts["numbers"].split())
+        self.codes = KeyCodes.restore(parts["codes"])
+        self.keyed, _ = KeyedContent.restore(parts["keyed"])
+        self._retained.resume(parts["retained"])
+        self.rows = np.full(self.codes.size, _UNKNOWN)
+        used = self.codes.used()
+        if self._store is not None and len(used):
+            self.rows[used] = self._store.rows(self.codes.texts(used).tolist())
+
+    def _check(self) -> None:
+        """Assert every invariant. O(all that is held)."""
+        self.keyed._check()
+        self._retained._check()
+        assert not self._arrived
+        alive = self.keyed.inside()
+        assert set(alive.tolist()) <= set(self.codes.used().tolist())
+        counts = self.keyed.totals.aggregates(alive)[0]
+        if not len(self._retained):
+            return  # arrivals are distinct, or there are none
+        assert int(counts.sum()) == len(self._retained)
+        held = self._retained.of_keys(alive, self.codes.size)
+        newest = np.full(self.codes.size, NEVER)
+        np.maximum.at(newest, held.keys, held.times)
+        assert np.array_equal(np.bincount(held.keys, minlength=self.codes.size)[alive], counts)
+        assert np.array_equal(newest[alive], self.keyed.totals.newest(alive))
+        if self._store is not None:
+            rows = self._store.rows(self.codes.texts(alive).tolist())
+            assert np.array_equal(rows, self.rows[alive])

@@ -1,0 +1,262 @@
+"""What the windows hold of every key, kept where executors read it: here is only known which files that are."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import pyarrow as pa
+
+from acquatop.errors import EnvironmentProblem
+from acquatop.ingest.aggregate_columns import AggregateColumns
+from acquatop.ingest.buckets.chunk_folder import ChunkFolder
+from acquatop.ingest.buckets.partials import BucketPartials, chunks_in
+from acquatop.ingest.buckets.replica_values import BucketView
+from acquatop.ingest.buckets.task import Bucket, BucketBest, BucketFound, BucketTask, Chunk, Pane, Ranking
+from acquatop.ingest.match import Matcher
+from acquatop.ingest.panes import Pane as Solutions
+from acquatop.topk.snapshot import pack_parts, pack_table, reading, unpack_parts, unpack_table
+from acquatop.windows import Windows
+from replica.store import ReplicaStore
+
+RunTasks = Callable[[BucketTask, Sequence[Bucket]], Sequence[BucketFound]]
+"""Does a task for each bucket, where the executors are."""
+
+_FEW = 8
+"""How many chunks a pane may have in a bucket before they are made one at a close, for those after it."""
+_MANY = 64
+"""How many it may have between two closes."""
+_SCHEMA = pa.schema(
+    {"first": pa.int64(), "last": pa.int64(), "bucket": pa.int64(), "file": pa.string(), "at": pa.int64()}
+)
+
+
+class ScatteredContent:
+    """The files of the open windows' panes, and what has been found in them at the last close.
+
+    A close reads all that its window holds. Memory is O(panes x buckets x chunks), of which a pane has a few in
+    each bucket, and O(what queries ask of each bucket).
+
+    Files that no open window holds any more are removed; where all is kept, only once no state that can be gone on
+    from names them, which :meth:`saved` tells.
+    """
+
+    def __init__(
+        self,
+        columns: AggregateColumns,
+        store: ReplicaStore | None,
+        folder: ChunkFolder,
+        run: RunTasks,
+        *,
+        buckets: int,
+        asked: int,
+    ) -> None:
+        self.columns = columns
+        self.asked = asked
+        self.buckets = buckets
+        self.uncertain_until = -(2**63)
+        """The last window that lacks something that came too late."""
+        self._store = store
+        self._folder = folder
+        self._run = run
+        self._panes: dict[Pane, list[list[Chunk]]] = {}
+        self._uses: Counter[str] = Counter()
+        self._unused: set[str] = set()
+        """Files that are not needed since the last snapshot, which names them."""
+        self._long_unused: set[str] = set()
+        """Those that only the snapshot before that names."""
+        self._is_resumed = False
+        self._open_from = -(2**63)
+        self._rankings: dict[int, Ranking] = {}
+        self._window = 0
+        self._view: BucketView | None = None
+        self._bests: dict[int, list[BucketBest]] | None = None
+
+    # Rankings -------------------------------------------------------------------------------------
+
+    def enrol(self, ranking: Ranking) -> int:
+        """Return a number by which to ask for what one more query ranks."""
+        number = max(self._rankings, default=-1) + 1
+        self._rankings[number] = ranking
+        self._bests = None
+        return number
+
+    def leave(self, number: int) -> None:
+        """Rank for a query no more."""
+        self._rankings.pop(number, None)
+
+    # Arrivals -------------------------------------------------------------------------------------
+
+    def reducer(self, matcher: Matcher, windows: Windows) -> BucketPartials:
+        """Return what to make of a stream's records; none of them is on its way when this is asked for."""
+        if self._is_resumed:
+            self._is_resumed = False
+            self._folder.remove(set(self._folder.names()) - {*self._uses, *self._unused, *self._long_unused})
+        return BucketPartials(matcher, windows, self.columns, self.buckets, self._folder)
+
+    def add_pane(self, pane: Solutions) -> None:
+        """Refuse solutions: they are reduced where they are."""
+        raise AssertionError("what comes here is where partials are")
+
+    def add_partials(self, table: pa.Table) -> None:
+        """Take note of where some panes' partials are."""
+        for chunks in chunks_in(table):
+            if chunks.last < self._open_from:
+                self.leave_out([chunks.file])
+                continue
+            held = self._pane(chunks.first, chunks.last)
+            for at, bucket in enumerate(chunks.buckets):
+                self._hold(held[bucket], (chunks.file, chunks.start + at))
+        crowded = self._crowded(_MANY)
+        if crowded:
+            self._do(BucketTask(self._folder, self.columns, ()), {pane: self._panes[pane] for pane in crowded}, crowded)
+
+    def leave_out(self, files: Iterable[str]) -> None:
+        """Let go of files that nothing is needed of."""
+        self._let_go({file for file in files if not self._uses[file]})
+
+    def note_late(self, first: int, last: int) -> None:
+        """Note that something came for a pane after a window of its own had closed: those still open lack it, too."""
+        if first <= last:
+            self.uncertain_until = max(self.uncertain_until, last)
+
+    # What there is --------------------------------------------------------------------------------
+
+    def settle(self, window: int) -> None:
+        """Note that all of a window has come."""
+        self._window, self._bests = window, None
+
+    def bests(self, number: int, absent_before: float = math.inf) -> list[BucketBest]:
+        """Return what a query has to know of each bucket: the first to ask lets the tasks be done, for all."""
+        if self._bests is None:
+            self._bests = self._look(absent_before)
+        return self._bests[number]
+
+    def look_again(self) -> None:
+        """Forget what has been found: the replica knows more by now."""
+        self._bests = None
+
+    def view_says_the_same(self, keys: list[str]) -> bool:
+        """Say whether the replica knows no more of some keys than when the tasks were done."""
+        assert self._store is not None
+        return self._view is not None and self._view.says_the_same(self._store, keys)
+
+    def _look(self, absent_before: float) -> dict[int, list[BucketBest]]:
+        if self._store is not None:
+            names = {name: None for each in self._rankings.values() for name in each.score.remote_variables}
+            self._view = BucketView.of(self._store, tuple(names), absent_before)
+        task = BucketTask(self._folder, self.columns, list(self._rankings.values()), self.asked)
+        panes = {pane: chunks for pane, chunks in self._panes.items() if pane[0] <= self._window <= pane[1]}
+        crowded = [pane for pane in self._crowded(_FEW) if pane in panes and pane[1] > self._window]
+        found = self._do(task, panes, crowded)
+        return {number: [each.bests[at] for each in found] for at, number in enumerate(self._rankings)}
+
+    # Tasks ----------------------------------------------------------------------------------------
+
+    def _crowded(self, most: int) -> list[Pane]:
+        return [pane for pane, chunks in self._panes.items() if max(map(len, chunks)) > most]
+
+    def _do(self, task: BucketTask, panes: dict[Pane, list[list[Chunk]]], crowded: Sequence[Pane]) -> list[BucketFound]:
+        """Have a task done for each bucket that holds any of some panes, and use the chunks that it has merged."""
+        buckets = list(self._buckets_with(panes, crowded, with_view=bool(task.rankings)))
+        found = list(self._run(task, buckets)) if buckets else []
+        problem = next((each.problem for each in found if each.problem is not None), None)
+        if problem is not None:
+            raise EnvironmentProblem(
+                f"{self._folder.path}: the keys that executors keep cannot be read: {problem}\n"
+                "  hint: every executor and the driver must see this folder, and nobody else may remove files from it"
+            )
+        for bucket, each in zip(buckets, found, strict=True):
+            for pane, chunk in each.merged.items():
+                self._replace(self._panes[pane][bucket.number], chunk)
+        return found
+
+    def _buckets_with(
+        self, panes: dict[Pane, list[list[Chunk]]], crowded: Sequence[Pane], *, with_view: bool
+    ) -> Iterable[Bucket]:
+        views = self._view.cut(self.buckets) if with_view and self._view is not None else None
+        for number in range(self.buckets):
+            own = {pane: tuple(chunks[number]) for pane, chunks in panes.items() if chunks[number]}
+            if own:
+                several = frozenset(pane for pane in crowded if len(own.get(pane, ())) > 1)
+                yield Bucket(number, own, several, None if views is None else views[number])
+
+    # Files ----------------------------------------------------------------------------------------
+
+    def _pane(self, first: int, last: int) -> list[list[Chunk]]:
+        return self._panes.setdefault((first, last), [[] for _ in range(self.buckets)])
+
+    def _hold(self, chunks: list[Chunk], chunk: Chunk) -> None:
+        chunks.append(chunk)
+        self._uses[chunk[0]] += 1
+        self._unused.discard(chunk[0])
+        self._long_unused.discard(chunk[0])
+
+    def _replace(self, chunks: list[Chunk], chunk: Chunk) -> None:
+        before = list(chunks)
+        chunks.clear()
+        self._hold(chunks, chunk)
+        self._release(before)
+
+    def _release(self, chunks: Iterable[Chunk]) -> None:
+        files = [file for file, _ in chunks]
+        self._uses.subtract(files)
+        gone = {file for file in files if not self._uses[file]}
+        for file in gone:
+            del self._uses[file]
+        self._let_go(gone)
+
+    def _let_go(self, files: set[str]) -> None:
+        if self._folder.durable:
+            self._unused |= files
+        else:
+            self._folder.remove(files)
+
+    def saved(self) -> None:
+        """Note that the last snapshot is safe: of those before it only one can still be gone on from."""
+        self._folder.remove(self._long_unused)
+        self._unused, self._long_unused = set(), self._unused
+
+    def close(self) -> None:
+        """Remove all files, unless they are kept for who goes on."""
+        if not self._folder.durable:
+            self._folder.remove(list(self._uses))
+
+    # Time goes on ---------------------------------------------------------------------------------
+
+    def close_before(self, window: int) -> None:
+        """Let go of all that lies only in windows before this one."""
+        self._open_from = max(self._open_from, window)
+        for pane in [pane for pane in self._panes if pane[1] < self._open_from]:
+            self._release(chunk for chunks in self._panes.pop(pane) for chunk in chunks)
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return which files there are, not what is in them. O(chunks)."""
+        rows = [
+            (*pane, bucket, *chunk)
+            for pane, chunks in self._panes.items()
+            for bucket, own in enumerate(chunks)
+            for chunk in own
+        ]
+        columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(_SCHEMA)]
+        numbers = [self._open_from, self.uncertain_until]
+        said = {"numbers": numbers, "unused": [sorted(files) for files in (self._unused, self._long_unused)]}
+        return pack_parts(
+            {"said": json.dumps(said).encode(), "chunks": pack_table(pa.Table.from_arrays(columns, schema=_SCHEMA))}
+        )
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; before any query ranks this."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            said = json.loads(parts["said"])
+            self._open_from, self.uncertain_until = said["numbers"]
+            self._unused, self._long_unused = map(set, said["unused"])
+            columns = [column.to_pylist() for column in unpack_table(parts["chunks"]).columns]
+            for first, last, bucket, file, at in zip(*columns, strict=True):
+                self._hold(self._pane(first, last)[bucket], (file, at))
+        self._is_resumed = True

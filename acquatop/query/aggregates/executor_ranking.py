@@ -1,0 +1,202 @@
+"""Keys ranked by their aggregates, which executors keep: only the best of them are here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, Content
+from acquatop.ingest.buckets.task import BucketBest, Ranking, merits_of, reaches_of
+from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.query.aggregates.executor_content import ScatteredContent
+from acquatop.query.ranking import Wanted
+from acquatop.refresh.proposers.contract import Proposed
+from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
+from acquatop.topk.order import best
+from acquatop.windows import Windows
+from replica.store import ReplicaStore
+from rspql.plan import TopKPlan
+
+
+class Scattered:
+    """The aggregates of one query's best keys, of each bucket, joined with a replica.
+
+    Of each bucket there are as many as are wanted and as can be refreshed in between, so that the best of all are
+    among them whatever the refresh brings; where it brings more, the buckets are asked again. Memory is
+    O(buckets x what they are asked for).
+    """
+
+    def __init__(
+        self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, content: ScatteredContent, *, n: int
+    ) -> None:
+        assert plan.aggregate is not None
+        self.k = plan.k + plan.offset
+        self.scoring = ReplicaScoring(plan.score, store)
+        self._key = plan.aggregate.key
+        self._names = plan.score.stream_variables
+        self._store = store
+        self._windows = windows
+        self._content = content
+        self._columns = content.columns
+        self._held = self.k + n
+        self._spare = n + content.asked
+        sample = 0 if store is None else -(-STANDING_FOR_OTHERS // content.buckets)
+        self._number = content.enrol(Ranking(plan.score, self.k + self._spare, sample))
+        self._found: _Found | None = None
+
+    def leave(self) -> None:
+        """Rank the content no more: others may go on."""
+        self._content.leave(self._number)
+
+    @property
+    def list(self) -> Rows:
+        """The keys that are known here."""
+        return NO_ROWS if self._found is None else self._found.rows
+
+    def settle(self, window: int) -> None:
+        """Note that all of a window has come."""
+        self._content.settle(window)
+        self._found = None
+
+    def _look(self, absent_before: float = math.inf) -> _Found:
+        if self._found is None:
+            self._found = _Found(self._content.bests(self._number, absent_before), len(self._columns.aggregates))
+        return self._found
+
+    def apply_changes(self, keys: Iterable[str]) -> None:
+        """Ask the buckets again if more has changed than is known here."""
+        if self._found is None:
+            return
+        here = set(self._found.rows.keys.tolist())
+        changed = set(keys)
+        if len(changed & here) > self._spare or not self._content.view_says_the_same(sorted(changed - here)):
+            self._content.look_again()
+            self._found = None
+
+    # What an answer needs -------------------------------------------------------------------------
+
+    def top(self, window: int) -> Top:
+        """Return a window's best, by their keys; uncertain is only what came too late."""
+        found = self._look()
+        merits = self._merits(found)
+        chosen = self._best(self.k, np.flatnonzero(~np.isnan(merits)), merits)
+        rows, merits = found.rows.take(chosen), merits[chosen]
+        if window > self._content.uncertain_until:
+            return Top(window, rows, merits)
+        reason = "a solution that came too late could belong here"
+        return Top(window, rows, merits, Certainty.APPROXIMATE, reason, math.inf)
+
+    def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
+        """Return the terms of one of the best: its key and its aggregates."""
+        return {self._key: rows.keys[at], **self._columns.terms(rows.parts, at)}
+
+    def wanted(
+        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
+    ) -> Wanted:
+        """Return the keys to ask for: of those that have no score only the first of each bucket are known here."""
+        assert self._store is not None
+        found = self._look(absent_before)
+        merits, rows = self._merits(found), self._rows(found)
+        most = len(merits) if beyond_candidates else self._held
+        held = self._best(most, np.flatnonzero(~np.isnan(merits)), merits)
+        _, lasts = self._windows.spans(found.rows.times[held])
+        parts = self._parts(found)
+        names = tuple(found.rows.keys[held].tolist())
+        expected = self.scoring.expected(parts, len(found.rows))
+        # What promises nothing comes last.
+        expected = np.where(np.isnan(expected), -math.inf, expected)
+        without = self._without_merit(found)
+        is_due = without & (rows >= 0)
+        is_due[is_due] = self._store.fetched_at(rows[is_due]) <= absent_before
+        unknown, absent = (
+            found.rows.keys[self._best(limit, np.flatnonzero(which), expected)].tolist()
+            for which in (without & (rows < 0), is_due)
+        )
+        proposed = Proposed(names, merits[held], lasts, tuple(part[held] for part in parts))
+        return Wanted(unknown, proposed, absent)
+
+    def needed(self) -> Iterable[str]:
+        """Return the keys of the open windows that are known here."""
+        return list(self._look().rows.keys.tolist())
+
+    def content(self, window: int) -> Content:
+        """Return what a window holds: what is known here, and some that stand for all others."""
+        found = self._look()
+        return Content(self._scored(found.rows), self._scored(found.sample), float(found.rest))
+
+    def unscored(self, window: int) -> int:
+        """Return how many keys have no score, although what is known of them would let them be results."""
+        found = self._look()
+        return found.unscored + int(np.count_nonzero(self._without_merit(found)))
+
+    def without_value(self, window: int, bar: float) -> FloatArray:
+        """Return the merits that keys the replica does not know could have, of those that could reach the bar."""
+        found = self._look()
+        unknown = self._without_merit(found) & (self._rows(found) < 0)
+        reaches = np.concatenate([found.reaches, reaches_of(self.scoring, self._parts(found), unknown)])
+        return reaches[reaches >= bar]
+
+    def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
+        """Say whether a key that has not been fetched just now could reach the bar."""
+        found = self._look()
+        if found.most >= bar:
+            return True
+        parts = self._parts(found)
+        stale = np.array([key not in fetched for key in found.rows.keys], dtype=np.bool_)
+        reaches = reaches_of(self.scoring, parts, stale & self.scoring.can_count(parts, len(found.rows)))
+        return bool((reaches >= bar).any())
+
+    def close_before(self, window: int) -> None:
+        """Do nothing: the content is let go of once for all who rank it."""
+
+    # How it works ---------------------------------------------------------------------------------
+
+    def _rows(self, found: _Found) -> IntArray:
+        """Return where the replica has the keys now."""
+        if self._store is None:
+            return np.zeros(len(found.rows), dtype=np.int64)
+        return self._store.rows(found.rows.keys.tolist())
+
+    def _parts(self, found: _Found) -> tuple[FloatArray, ...]:
+        return self._numbers(found.rows)
+
+    def _numbers(self, rows: Rows) -> tuple[FloatArray, ...]:
+        """Return what the score needs of the query's aggregates."""
+        return tuple(self._columns.numbers(name, rows.parts) for name in self._names)
+
+    def _scored(self, rows: Rows) -> Rows:
+        return Rows(rows.times, rows.identities, rows.keys, self._numbers(rows))
+
+    def _merits(self, found: _Found) -> FloatArray:
+        """Return the merits with the replica's values as they are now."""
+        return merits_of(self.scoring, self._rows(found), self._parts(found), found.rows.parts)
+
+    def _without_merit(self, found: _Found) -> BoolArray:
+        return np.isnan(self._merits(found)) & self.scoring.can_count(self._parts(found), len(found.rows))
+
+    def _best(self, count: int, at: IntArray, merits: FloatArray) -> IntArray:
+        assert self._found is not None
+        rows = self._found.rows
+        return at[best(count, merits[at], rows.times[at], rows.keys[at])]
+
+
+class _Found:
+    """What all buckets have given, together."""
+
+    def __init__(self, bests: list[BucketBest], width: int) -> None:
+        self.rows = _together([each.rows for each in bests], width)
+        self.sample = _together([each.sample for each in bests], width)
+        self.rest = sum(each.rest for each in bests)
+        self.unscored = sum(each.unscored for each in bests)
+        nothing = np.empty(0)
+        self.reaches = np.concatenate([nothing, *(np.repeat(each.reaches, each.counts) for each in bests)])
+        self.most = max((each.most for each in bests if not math.isnan(each.most)), default=math.nan)
+
+
+def _together(several: list[Rows], width: int) -> Rows:
+    if several:
+        return Rows.together(several)
+    nothing: AnyArray = np.empty(0, dtype=object)
+    return Rows(np.empty(0, dtype=np.int64), nothing, nothing, (np.empty(0),) * width)

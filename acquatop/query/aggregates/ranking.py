@@ -1,0 +1,211 @@
+"""Keys ranked by their aggregates, over a content that other queries may rank, too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, Content, considered
+from acquatop.ingest.scoring import BoolArray, ReplicaScoring
+from acquatop.query.aggregates.content import AggregatedContent
+from acquatop.query.ranking import Wanted
+from acquatop.refresh.proposers.contract import Proposed
+from acquatop.topk.aggregates.side_by_side import Columnwise
+from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
+from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
+from acquatop.topk.order import best
+from acquatop.windows import Windows
+from replica.store import ReplicaStore
+from rspql.plan import TopKPlan
+
+
+class _Merits:
+    """Merits of keys, given by their numbers, with what is kept of each, and the rows that the replica has them in."""
+
+    def __init__(self, scoring: ReplicaScoring, content: AggregatedContent, names: tuple[str, ...]) -> None:
+        self._scoring = scoring
+        self._content = content
+        self._names = names
+
+    def parts(self, kept: Columnwise) -> tuple[FloatArray, ...]:
+        """Return what the score needs of the query's aggregates."""
+        return tuple(self._content.columns.numbers(name, kept) for name in self._names)
+
+    def merits(self, keys: AnyArray, parts: Columnwise) -> FloatArray:
+        """Return each key's merit with the remote's present values; NaN where there is none."""
+        return self._scoring.merits_at(self._content.rows[keys], self.parts(parts))
+
+    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+        """Return infinity: nothing is let go, so nobody asks."""
+        return math.inf
+
+
+class Aggregated:
+    """The aggregates of all keys of one query, joined with a replica; without a store the stream alone decides.
+
+    Nothing is ever let go: what makes an answer uncertain are keys that the replica knows nothing of,
+    and solutions that came too late. Memory is O(keys with a solution in an open window), besides the content.
+    """
+
+    def __init__(
+        self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, content: AggregatedContent, *, n: int
+    ) -> None:
+        assert plan.aggregate is not None
+        self.k = plan.k + plan.offset
+        self.scoring = ReplicaScoring(plan.score, store)
+        self._key = plan.aggregate.key
+        self._store = store
+        self._windows = windows
+        self._content = content
+        self._columns = content.columns
+        self._codes = content.codes
+        self._merits = _Merits(self.scoring, content, plan.score.stream_variables)
+        self.list = WindowedAggregate(
+            self.k + n, self._columns.aggregates, self._merits, names=self._codes.texts, content=content.keyed
+        )
+
+    def apply_changes(self, keys: Iterable[str]) -> None:
+        """Rescore keys whose remote values have changed."""
+        if self._store is not None:
+            self.list.change(self._content.look_up(keys))
+
+    def leave(self) -> None:
+        """Rank the content no more: others may go on."""
+        self.list.leave()
+
+    def settle(self, window: int) -> None:
+        """Count all that has come, which is done once for all who rank it."""
+        self._content.settle(window)
+        self.list.top(window)
+
+    # What an answer needs -------------------------------------------------------------------------
+
+    def top(self, window: int) -> Top:
+        """Return a window's best, by their keys; uncertain is only what came too late."""
+        found = self.list.top(window)
+        rows = self._named(found.rows.take(slice(self.k)))
+        if window > self._content.uncertain_until:
+            return Top(window, rows, found.merits[: self.k])
+        reason = "a solution that came too late could belong here"
+        return Top(window, rows, found.merits[: self.k], Certainty.APPROXIMATE, reason, math.inf)
+
+    def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
+        """Return the terms of one of the best: its key and its aggregates."""
+        return {self._key: rows.keys[at], **self._columns.terms(rows.parts, at)}
+
+    def wanted(
+        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
+    ) -> Wanted:
+        """Return the keys to ask for: of those that have no score only the first ``limit``. O(keys) on columns."""
+        assert self._store is not None
+        keys = self._without_merit()
+        expected = self.scoring.expected(self._parts_of(keys), len(keys))
+        # What promises nothing comes last.
+        expected = np.where(np.isnan(expected), -math.inf, expected)
+        held = self._best_considered() if beyond_candidates else self._candidates(window)
+        rows = self._content.rows[keys]
+        is_due = (rows >= 0) & (self._store.fetched_at(rows) <= absent_before)
+        unknown, absent = (self._first(limit, keys[which], expected[which]) for which in (rows < 0, is_due))
+        return Wanted(unknown, held, absent)
+
+    def _candidates(self, window: int) -> Proposed:
+        found = self.list.top(window)
+        return self._proposed(found.rows.keys, found.merits)
+
+    def _best_considered(self) -> Proposed:
+        """Return the best of all keys that have a merit, as many as are considered one by one for an answer."""
+        keys, room = self.list.inside(), considered(self.k)
+        merits = self.list.merits(keys)
+        scored = np.flatnonzero(~np.isnan(merits))
+        if len(scored) > room:
+            scored = scored[np.argpartition(-merits[scored], room)[:room]]
+        keys, merits = keys[scored], merits[scored]
+        at = best(room, merits, self.list.newest(keys), self._codes.texts(keys))
+        return self._proposed(keys[at], merits[at])
+
+    def _proposed(self, keys: IntArray, merits: FloatArray) -> Proposed:
+        _, lasts = self._windows.spans(self.list.newest(keys))
+        return Proposed(tuple(self._codes.texts(keys).tolist()), merits, lasts, self._parts_of(keys))
+
+    def needed(self) -> Iterable[str]:
+        """Return the keys of the open windows."""
+        return list(self._codes.texts(self._codes.used()).tolist())
+
+    def content(self, window: int) -> Content:
+        """Return what a window holds: its best keys, and some that stand for all others. O(keys) on columns."""
+        keys = self.list.inside()
+        merits = self.list.merits(keys)
+        # Those without a merit come first: nothing is known of them.
+        minus = np.where(np.isnan(merits), -math.inf, -merits)
+        room = considered(self.k)
+        in_order = np.argpartition(minus, room) if len(keys) > room else np.arange(len(keys))
+        first, rest = in_order[:room], in_order[room:]
+        # Every so many stand for those between them.
+        some = rest[:: max(1, -(-len(rest) // STANDING_FOR_OTHERS))]
+        return Content(self._rows_of(keys[first]), self._rows_of(keys[some]), float(len(rest)))
+
+    def _rows_of(self, keys: IntArray) -> Rows:
+        return self._named(Rows(self.list.newest(keys), keys, keys, self._parts_of(keys)))
+
+    def unscored(self, window: int) -> int:
+        """Return how many keys have no score, although what is known of them would let them be results."""
+        return len(self._without_merit())
+
+    def without_value(self, window: int, bar: float) -> FloatArray:
+        """Return the merits that keys the replica does not know could have, of those that could reach the bar."""
+        keys = self._without_merit()
+        keys = keys[self._content.rows[keys] < 0]
+        reaches = self.scoring.reaches(self._parts_of(keys), len(keys))
+        return reaches[reaches >= bar]
+
+    def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
+        """Say whether a key that has not been fetched just now could reach the bar. O(keys) on columns.
+
+        As a rule one of the best is such a key: then no others are looked at.
+        """
+        is_stale = np.ones(self._codes.size, dtype=np.bool_)
+        is_stale[self._codes.find(list(fetched))] = False
+        return self._one_can_reach(self.list.top(window).rows.keys, is_stale, bar) or self._one_can_reach(
+            self.list.inside(), is_stale, bar
+        )
+
+    def _one_can_reach(self, keys: IntArray, is_stale: BoolArray, bar: float) -> bool:
+        stale = keys[is_stale[keys]]
+        parts = self._parts_of(stale)
+        can = self.scoring.can_count(parts, len(stale))
+        parts, count = tuple(part[can] for part in parts), int(can.sum())
+        if not count:
+            return False
+        # The most promising alone decides it as a rule.
+        expected = self.scoring.expected(parts, count)
+        at = np.array([np.argmax(np.where(np.isnan(expected), -math.inf, expected))])
+        likely = self.scoring.reaches(tuple(part[at] for part in parts), 1)
+        return bool(likely[0] >= bar or (self.scoring.reaches(parts, count) >= bar).any())
+
+    def _without_merit(self) -> IntArray:
+        keys = self.list.without_merit()
+        return keys[self.scoring.can_count(self._parts_of(keys), len(keys))] if len(keys) else keys
+
+    def _parts_of(self, keys: IntArray) -> tuple[FloatArray, ...]:
+        return self._merits.parts(self.list.aggregates(keys))
+
+    def _first(self, limit: int, keys: IntArray, merits: FloatArray) -> list[str]:
+        names = self._codes.texts(keys)
+        first: list[str] = names[best(limit, merits, self.list.newest(keys), names)].tolist()
+        return first
+
+    def _named(self, rows: Rows) -> Rows:
+        names = self._codes.texts(rows.keys)
+        return Rows(rows.times, names, names, rows.parts)
+
+    # Time goes on ---------------------------------------------------------------------------------
+
+    def close_before(self, window: int) -> None:
+        """Do nothing: the content is let go of once for all who rank it."""
+
+    def _check(self) -> None:
+        """Assert every invariant. O(all that is held)."""
+        self.list._check()
+        self._content._check()

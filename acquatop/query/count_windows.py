@@ -1,0 +1,202 @@
+"""One query whose windows count elements: what works over times answers it, over their positions."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from acquatop.answer.answer import Answer, Status
+from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.job import reduced
+from acquatop.ingest.reduce.records import Records
+from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
+from acquatop.plan.strategy import Strategy
+from acquatop.query.at_work import GroupAtWork, WindowedAtWork
+from acquatop.query.contract import Held
+from acquatop.query.counters import Tally
+from acquatop.query.element_positions import Positions
+from acquatop.query.evaluation import QueryGroup
+from acquatop.query.per_element import EveryElement
+from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
+from acquatop.windows import Windows
+from replica.clocks import Clock
+
+_MILLISECONDS = Windows(width_ms=1, slide_ms=1)
+"""A window for each moment: it closes when what happened then has its positions."""
+_RECORDS = Records()
+
+
+class OverPositions(Protocol):
+    """What answers a query over elements the times of which are their positions: a part of what is at work."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The queries that it answers."""
+
+    def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
+        """Answer a query."""
+
+    def rejoin(self, bound: Bound) -> bool:
+        """Let a query go on that was answered when the snapshot was taken; say whether it was."""
+
+    def reducers(self, stream: str) -> Sequence[Reducer]:
+        """Return what to make of the next elements."""
+
+    def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
+        """Take in what elements come to, a part for each reducer."""
+
+    def advance(self, stream: str, watermark_ms: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
+        """Yield the answers of the windows that close up to a position, oldest first."""
+
+    def close(self) -> None:
+        """Let go of what runs beside."""
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot, before any query joins."""
+
+    def held(self, name: str) -> Held:
+        """Return how much is held for a query."""
+
+
+class CountedQuery:
+    """A query over the last n elements of a stream, answered with every m of them.
+
+    Elements are the stream's good records, whether the query's pattern matches them or not. They are counted in the
+    order of :class:`~acquatop.query.element_positions.Positions`, from the first after the stream's start or, of a query
+    that is registered while the stream goes on, after its newest event. An answer's bounds are times: a window opens
+    just before its oldest element, and closes with its newest. Where the stream ends before the next m elements have
+    come, no window closes with those there are. ISTREAM and DSTREAM answer only where something has come or gone.
+
+    An element that comes too late has no position. Answers of windows that should have held it are approximate.
+    """
+
+    def __init__(self, bound: BoundCounted, *, clock: Clock = time.monotonic) -> None:
+        self.slide_ms = math.inf
+        self.names: Sequence[str] = [bound.name]
+        self._bound = replace(bound.query, name=bound.name)
+        self._iri = bound.stream.iri
+        self._clock = clock
+        self._is_topk = isinstance(bound.query, BoundQuery)
+        self._says_all = bound.plan.output == "RSTREAM"
+        self._positions = Positions(bound.windows.width_ms, bound.stream.start_ms)
+        self._work = _work(replace(bound, query=self._bound), clock, self._positions)
+        self._tally = Tally()
+
+    # Queries come and go --------------------------------------------------------------------------
+
+    def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
+        """Begin, with the first element after a time."""
+        for time_ms in after_ms.values():
+            self._positions.start_after(time_ms)
+        self._work.join(self._bound, {})
+
+    def rejoin(self, bound: Bound) -> bool:
+        """Go on."""
+        return self._work.rejoin(self._bound)
+
+    def leave(self, name: str) -> None:
+        """Do nothing: it is closed with the query."""
+
+    def close(self) -> None:
+        """Let go of what runs beside."""
+        self._work.close()
+
+    # Elements in ----------------------------------------------------------------------------------
+
+    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
+        """Return that what happened in a millisecond is late once that is over."""
+        until = self._positions.until_ms
+        return [(_MILLISECONDS, None if until is None else _MILLISECONDS.first(until))]
+
+    def due_after(self, stream: str, time_ms: int) -> int | None:
+        """Return when the first element gets its position that waits for it."""
+        earliest = self._positions.earliest_ms
+        return None if earliest is None else max(earliest, time_ms + 1)
+
+    def reducers(self, stream: str) -> Sequence[Reducer]:
+        """Return that all records are wanted."""
+        return [_RECORDS]
+
+    def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
+        """Let records wait for their positions."""
+        for batch in parts[0].table.to_batches():
+            self._tally.count(batch)
+            self._tally.late += self._positions.add(batch)
+
+    # Answers out ----------------------------------------------------------------------------------
+
+    def advance(self, stream: str, watermark_ms: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
+        """Yield the answers of all windows that close with an element up to the watermark, oldest first."""
+        return self._go_on(watermark_ms, due_at)
+
+    def finish(self, stream: str) -> Iterator[Answer]:
+        """Yield the answers of all windows that close with an element that has come."""
+        return self._go_on(None, self._clock())
+
+    def _go_on(self, until_ms: int | None, due_at: float) -> Iterator[Answer]:
+        elements = self._positions.take_until(until_ms)
+        if elements is None:
+            return
+        parts = list(reduced(elements, self._work.reducers(self._iri)))
+        self._work.add(self._iri, parts, self.names)
+        for answer in self._work.advance(self._iri, self._positions.count, due_at, math.inf):
+            if self._says_all or answer.rows or answer.triples or answer.boolean:
+                yield self._timed(answer)
+
+    def _timed(self, answer: Answer) -> Answer:
+        """Return an answer with times for positions, and with what has happened on the stream."""
+        oldest, newest = max(1, answer.opens_ms + 1), answer.closes_ms
+        counts = self._tally.take(answer.counts.unscored)
+        opens_ms, closes_ms = self._positions.time_of(oldest) - 1, self._positions.time_of(newest)
+        answer = replace(answer, opens_ms=opens_ms, closes_ms=closes_ms, counts=counts)
+        if newest > self._positions.late_until:
+            return answer
+        return replace(
+            answer,
+            status=Status.APPROXIMATE,
+            reason="something that belongs into a window came too late",
+            bound=math.inf if self._is_topk else None,
+        )
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        parts = {
+            "positions": self._positions.snapshot(),
+            "work": self._work.snapshot(),
+            "tally": self._tally.snapshot(),
+        }
+        return pack_parts(parts)
+
+    def saved(self) -> None:
+        """Do nothing: all that is kept is in the snapshot."""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            self._positions.resume(parts["positions"])
+            self._work.resume(parts["work"])
+            self._tally = Tally.restore(parts["tally"])
+
+    def held(self, name: str) -> Held:
+        """Return how many candidates there are."""
+        return self._work.held(name)
+
+
+def _work(bound: BoundCounted, clock: Clock, positions: Positions) -> OverPositions:
+    """Return what answers a query over positions."""
+    query, choice = bound.query, bound.choice
+    if not isinstance(query, BoundQuery):
+        return WindowedAtWork(WindowedQuery(query, clock=clock, instant=positions.time_of))
+    if choice is not None and choice.strategy is Strategy.BLOCKS:
+        return EveryElement(query, clock=clock)
+    return GroupAtWork(QueryGroup(query, None, clock=clock))

@@ -1,0 +1,66 @@
+"""Counting what comes in between one answer and the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import pyarrow as pa
+
+from acquatop.answer.answer import Counts
+from acquatop.topk.snapshot import State, pack, reading, unpack
+from connectors.mapping import count_faults
+
+_KIND, _VERSION = "tally", 1
+
+
+class Tally:
+    """Events, faults, late items and skipped windows since the last answer.
+
+    >>> tally = Tally()
+    >>> tally.late += 2
+    >>> tally.take(unscored=1), tally.take().late
+    (Counts(events=0, late=2, bad={}, unscored=1, ambiguous=0, skipped=0, rejected={}), 0)
+    """
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def count(self, records: pa.RecordBatch) -> None:
+        """Count a batch of decoded records and the faults in it."""
+        self._events += len(records)
+        for reason, count in count_faults([records]).items():
+            self._bad[reason] = self._bad.get(reason, 0) + count
+
+    def note(self, events: int, bad: Mapping[str, int]) -> None:
+        """Note how many records have come, and the faults in them."""
+        self._events += events
+        for reason, count in bad.items():
+            self._bad[reason] = self._bad.get(reason, 0) + count
+
+    def take(self, unscored: int = 0, ambiguous: int = 0, rejected: Mapping[str, int] | None = None) -> Counts:
+        """Return the counts, with those that others know, and begin anew."""
+        counts = Counts(self._events, self.late, self._bad, unscored, ambiguous, self.skipped, rejected or {})
+        self._clear()
+        return counts
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        settings = {"events": self._events, "late": self.late, "bad": self._bad, "skipped": self.skipped}
+        return pack(_KIND, _VERSION, State(settings, {}))
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Self:
+        """Return one that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        settings = unpack(_KIND, _VERSION, snapshot).settings
+        restored = cls()
+        with reading():
+            restored._events, restored.late = settings["events"], settings["late"]
+            restored._bad, restored.skipped = dict(settings["bad"]), settings["skipped"]
+        return restored
+
+    def _clear(self) -> None:
+        self.late = 0
+        self.skipped = 0
+        self._events = 0
+        self._bad: dict[str, int] = {}

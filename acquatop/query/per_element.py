@@ -1,0 +1,221 @@
+"""One top-k query whose window moves with the elements of its stream, one by one."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from rdflib.term import Identifier
+
+from acquatop.answer.answer import Answer, Counts, Row, Status
+from acquatop.answer.relation_to_stream import RelationToStream
+from acquatop.answer.render import Rendering
+from acquatop.ingest.match import number_column
+from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.solutions import Solutions
+from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.plan.bind import Bound, BoundQuery
+from acquatop.query.contract import Held
+from acquatop.query.held_solutions import HeldSolutions
+from acquatop.topk.contract import AnyArray, IntArray
+from acquatop.topk.sliding.block_skyline import BlockSkyline
+from acquatop.topk.sliding.contract import NONE, Changes
+from acquatop.topk.snapshot import State, pack, pack_parts, pack_table, reading, unpack, unpack_parts, unpack_table
+from connectors.mapping import TIME
+from replica.budget import NOTHING, Spending
+from replica.clocks import Clock
+
+_KIND, _VERSION = "every element", 1
+_NOTHING_SPENT = Spending()
+
+
+class EveryElement:
+    """Keeps the best of the last n elements as they change with each; the elements' times are their positions, from 1.
+
+    An element costs some nanoseconds; one with which the best change also the ranking of k rows, and one that is
+    answered an answer: with RSTREAM that is every one. With ISTREAM and DSTREAM only changes are answered. Arrivals
+    must be distinct, and the query must ask no remote. Memory grows with n, 8 bytes each, and with the solutions that
+    may still be among the best. Not safe for use by several threads at once.
+    """
+
+    def __init__(self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time) -> None:
+        self._bound = bound
+        self._windows = bound.windows
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._k = bound.plan.k + bound.plan.offset
+        self._scoring = ReplicaScoring(bound.plan.score, None)
+        self._rendering = Rendering(bound.plan)
+        self._output = RelationToStream(bound.plan.output)
+        self._skyline = BlockSkyline(self._k, bound.windows.width_ms)
+        self._base = 1
+        """The position of the first element that the skyline has seen."""
+        self._held = HeldSolutions(bound.plan.stream_variables)
+        self._changes: deque[tuple[int, int, float, int]] = deque()
+        """How the best change that have not been answered for: after which element, who comes, its merit, who goes."""
+        self._best: dict[int, float] = {}
+        self._solutions: dict[int, tuple[Mapping[str, Identifier], float]] = {}
+        """What is shown of each of the best, and its score."""
+        self._shown: tuple[Row, ...] | None = None
+        self._unscored: IntArray = np.empty(0, dtype=np.int64)
+        self._next = 0
+        self._has_resumed = False
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The query."""
+        return [self._bound.name]
+
+    def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
+        """Begin."""
+
+    def rejoin(self, bound: Bound) -> bool:
+        """Go on."""
+        return self._has_resumed
+
+    def close(self) -> None:
+        """Do nothing: nothing runs beside."""
+
+    def held(self, name: str) -> Held:
+        """Return how many solutions are held."""
+        return Held(len(self._held))
+
+    # Elements in ----------------------------------------------------------------------------------
+
+    def reducers(self, stream: str) -> Sequence[Reducer]:
+        """Return that the pattern's solutions are wanted."""
+        return [Solutions(self._bound.matcher, None)]
+
+    def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
+        """Take in the next elements; those that are no solutions have a place in the window, too."""
+        facts, solutions = parts[0].facts, parts[0].table
+        assert facts.earliest_ms is not None, "an element has a position"
+        positions = np.asarray(solutions.column(TIME).to_numpy())
+        numbers = tuple(solutions.column(number_column(name)).to_numpy() for name in self._scoring.stream_variables)
+        scored = self._scoring.merits(positions, numbers)
+        merits = np.full(facts.events, np.nan)
+        merits[positions - facts.earliest_ms] = scored
+        self._note(self._skyline.add(merits))
+        self._held.add(solutions)
+        self._unscored = np.concatenate((self._unscored, positions[np.isnan(scored)]))
+
+    def _note(self, changes: Changes) -> None:
+        entered, left = (np.where(each == NONE, NONE, each + self._base) for each in (changes.entered, changes.left))
+        columns = (changes.after + self._base, entered, changes.merits, left)
+        self._changes.extend(zip(*(each.tolist() for each in columns), strict=True))
+
+    # Answers out ----------------------------------------------------------------------------------
+
+    def advance(self, stream: str, watermark_ms: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
+        """Yield the answers of all windows that close up to a position, oldest first."""
+        first, self._next = self._next, self._windows.first(watermark_ms + 1)
+        for window in self._due(first, self._next):
+            opens, closes = self._windows.bounds(window)
+            if self._has_changed(closes) or self._shown is None:
+                self._shown = tuple(self._rows())
+            yield self._output(self._answer(window, opens, closes, self._shown, due_at))
+        gone = int(np.searchsorted(self._unscored, self._windows.bounds(self._next)[0], side="right"))
+        self._unscored = self._unscored[gone:]
+        self._held.trim(lambda: self._skyline.held() + self._base)
+
+    def _due(self, first: int, end: int) -> Iterable[int]:
+        """Return which windows are to be answered."""
+        if self._bound.plan.output == "RSTREAM":
+            return range(first, end)
+        moments = np.array([after for after, *_ in self._changes], dtype=np.int64)
+        windows = np.unique(self._windows.spans(moments)[0])
+        due: list[int] = windows[windows < end].tolist()
+        return due
+
+    def _has_changed(self, closes: int) -> bool:
+        """Let the best become those of a window; say whether they are others."""
+        has_changed = False
+        while self._changes and self._changes[0][0] <= closes:
+            _, entered, merit, left = self._changes.popleft()
+            if left != NONE:
+                del self._best[left]
+            if entered != NONE:
+                self._best[entered] = merit
+            has_changed = True
+        return has_changed
+
+    def _rows(self) -> Iterator[Row]:
+        """Yield the best, but for those before the offset."""
+        ranked = sorted(self._best.items(), key=lambda each: (each[1], each[0]), reverse=True)
+        self._solutions = {position: self._solution(position, merit) for position, merit in ranked}
+        for rank, (position, _) in enumerate(ranked[self._bound.plan.offset :], start=1):
+            bindings, score = self._solutions[position]
+            yield Row(rank, bindings, score, None, None)
+
+    def _solution(self, position: int, merit: float) -> tuple[Mapping[str, Identifier], float]:
+        known = self._solutions.get(position)
+        if known is not None:
+            return known
+        score = self._rendering.score_of(merit)
+        return self._rendering.bindings(self._held.terms(position), score), score
+
+    def _answer(self, window: int, opens: int, closes: int, rows: tuple[Row, ...], due_at: float) -> Answer:
+        after, until = np.searchsorted(self._unscored, (opens, closes), side="right").tolist()
+        return Answer(
+            query=self._bound.name,
+            window=window,
+            opens_ms=opens,
+            closes_ms=closes,
+            rows=rows,
+            status=Status.EXACT,
+            reason=None,
+            spending=_NOTHING_SPENT,
+            budget=NOTHING,
+            refreshed=(),
+            failure=None,
+            counts=Counts(unscored=until - after),
+            latency_seconds=self._clock() - due_at,
+            emitted_ms=round(1000 * self._wall_clock()),
+            score_variable=self._bound.plan.score.variable,
+            variables=self._bound.plan.projection,
+        )
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here. O(n)."""
+        skyline = self._skyline
+        settings = {"next": self._next, "count": self._base + skyline.position - 1}
+        after, entered, merits, left = zip(*self._changes, strict=True) if self._changes else ((), (), (), ())
+        tables: dict[str, dict[str, AnyArray]] = {
+            "window": {"merits": skyline.window()[skyline.n - len(skyline) :]},
+            "unscored": {"positions": self._unscored},
+            "best": {"positions": _whole(self._best), "merits": np.array([*self._best.values()], dtype=np.float64)},
+            "changes": {
+                "after": _whole(after),
+                "entered": _whole(entered),
+                "merits": np.array(merits, dtype=np.float64),
+                "left": _whole(left),
+            },
+        }
+        parts = {"state": pack(_KIND, _VERSION, State(settings, tables)), "output": self._output.snapshot()}
+        return pack_parts({**parts, "held": pack_table(self._held.table())} if len(self._held) else parts)
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of the same query; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            state = unpack(_KIND, _VERSION, parts["state"])
+            merits, best = state.tables["window"]["merits"], state.tables["best"]
+            self._next, self._base = state.settings["next"], state.settings["count"] + 1 - len(merits)
+            self._skyline = BlockSkyline(self._k, self._windows.width_ms)
+            self._skyline.add(merits)
+            self._unscored = state.tables["unscored"]["positions"]
+            self._best = dict(zip(best["positions"].tolist(), best["merits"].tolist(), strict=True))
+            columns = (state.tables["changes"][name].tolist() for name in ("after", "entered", "merits", "left"))
+            self._changes = deque(zip(*columns, strict=True))
+            if "held" in parts:
+                self._held.resume(unpack_table(parts["held"]))
+            self._output.resume(parts["output"])
+        self._has_resumed = True
+
+
+def _whole(numbers: Iterable[int]) -> IntArray:
+    return np.array([*numbers], dtype=np.int64)

@@ -1,0 +1,1 @@
+"""Top-k queries with windows of their own that share one structure."""

@@ -1,0 +1,253 @@
+"""Queries that rank one stream by one score, each with windows and k of its own: answered from one structure."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from acquatop.answer.answer import Answer
+from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.shared_best import Needs, SharedBest, panes_of, scored_of
+from acquatop.plan.bind import BoundQuery
+from acquatop.query.contract import EMPTY_RUN, Held
+from acquatop.query.lateness import Came
+from acquatop.query.member import Bindings
+from acquatop.query.shared.late_solutions import Stragglers
+from acquatop.query.shared.member import SharedMember
+from acquatop.query.shared.pane_log import PaneLog
+from acquatop.topk.pane_top import Scored
+from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.moments import BEFORE_ALL, Series
+from acquatop.topk.shared.shared_skyline import SharedSkyline
+from acquatop.topk.snapshot import pack_parts, unpack_parts
+from acquatop.windows import Windows
+from replica.clocks import Clock
+
+_LOG_ROOM = 4_096
+"""How much longer the log of panes gets until it is looked what of it nobody needs any more."""
+
+
+def shared_key(bound: BoundQuery) -> str:
+    """Return what queries must have in common to be one group: the pattern, and how its solutions are ranked."""
+    score = bound.plan.score
+    return (
+        f"shared: {(bound.stream.iri, bound.matcher.signature, score.expression, score.condition, score.descending)!r}"
+    )
+
+
+class SharedGroup:
+    """Queries without a remote, over a stream whose arrivals are distinct: scores never change.
+
+    Records are reduced once for all of them, to what any may need, and the driver holds one list of candidates. What
+    comes after a window of one has closed may still belong to windows of others: it stands beside the list. Free of
+    any runtime. Not safe for use by several threads at once.
+    """
+
+    def __init__(self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time) -> None:
+        self.members: dict[str, SharedMember] = {}
+        self._bound = bound
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._structure = SharedSkyline(since=BEFORE_ALL)
+        self._stragglers = Stragglers()
+        self._log = PaneLog()
+        self._log_room = _LOG_ROOM
+        self._closed_ms = self._ended_ms = BEFORE_ALL
+        """All windows that close until one, and, as there was no more to come, all that open before the other, have."""
+        self._shown: dict[tuple[tuple[str, ...], str | None], dict[str, Bindings]] = {}
+        self._resumed: dict[str, bytes] = {}
+
+    @property
+    def slide_ms(self) -> int:
+        """The shortest slide."""
+        return min((member.windows.slide_ms for member in self.members.values()), default=self._bound.windows.slide_ms)
+
+    # Queries come and go --------------------------------------------------------------------------
+
+    def join(self, bound: BoundQuery, after_ms: int | None = None) -> SharedMember:
+        """Answer one more query, from the first window on that opens at a time or after it."""
+        since = None if after_ms is None else max(bound.windows.last(after_ms) + 1, 0)
+        member = self.members[bound.name] = SharedMember(bound, since, self._shown_like(bound))
+        self._structure.meta.join_at(bound.name, _asked(bound), member.first)
+        return member
+
+    def rejoin(self, bound: BoundQuery) -> SharedMember | None:
+        """Let a query go on that was a member when the snapshot was taken; None if it was none."""
+        part = self._resumed.get(f"member {bound.name}")
+        if part is None:
+            return None
+        member = self.members[bound.name] = SharedMember(bound, None, self._shown_like(bound))
+        window = member.resume(part)
+        self._structure.meta.join_at(bound.name, _asked(bound), window, member.first)
+        return member
+
+    def _shown_like(self, bound: BoundQuery) -> dict[str, Bindings]:
+        """Return what solutions are shown with by queries that show the same of them."""
+        return self._shown.setdefault((bound.plan.projection, bound.plan.score.variable), {})
+
+    def leave(self, name: str) -> None:
+        """Answer a query no more."""
+        if self.members.pop(name, None) is not None:
+            self._structure.leave(name)
+
+    def close(self) -> None:
+        """Do nothing: nothing runs beside."""
+
+    def saved(self) -> None:
+        """Do nothing: all that is kept is in the snapshot."""
+
+    # Parts in -------------------------------------------------------------------------------------
+
+    def reducers(self) -> Sequence[Reducer]:
+        """Return what to make of the stream's records: one reducer for all members."""
+        plan, meta = self._bound.plan, self._structure.meta
+        # What is too late is so for windows, too, that have closed before a query came.
+        boundaries = {Series(each.at, each.step) for each in meta.boundaries()}
+        needs = Needs(max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._passed_ms)
+        return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
+
+    def add(self, parts: Sequence[Part], names: Sequence[str] | None = None) -> None:
+        """Take in what one partition comes to."""
+        (part,) = parts
+        for member in self.members.values():
+            member.note(part.facts.events, part.facts.bad or {}, part.facts.earliest_ms)
+        panes, scored = panes_of(part.table), scored_of(part.table, self._bound.plan.stream_variables)
+        # Both come in the order of time; what is old may still be in time for some.
+        old = int(np.searchsorted(panes.times, self._passed_ms, side="right"))
+        for at, came in ((slice(old), self._came(old)), (slice(old, None), Came.in_time(len(panes.times) - old))):
+            self._log.add(panes.take(at), came)
+        if old:
+            for member in self.members.values():
+                member.note_late(panes.take(slice(old)), self._came(old))
+        old = int(np.searchsorted(scored.rows.times, self._passed_ms, side="right"))
+        if old:
+            self._add_stragglers(scored.take(slice(old)))
+        self._structure.add(scored.rows.take(slice(old, None)))
+
+    def _add_stragglers(self, scored: Scored) -> None:
+        """Keep of what is old that which is in time for any member."""
+        times, came = scored.rows.times, self._came(len(scored))
+        in_time = np.zeros(len(scored), dtype=np.bool_)
+        for member in self.members.values():
+            in_time |= ~member.answered.are_late(times, came) & member.answered.are_within(times)
+        at = in_time.nonzero()[0]
+        self._stragglers.add(scored.take(at), came.take(at))
+
+    @property
+    def _passed_ms(self) -> int:
+        """The time that the structure takes nothing of any more: it was answered for, or left out."""
+        return max(self._structure.meta.now, self._closed_ms)
+
+    def _came(self, count: int) -> Came:
+        return Came.at(self._closed_ms, self._ended_ms, count)
+
+    # Answers out ----------------------------------------------------------------------------------
+
+    def advance(
+        self, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
+    ) -> Iterator[Answer]:
+        """Yield the answers of all windows that close at the watermark or before it: see :class:`Group`."""
+        self._begin(watermark_ms)
+        closes = self._structure.meta.next_close
+        if closes is not None and closes <= watermark_ms:
+            self._closed_ms = max(self._closed_ms, self._structure.meta.last_close(watermark_ms))
+        yield from self._advance(watermark_ms, self._clock() if due_at is None else due_at)
+        self._let_go()
+
+    def finish(self) -> Iterator[Answer]:
+        """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
+        self._begin(math.inf)
+        meta, until = self._structure.meta, BEFORE_ALL
+        for name, member in self.members.items():
+            newest = self._log.newest(member.answered)
+            last = member.windows.last(BEFORE_ALL if newest is None else newest)
+            meta.end_at(name, last)
+            until = max(until, member.windows.bounds(last)[1])
+            self._ended_ms = max(self._ended_ms, BEFORE_ALL if newest is None else newest)
+        yield from self._advance(until, self._clock())
+        for name in self.members:
+            meta.end_at(name, None)
+
+    def _begin(self, watermark_ms: float) -> None:
+        """Find the first windows of members, once it is sure which they are."""
+        for name, member in self.members.items():
+            first = member.begin(watermark_ms, self._closed_ms)
+            if first is not None:
+                self._structure.meta.go_to(name, first)
+
+    def _advance(self, until: int, due_at: float) -> Iterator[Answer]:
+        meta = self._structure.meta
+        while (closes := meta.next_close) is not None and closes <= until:
+            step = meta.last_close(until)
+            # Only where time has jumped is there so much to do that it may be left out.
+            if until - closes >= EMPTY_RUN * meta.shortest:
+                if self._skip_empty(until):
+                    continue
+                step = closes
+            for name, top in self._structure.advance(step):
+                member = self.members[name]
+                yield member.answer(top, self._log, self._stragglers, due_at, self._clock, self._wall_clock)
+
+    def _skip_empty(self, until: int) -> bool:
+        """Leave windows out of which there are too many without events; say whether there were any."""
+        meta, has_skipped = self._structure.meta, False
+        for name, member in self.members.items():
+            due = meta.due(name)
+            if due is not None and due.closes <= until:
+                run = member.empty_run(due.window, member.windows.first(until + 1), self._log)
+                if run:
+                    member.skip(due.window, run)
+                    meta.go_to(name, due.window + run)
+                    has_skipped = True
+        return has_skipped
+
+    def _let_go(self) -> None:
+        """Let go of what is in no window any more, once that may be half of what there is."""
+        if len(self._log) + len(self._stragglers) < self._log_room:
+            return
+        until = min((member.needs_after() for member in self.members.values()), default=BEFORE_ALL)
+        self._log.let_go(until)
+        self._stragglers.let_go(until)
+        self._log_room = _LOG_ROOM + 2 * (len(self._log) + len(self._stragglers))
+
+    # What is held ---------------------------------------------------------------------------------
+
+    def closed(self) -> Sequence[tuple[Windows, int | None]]:
+        """Return the members' windows, and of each the last that has closed."""
+        return [(member.windows, member.closed) for member in self.members.values()]
+
+    def held(self, name: str) -> Held:
+        """Return how many candidates there are for all members."""
+        return Held(len(self._structure) + len(self._stragglers))
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here. O(all that is held)."""
+        meta = self._structure.meta
+        return pack_parts(
+            {
+                "numbers": json.dumps([self._closed_ms, self._ended_ms]).encode(),
+                "structure": self._structure.snapshot(),
+                "stragglers": self._stragglers.snapshot(),
+                "log": self._log.snapshot(),
+                **{f"member {name}": member.snapshot(meta.window(name)) for name, member in self.members.items()},
+            }
+        )
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot: on a new group, before any query joins, with the same arguments."""
+        parts = unpack_parts(snapshot)
+        self._closed_ms, self._ended_ms = json.loads(parts["numbers"])
+        self._structure.resume(parts["structure"])
+        self._stragglers.resume(parts["stragglers"])
+        self._log.resume(parts["log"])
+        self._resumed = parts
+
+
+def _asked(bound: BoundQuery) -> Asked:
+    return Asked(bound.windows, bound.plan.k + bound.plan.offset)

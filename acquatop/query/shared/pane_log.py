@@ -1,0 +1,106 @@
+"""When records have come, and how many solutions had no score: what several queries want to know of it later."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acquatop.ingest.reduce.shared_best import Panes
+from acquatop.ingest.scoring import BoolArray
+from acquatop.query.lateness import Answered, Came
+from acquatop.topk.contract import IntArray
+from acquatop.topk.snapshot import State, pack, reading, unpack
+
+_KIND, _VERSION = "pane log", 1
+
+
+class PaneLog:
+    """The panes that hold a good record, each with the time of one of its records, that stands for all.
+
+    What came too late for a query is nowhere for it. Memory grows with the panes of the open windows, and with
+    the parts in which they came. Adding is O(1); the first question after that O(n log n), others O(log n) and what
+    they look at.
+    """
+
+    def __init__(self) -> None:
+        self._times = self._unscored = np.empty(0, np.int64)
+        self._came = Came.in_time(0)
+        self._new: list[tuple[IntArray, IntArray, Came]] = []
+        self._count = 0
+        self._has_unscored = False
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, panes: Panes, came: Came) -> None:
+        """Take in panes, and how far time had gone when they came."""
+        self._new.append((panes.times, panes.unscored, came))
+        self._count += len(panes.times)
+        self._has_unscored = self._has_unscored or bool(panes.unscored.any())
+
+    def unscored(self, answered: Answered, opens: int, closes: int) -> int:
+        """Return how many solutions without a score a query has in a stretch of time that opens and closes."""
+        if not self._has_unscored:
+            return 0
+        at = self._between(opens, closes)
+        return int(self._unscored[at][~self._late(answered, at)].sum())
+
+    def is_empty(self, answered: Answered, opens: int, closes: int) -> bool:
+        """Say whether a query has no record in a stretch of time."""
+        return bool(self._late(answered, self._between(opens, closes)).all())
+
+    def first_after(self, answered: Answered, moment: int) -> int | None:
+        """Return when the first record after a moment is that a query has, None if there is none."""
+        self._sort()
+        start = int(np.searchsorted(self._times, moment, side="right"))
+        at = np.flatnonzero(~self._late(answered, slice(start, None)))
+        return int(self._times[start + at[0]]) if len(at) else None
+
+    def newest(self, answered: Answered) -> int | None:
+        """Return when the newest record is that a query has, None if there is none."""
+        self._sort()
+        at = np.flatnonzero(~self._late(answered, slice(None)))
+        return int(self._times[at[-1]]) if len(at) else None
+
+    def let_go(self, until: int) -> None:
+        """Forget what is that old."""
+        self._sort()
+        self._keep(slice(int(np.searchsorted(self._times, until, side="right")), None))
+
+    def _between(self, opens: int, closes: int) -> slice:
+        self._sort()
+        start, stop = np.searchsorted(self._times, [opens, closes], side="right").tolist()
+        return slice(start, stop)
+
+    def _late(self, answered: Answered, at: slice) -> BoolArray:
+        return answered.are_late(self._times[at], self._came.take(at))
+
+    def _sort(self) -> None:
+        if not self._new:
+            return
+        times, unscored, came = zip((self._times, self._unscored, self._came), *self._new, strict=True)
+        self._times, self._unscored = np.concatenate(times), np.concatenate(unscored)
+        self._came = Came(*(np.concatenate(column) for column in zip(*came, strict=True)))
+        self._new = []
+        self._keep(np.argsort(self._times, kind="stable"))
+
+    def _keep(self, at: IntArray | slice) -> None:
+        self._times, self._unscored, self._came = self._times[at], self._unscored[at], self._came.take(at)
+        self._count = len(self._times)
+        self._has_unscored = bool(self._unscored.any())
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        self._sort()
+        columns = {"times": self._times, "unscored": self._unscored, **self._came._asdict()}
+        return pack(_KIND, _VERSION, State({}, {"panes": columns}))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            columns = dict(unpack(_KIND, _VERSION, snapshot).tables["panes"])
+            self._times, self._unscored = columns.pop("times"), columns.pop("unscored")
+            self._came = Came(**columns)
+        self._new = []
+        self._keep(slice(None))

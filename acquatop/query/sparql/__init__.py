@@ -1,0 +1,1 @@
+"""Queries that are evaluated window by window with a SPARQL engine."""

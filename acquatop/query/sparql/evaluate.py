@@ -1,0 +1,196 @@
+"""Evaluate a query over windows' content with a real SPARQL engine: the same content gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TypeGuard
+
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, QueryBoolean, QuerySolution, QuerySolutions, Store
+
+from acquatop.catalog.graphs import is_static
+from acquatop.errors import EvaluationError
+from acquatop.query.sparql.functions import engine_functions
+from acquatop.query.sparql.quad_store import QuadStore
+from acquatop.query.sparql.template import Solution, Term, construct, describe, text_of, variables_of
+from acquatop.query.sparql.total_order import totally_ordered
+from replica.terms import is_blank
+from rspql import ast
+from rspql.ast import rewritten
+from rspql.plan import RemotePart
+from rspql.printer import query_text
+from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
+
+Graph = NamedNode | BlankNode | DefaultGraph
+Answers = Mapping[ast.ServicePattern, ast.Values]
+"""What the remotes' replicas know, for each pattern that is asked of a remote."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a query evaluates to: rows, or a boolean, or triples, sorted, each a line of N-Triples.
+
+    ``names`` are the variables that rows may bind, in the order in which they are selected.
+    """
+
+    rows: tuple[Solution, ...] = ()
+    names: tuple[str, ...] = ()
+    boolean: bool | None = None
+    triples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the engine gave back: the variables that may be bound, and the solutions."""
+
+    names: tuple[str, ...]
+    solutions: list[Solution]
+
+
+class Evaluator:
+    """One query and the store that it is evaluated over, again and again.
+
+    The named graphs are the ``windows`` and those of FROM NAMED, the default graph is made of those
+    of FROM. ``NOW()`` is the time that is given.
+
+    Results have a total order (:mod:`acquatop.query.sparql.total_order`). CONSTRUCT and DESCRIBE are
+    evaluated as the SELECT of their variables, and the triples made of its rows. What describes a
+    resource are all triples about it, whatever their graph, and those about the blank nodes in
+    them. RAND, UUID and STRUUID give other values each time, as they must; nor is there an order
+    between rows that differ in nothing but blank nodes made by BNODE.
+
+    Raises :class:`~acquatop.errors.EvaluationError`, at once for what the engine does not accept.
+    """
+
+    def __init__(
+        self,
+        query: ast.Query,
+        store: QuadStore,
+        *,
+        windows: Sequence[str] = (),
+        remotes: Sequence[RemotePart] = (),
+        functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+    ) -> None:
+        self.form = type(query.form).__name__.lower()
+        self._query = query
+        self._store = store
+        self._default: list[Graph] | None = [NamedNode(graph.value) for graph in query.default_graphs] or None
+        named = (*windows, *(graph.value for graph in query.named_graphs))
+        self._named: list[NamedNode | BlankNode] = [NamedNode(name) for name in named]
+        self._functions = engine_functions(functions)
+        self._nothing = {part.pattern: ast.Values(tuple(map(ast.Variable, part.variables)), ()) for part in remotes}
+        self._select = totally_ordered(_as_select(query), self._visible, always=self.form == "select")
+        self._names = self._visible(self._select)
+        self._sources: dict[tuple[str, ast.Group], ast.Query] = {}
+
+    def evaluate(self, answers: Answers, at_ms: int) -> Result:
+        """Return what the query evaluates to over the store's content, at a time."""
+        solutions = self._run(self._select, self._store.current, answers, at_ms).solutions
+        match self._query.form:
+            case ast.Ask():
+                return Result(boolean=bool(solutions))
+            case ast.Construct(template):
+                return Result(triples=construct(template, solutions))
+            case ast.Describe(targets):
+                return Result(triples=describe(self._store.current, _resources(targets, solutions)))
+            case ast.Select():
+                return Result(rows=tuple(_relabelled(solutions)), names=self._names)
+
+    def keys(self, key: str, source: ast.Group, answers: Answers, at_ms: int) -> list[str]:
+        """Return what a pattern binds a variable to, as N-Triples text, sorted; blank nodes are left out."""
+        query = self._source(key, source)
+        terms = (solution.get(key) for solution in self._run(query, self._store.current, answers, at_ms).solutions)
+        texts = (text_of(term) for term in terms if isinstance(term, NamedNode | Literal))
+        return sorted(text for text in texts if not is_blank(text))
+
+    def _source(self, key: str, source: ast.Group) -> ast.Query:
+        """Return the query for the keys of a pattern, whose sub-selects are cut as in the query itself."""
+        if (key, source) not in self._sources:
+            query = ast.Query(ast.Select((ast.Variable(key),), "DISTINCT"), source)
+            self._sources[key, source] = totally_ordered(query, self._visible, always=False)
+        return self._sources[key, source]
+
+    def _visible(self, query: ast.Query) -> tuple[str, ...]:
+        return self._run(query, Store(), self._nothing, 0).names
+
+    def _run(self, query: ast.Query, store: Store, answers: Answers, at_ms: int) -> _Found:
+        bare = replace(query, windows=(), default_graphs=(), named_graphs=(), registration=None, output=None)
+        answered = _answered(answers, bare)
+        text = query_text(_at(at_ms, answered) if any(map(_is_now, ast.walk(bare))) else answered)
+        try:
+            results = store.query(
+                text, default_graph=self._default, named_graphs=self._named, custom_functions=self._functions
+            )
+            if isinstance(results, QueryBoolean):
+                return _Found((), [{}] if results else [])
+            assert isinstance(results, QuerySolutions), "CONSTRUCT and DESCRIBE have become SELECT"
+            names = tuple(variable.value for variable in results.variables)
+            return _Found(names, [_solution(names, row) for row in results])
+        except (SyntaxError, RuntimeError, ValueError, OSError) as error:
+            raise EvaluationError(f"the SPARQL engine cannot evaluate the query: {error}") from error
+
+
+def _as_select(query: ast.Query) -> ast.Query:
+    """Return the SELECT that finds what a CONSTRUCT or DESCRIBE is about; other queries as they are."""
+    where = query.where or ast.Group(())
+    match query.form:
+        case ast.Construct(template):
+            grouped = _group_variables(query)
+            names = [name for name in variables_of(template) if not grouped or name in grouped]
+            return replace(query, form=ast.Select(tuple(map(ast.Variable, names))), where=where)
+        case ast.Describe(targets):
+            variables = tuple(each for each in targets if isinstance(each, ast.Variable))
+            return replace(query, form=ast.Select(variables, "DISTINCT"), where=where)
+        case _:
+            return query
+
+
+def _group_variables(query: ast.Query) -> set[str]:
+    """Return the variables of GROUP BY: no other can be selected as it is."""
+    keys = (key.variable if isinstance(key, ast.Assignment) else key for key in query.group_by)
+    return {key.name for key in keys if isinstance(key, ast.Variable)}
+
+
+def _answered(answers: Answers, query: ast.Query) -> ast.Query:
+    """Return a query with what is known in the place of what is asked of remotes.
+
+    No SERVICE may be left in it: the engine would go out and ask by itself.
+    """
+    return rewritten(query, lambda node: answers[node] if _is_service(node) else node, opaque=_is_service)
+
+
+def _is_service(node: ast.Node) -> TypeGuard[ast.ServicePattern]:
+    return isinstance(node, ast.ServicePattern)
+
+
+def _at(time_ms: int, query: ast.Query) -> ast.Query:
+    """Return a query with a time in the place of NOW()."""
+    now = ast.Literal(datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(), ast.XSD + "dateTime")
+    return rewritten(query, lambda node: now if _is_now(node) else node)
+
+
+def _is_now(node: ast.Node) -> bool:
+    return isinstance(node, ast.Call) and node.function == "now"
+
+
+def _solution(names: Sequence[str], row: QuerySolution) -> Solution:
+    return {name: term for name in names if isinstance(term := row[name], Term)}
+
+
+def _resources(targets: Sequence[ast.Variable | ast.Iri], solutions: Sequence[Solution]) -> Iterator[Term]:
+    yield from (NamedNode(target.value) for target in targets if isinstance(target, ast.Iri))
+    if not targets or any(isinstance(target, ast.Variable) for target in targets):
+        yield from (term for solution in solutions for term in solution.values())
+
+
+def _relabelled(solutions: Sequence[Solution]) -> Iterator[Solution]:
+    """Yield solutions with the blank nodes that the engine made up labelled in the order in which they come."""
+    labels: dict[str, BlankNode] = {}
+    for solution in solutions:
+        yield {
+            name: labels.setdefault(term.value, BlankNode(f"b{len(labels)}"))
+            if isinstance(term, BlankNode) and not is_static(term)
+            else term
+            for name, term in solution.items()
+        }

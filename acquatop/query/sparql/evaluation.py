@@ -1,0 +1,326 @@
+"""One query that is evaluated anew at every close of its windows, by a SPARQL engine over what they hold."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyoxigraph import BlankNode, Literal, NamedNode
+from rdflib import BNode, URIRef
+from rdflib import Literal as RdflibLiteral
+from rdflib.term import Identifier
+
+from acquatop.answer.answer import Answer, Row, Shown, Status
+from acquatop.answer.relation_to_stream import RelationToStream
+from acquatop.catalog.graphs import load_graphs
+from acquatop.ingest.terms import iri_to_rdflib, to_rdflib
+from acquatop.plan.bind import BoundWindowed
+from acquatop.query.contract import EMPTY_RUN
+from acquatop.query.counters import Tally
+from acquatop.query.sparql.evaluate import Evaluator, Result
+from acquatop.query.sparql.quad_store import QuadStore
+from acquatop.query.sparql.template import Solution, Term, text_of
+from acquatop.query.sparql.window_graph import WindowGraph
+from acquatop.refresh.order import RefreshOrder
+from acquatop.refresh.proposers import ranker_name
+from acquatop.refresh.service_join import ReplicaJoin
+from acquatop.refresh.service_refresh import Consulted, Remotes
+from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
+from acquatop.windows import Windows
+from replica.clocks import Clock
+from replica.maintainer import Maintainer
+from replica.rankers import DEFAULT_RANKERS, RankerRegistry
+from replica.store import WHOLE, SolutionStore
+from rspql.ast import XSD
+
+_KIND, _VERSION = "windowed query", 1
+
+
+class WindowedQuery:
+    """A query at work, free of any runtime: whoever has events hands them in and takes the answers.
+
+    An answer is due whenever a window closes. Each window then shows what it held when it last
+    closed, nothing before it first has. Time is that of the stream that lags most behind; one that
+    has ended holds up no other. ``maintainers`` are those of the plan's remotes, in its order. NOW() is
+    the ``instant`` of a close.
+
+    An answer is *exact* when nothing came too late and all keys that it needs were fetched in this
+    evaluation, *certified* when some were fetched before, *approximate* when some never were or
+    something came too late.
+
+    Not safe for use by several threads at once.
+    """
+
+    def __init__(
+        self,
+        bound: BoundWindowed,
+        maintainers: Sequence[Maintainer[SolutionStore]] = (),
+        *,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+        rankers: RankerRegistry = DEFAULT_RANKERS,
+        random: np.random.Generator | None = None,
+        instant: Callable[[int], int] = int,
+    ) -> None:
+        self.name = bound.name
+        self.slide_ms = min((window.windows.slide_ms for window in bound.windows), default=0)
+        self._bound = bound
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._instant = instant
+        self._store = store = QuadStore()
+        load_graphs(store.current, bound.graphs)
+        self._graphs = [_graph(store, bound, number) for number in range(len(bound.windows))]
+        windows = [graph.name for graph in self._graphs]
+        plan = bound.plan
+        self._evaluator = Evaluator(plan.query, store, windows=windows, remotes=plan.remotes, functions=plan.functions)
+        joins = _joins(bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms)
+        self._remotes = Remotes([*joins], self._evaluator, clock)
+        self._output = RelationToStream(bound.plan.output)
+        self._watermarks: dict[str, float] = {stream.iri: -math.inf for stream in bound.streams}
+        self._newest_ms = -math.inf
+        self._results: dict[str, list[str]] = {}
+        self._tally = Tally()
+
+    # Events in ------------------------------------------------------------------------------------
+
+    def add(self, stream: str, records: pa.RecordBatch) -> None:
+        """Take in a batch of a stream's decoded records."""
+        self._tally.count(records)
+        # What is late for one window is late for those, too, that have closed since.
+        self._tally.late += max((graph.add(records) for graph in self._graphs_on(stream)), default=0)
+
+    def start_after(self, stream: str, time_ms: int) -> None:
+        """Show only windows on a stream that open at a time or after it: earlier ones began without this query."""
+        for graph in self._graphs_on(stream):
+            graph.start_after(time_ms)
+
+    def advance(
+        self, stream: str, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
+    ) -> Iterator[Answer]:
+        """Yield the answers that are due, oldest first, once a stream has come to a watermark.
+
+        Call it once all events up to the watermark have been handed in; ``due_at`` is when they
+        came, ``longest_wait`` how many seconds each answer may wait for the remotes together.
+        Windows begin with the first that holds an event, or with the first after the start
+        if that is given. Of a run of more than ``EMPTY_RUN`` empty windows at most the first is
+        answered; the others are counted with the next answer.
+        """
+        self._watermarks[stream] = max(watermark_ms, self._watermarks[stream])
+        self._newest_ms = max(watermark_ms, self._newest_ms)
+        yield from self._advance(min(self._watermarks.values()), due_at, longest_wait)
+
+    def close(self) -> None:
+        """Let go of what tells of the remotes' changes: the query is over."""
+        for join in self._remotes.joins:
+            join.maintainer.close()
+
+    def finish(self, stream: str) -> Iterator[Answer]:
+        """Yield the answers that are due as a stream has ended.
+
+        With the last of the streams, these are the answers of all windows that close until the
+        stream that got furthest has come, or that still hold events, as if time went on.
+        """
+        self._watermarks[stream] = math.inf
+        until = min(self._watermarks.values())
+        if until == math.inf:
+            closes = [close for graph in self._graphs if (close := graph.last_close_ms()) is not None]
+            # Which stream ends last must not decide which windows are answered.
+            until = max([*closes, self._newest_ms])
+        yield from self._advance(until, None, math.inf)
+
+    def windows(self, stream: str) -> list[tuple[Windows, int | None]]:
+        """Return the windows on a stream, and of each the last that has closed."""
+        return [(graph.windows, graph.shown) for graph in self._graphs_on(stream)]
+
+    def _graphs_on(self, stream: str) -> list[WindowGraph]:
+        pairs = zip(self._graphs, self._bound.windows, strict=True)
+        return [graph for graph, window in pairs if window.stream.iri == stream]
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here: windows, replicas, what was spent and what was said.
+
+        Requests under way are not part of it: their keys may be asked for again.
+        """
+        settings = {"watermarks": self._watermarks, "newest_ms": self._newest_ms, "results": self._results}
+        return pack_parts(
+            {
+                "state": pack(_KIND, _VERSION, State(settings, {})),
+                "store": self._store.snapshot(),
+                **{f"graph{at}": graph.snapshot() for at, graph in enumerate(self._graphs)},
+                "remotes": self._remotes.snapshot(),
+                "output": self._output.snapshot(),
+                "tally": self._tally.snapshot(),
+            }
+        )
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of the same query; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            settings = unpack(_KIND, _VERSION, parts["state"]).settings
+            self._tally = Tally.restore(parts["tally"])
+            self._output.resume(parts["output"])
+            for at, graph in enumerate(self._graphs):
+                graph.resume(parts[f"graph{at}"])
+            self._store.resume(parts["store"])
+            self._remotes.resume(parts["remotes"])
+            self._watermarks = {iri: settings["watermarks"][iri] for iri in self._watermarks}
+            self._newest_ms, self._results = settings["newest_ms"], settings["results"]
+
+    # Time goes on ---------------------------------------------------------------------------------
+
+    def _advance(self, watermark_ms: float, due_at: float | None, longest_wait: float) -> Iterator[Answer]:
+        due_at = self._clock() if due_at is None else due_at
+        for graph in self._graphs:
+            graph.begin(watermark_ms)
+        while (now := self._next_close_ms()) <= watermark_ms:
+            if not self._skip_empty(watermark_ms):
+                yield self._evaluate(int(now), due_at, longest_wait)
+
+    def _next_close_ms(self) -> float:
+        closes = (graph.next_close_ms for graph in self._graphs)
+        return min((close for close in closes if close is not None), default=math.inf)
+
+    def _skip_empty(self, watermark_ms: float) -> bool:
+        if not all(graph.is_empty for graph in self._graphs):
+            return False
+        waiting = (graph.earliest_ms() for graph in self._graphs)
+        until = min((time_ms for time_ms in waiting if time_ms is not None), default=math.inf)
+        until_ms = int(min(until, watermark_ms + 1))
+        begun = [(graph, graph.next) for graph in self._graphs if graph.next is not None]
+        targets = [(graph, graph.windows.first(until_ms), next_) for graph, next_ in begun]
+        run = sum(max(0, target - next_) for _, target, next_ in targets)
+        if run <= EMPTY_RUN:
+            return False
+        for graph, target, next_ in targets:
+            graph.skip_to(max(target, next_))
+        self._tally.skipped += run
+        return True
+
+    # Answers out ----------------------------------------------------------------------------------
+
+    def _evaluate(self, now_ms: int, due_at: float, longest_wait: float) -> Answer:
+        closing = [graph for graph in self._graphs if graph.next_close_ms == now_ms]
+        for graph in closing:
+            graph.show_next()
+        consulted = self._remotes.consult(now_ms, self._results, longest_wait)
+        result = self._evaluator.evaluate(consulted.answers, self._instant(now_ms))
+        self._note_results(result)
+        status, reason = self._status(consulted)
+        shown = [_shown(graph) for graph in (*closing, *self._graphs) if graph.shown is not None]
+        answered_at = self._clock()
+        answer = Answer(
+            query=self.name,
+            window=shown[0].index,
+            opens_ms=shown[0].opens_ms,
+            closes_ms=shown[0].closes_ms,
+            rows=tuple(self._row(rank, row, consulted) for rank, row in enumerate(result.rows, start=1)),
+            status=status,
+            reason=reason,
+            spending=consulted.spending,
+            budget=self._remotes.budget,
+            refreshed=tuple(map(to_rdflib, consulted.refreshed)),
+            failure=consulted.failure,
+            score_variable=self._bound.plan.score_variable,
+            variables=result.names,
+            counts=self._tally.take(rejected=consulted.rejected),
+            latency_seconds=answered_at - due_at,
+            emitted_ms=round(1000 * self._wall_clock()),
+            form=self._evaluator.form,
+            boolean=result.boolean,
+            triples=result.triples,
+            windows=tuple(shown[len(closing) :]) if len(self._graphs) > 1 else (),
+        )
+        return self._output(answer)
+
+    def _status(self, consulted: Consulted) -> tuple[Status, str | None]:
+        reasons = [
+            f"{count} of the keys to ask <{service}> for have no answer from it yet"
+            for service, count in consulted.missing.items()
+            if count
+        ]
+        if any(graph.is_uncertain for graph in self._graphs):
+            reasons.append("something that belongs into a window came too late")
+        if reasons:
+            return Status.APPROXIMATE, "; ".join(reasons)
+        return (Status.CERTIFIED if consulted.is_stale else Status.EXACT), None
+
+    def _note_results(self, result: Result) -> None:
+        """Remember which keys the results hold, best first, for the ranker: where there is an order that says so."""
+        keys = [join.part.key for join in self._remotes.joins if join.part.key] if self._bound.plan.query.order else []
+        self._results = {key: [text_of(row[key]) for row in result.rows if key in row] for key in keys}
+
+    def _row(self, rank: int, solution: Solution, consulted: Consulted) -> Row:
+        refreshed, age_seconds = self._freshness(solution, consulted)
+        return Row(
+            rank=rank,
+            bindings={name: _to_rdflib(term) for name, term in solution.items()},
+            score=self._score(solution),
+            refreshed=refreshed,
+            age_seconds=age_seconds,
+        )
+
+    def _freshness(self, solution: Solution, consulted: Consulted) -> tuple[bool | None, float | None]:
+        """Return whether all keys of a row were fetched now, and the oldest's age; None where not all are in it."""
+        joins = self._remotes.joins
+        if not joins or any(join.part.key is not None and join.part.key not in solution for join in joins):
+            return None, None
+        keys = [(join, WHOLE if join.part.key is None else text_of(solution[join.part.key])) for join in joins]
+        age_seconds = max(0.0, *(join.age(key) for join, key in keys))
+        return all(key in consulted.fetched[join] for join, key in keys), age_seconds if math.isfinite(
+            age_seconds
+        ) else None
+
+    def _score(self, solution: Mapping[str, Term]) -> float | None:
+        term = solution.get(self._bound.plan.score_variable or "")
+        try:
+            return float(term.value) if isinstance(term, Literal) else None
+        except ValueError:
+            return None
+
+
+def _graph(store: QuadStore, bound: BoundWindowed, number: int) -> WindowGraph:
+    window = bound.windows[number]
+    latest_only = window.stream.arrivals == "latest"
+    return WindowGraph(store, window.name, window.windows, window.stream.mapping, latest_only=latest_only)
+
+
+def _joins(
+    bound: BoundWindowed,
+    maintainers: Sequence[Maintainer[SolutionStore]],
+    rankers: RankerRegistry,
+    random: np.random.Generator,
+    slide_ms: int,
+) -> Iterator[ReplicaJoin]:
+    for remote, maintainer in zip(bound.remotes, maintainers, strict=True):
+        order = RefreshOrder(
+            maintainer.store,
+            rankers[ranker_name(remote.service.refresh.policy)](),
+            slide_ms=slide_ms,
+            ask_absent_after=remote.service.ask_absent_after,
+            random=random,
+        )
+        yield ReplicaJoin(remote.part, maintainer, order)
+
+
+def _shown(graph: WindowGraph) -> Shown:
+    assert graph.shown is not None, "only windows that have closed are shown"
+    return Shown(graph.name, graph.shown, *graph.windows.bounds(graph.shown))
+
+
+def _to_rdflib(term: Term) -> Identifier:
+    match term:
+        case NamedNode():
+            return iri_to_rdflib(term.value)
+        case BlankNode():
+            return BNode(term.value)
+        case _:
+            # A language excludes a datatype for rdflib, and a plain string has none.
+            datatype = None if term.language or term.datatype.value == XSD + "string" else URIRef(term.datatype.value)
+            return RdflibLiteral(term.value, lang=term.language, datatype=datatype, normalize=False)

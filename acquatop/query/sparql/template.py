@@ -1,0 +1,104 @@
+"""Triples from solutions: what CONSTRUCT makes of them, and what DESCRIBE says of the resources in them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Store, Triple
+
+from acquatop.ingest.terms import from_ast
+from replica.terms import blank_label, literal_text
+from rspql import ast
+from rspql.ast import TriplePattern, Variable, walk
+
+Term = NamedNode | BlankNode | Literal
+Solution = Mapping[str, Term]
+
+
+def text_of(term: Term | Triple) -> str:
+    r"""Return a term as N-Triples text, in the one form in which texts are compared.
+
+    The engine's own has more escapes than it needs.
+
+    >>> text_of(Literal("\t")) == '"\t"', str(Literal("\t")) == '"\t"'
+    (True, False)
+    """
+    match term:
+        case NamedNode():
+            return f"<{term.value}>"
+        case BlankNode():
+            return f"_:{term.value}"
+        case Triple():
+            return str(term)
+        case Literal():
+            return literal_text(term.value, term.datatype.value, term.language)
+
+
+def variables_of(template: Sequence[TriplePattern]) -> tuple[str, ...]:
+    """Return the names of a template's variables in the order in which they come."""
+    nodes = (node for triple in template for node in walk(triple))
+    return tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Variable)))
+
+
+def construct(template: Sequence[TriplePattern], solutions: Iterable[Solution]) -> tuple[str, ...]:
+    """Return the triples that a template makes of solutions, each once and sorted, as lines of N-Triples.
+
+    Triples with an unbound variable, or that would be none, are left out. A blank node of the
+    template is another one for each solution; its label follows from what the solution binds, so
+    that an equal solution makes equal triples at another time.
+
+    >>> x, p = Variable("x"), NamedNode("urn:p")
+    >>> triple = TriplePattern(x, Variable("p"), x)
+    >>> construct([triple], [{"x": NamedNode("urn:a"), "p": p}, {"x": Literal("a"), "p": p}, {"x": p}])
+    ('<urn:a> <urn:p> <urn:a> .',)
+    """
+    names = variables_of(template)
+    made: set[str] = set()
+    again: Counter[str] = Counter()
+    for solution in solutions:
+        said = " ".join(f"?{name} {text_of(solution[name])}" for name in names if name in solution)
+        again[said] += 1
+        made.update(_instance(template, solution, f"{again[said]} {said}"))
+    return tuple(sorted(made))
+
+
+def describe(store: Store, resources: Iterable[Term]) -> tuple[str, ...]:
+    """Return all triples about resources, in any graph, and about the blank nodes that these lead to; sorted."""
+    found: set[str] = set()
+    pending = [each for each in resources if not isinstance(each, Literal)]
+    seen = set(pending)
+    while pending:
+        for quad in store.quads_for_pattern(pending.pop(), None, None):
+            found.add(f"{' '.join(map(text_of, (quad.subject, quad.predicate, quad.object)))} .")
+            if isinstance(quad.object, BlankNode) and quad.object not in seen:
+                seen.add(quad.object)
+                pending.append(quad.object)
+    return tuple(sorted(found))
+
+
+def _instance(template: Iterable[TriplePattern], solution: Solution, seed: str) -> Iterator[str]:
+    for triple in template:
+        subject, predicate, object_ = (
+            _text(each, solution, seed) for each in (triple.subject, triple.predicate, triple.object)
+        )
+        is_triple = subject and predicate and object_ and not subject.startswith('"') and predicate.startswith("<")
+        if is_triple:
+            yield f"{subject} {predicate} {object_} ."
+
+
+def _text(part: object, solution: Solution, seed: str) -> str | None:
+    match part:
+        case Variable(name):
+            return _shown(solution[name]) if name in solution else None
+        case ast.BlankNode(label):
+            return f"_:b{hashlib.sha256(f'{label} {seed}'.encode()).hexdigest()[:16]}"
+        case _:
+            return from_ast(part)  # type: ignore[arg-type]  # a template's predicate is an IRI, never another path
+
+
+def _shown(term: Term) -> str:
+    """Return a term's text, of one that stands for a blank node of a remote's that node's."""
+    label = blank_label(term.value) if isinstance(term, NamedNode) else None
+    return text_of(term) if label is None else f"_:{label}"

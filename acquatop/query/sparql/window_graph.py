@@ -1,0 +1,255 @@
+"""A window's content as an RDF graph, carried from one close to the next."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyoxigraph import NamedNode
+
+from acquatop.ingest.match import GONE, IDENTITY, terms_of
+from acquatop.ingest.panes import Pane, PaneBuffer
+from acquatop.ingest.unscored import objects
+from acquatop.query.sparql.quad_store import QuadStore
+from acquatop.topk.contract import AnyArray
+from acquatop.topk.snapshot import SnapshotError, State, pack, pack_parts, reading, unpack, unpack_parts
+from acquatop.windows import Windows
+from connectors.contract import RecordDecoder
+from connectors.mapping import BAD, SUBJECT, TIME
+
+_KIND, _VERSION = "window graph", 1
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What one record says, each triple as its line of N-Triples."""
+
+    subject: str
+    triples: tuple[str, ...]
+
+
+class WindowGraph:
+    """Decoded records in, the triples of one window at a time out, in a named graph of a store.
+
+    Panes enter the graph when the first window that holds them closes, and leave it when no later
+    one does; a triple goes when the last record in the window that says it has gone. Where only the
+    latest arrival of a subject counts (``latest_only``), a record replaces all that an older one of
+    the window said of its subject; of two of one time the one with the greater terms counts, any
+    more than none, in the mapping's order. Neither the records' order nor their cut into
+    batches matters, as long as none comes after a window of its own has been shown.
+
+    A close costs what has changed since the one before; memory grows with a window's records.
+    """
+
+    def __init__(
+        self, store: QuadStore, name: str, windows: Windows, mapping: RecordDecoder, *, latest_only: bool = False
+    ) -> None:
+        self.name = name
+        self.windows = windows
+        self.shown: int | None = None
+        self.next: int | None = 0 if windows.t0_ms is not None else None
+        self._graph = NamedNode(name)
+        self._store = store
+        self._mapping = mapping
+        self._latest_only = latest_only
+        self._panes = PaneBuffer(windows)
+        self._held: deque[tuple[int, list[_Record]]] = deque()
+        self._current: dict[str, _Record] = {}
+        self._counts: dict[str, int] = {}
+        self._uncertain: set[int] = set()
+
+    # Records in -----------------------------------------------------------------------------------
+
+    def add(self, records: pa.RecordBatch) -> int:
+        """Take in decoded records and return how many came too late; they are left out of all windows."""
+        late = self._panes.add(self._statements(records))
+        if len(late):
+            firsts, lasts = self.windows.spans(late.column(TIME).to_numpy())
+            for first, last in set(zip(firsts.tolist(), lasts.tolist(), strict=True)):
+                # What is shown may be shown again, where other windows close before the next one of this.
+                self._uncertain.update(range(first if self.shown is None else max(first, self.shown), last + 1))
+        return len(late)
+
+    def start_after(self, time_ms: int) -> None:
+        """Show only windows that open at a time or after it."""
+        self.next = max(self.windows.last(time_ms) + 1, 0 if self.next is None else self.next)
+
+    def begin(self, watermark_ms: float) -> None:
+        """Begin with the first window that holds a record, once it is sure which that is."""
+        earliest = self.earliest_ms()
+        if self.next is None and earliest is not None and earliest <= watermark_ms:
+            self.next = self.windows.first(earliest)
+
+    def _statements(self, records: pa.RecordBatch) -> pa.Table:
+        """Return good records as panes hold them: with a time, an identity, a column of terms per predicate."""
+        records = records.filter(pc.is_null(records.column(BAD)))
+        objects = [
+            terms_of(records.column(self._mapping.column(predicate)), each.datatype)
+            for predicate, each in self._mapping.properties.items()
+        ]
+        subject = records.column(SUBJECT)
+        known = [pc.coalesce(each, "") for each in objects]
+        return pa.table(
+            {
+                TIME: records.column(TIME),
+                IDENTITY: subject if self._latest_only else pc.binary_join_element_wise(subject, *known, " "),
+                SUBJECT: subject,
+                GONE: _any_null(objects, len(records)),
+                **{f"?{position}": each for position, each in enumerate(objects)},
+            }
+        )
+
+    # Windows out ----------------------------------------------------------------------------------
+
+    @property
+    def next_close_ms(self) -> int | None:
+        """When the next window closes; None as long as none has begun."""
+        return None if self.next is None else self.windows.bounds(self.next)[1]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the window that is shown holds nothing."""
+        return not self._held
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether something that should be in the window that is shown came too late."""
+        return self.shown in self._uncertain
+
+    def earliest_ms(self) -> int | None:
+        """Return the time of the oldest record that no window has shown yet."""
+        return self._panes.earliest_ms()
+
+    def last_close_ms(self) -> int | None:
+        """Return when the last window closes that holds one of the records so far, None when there is none."""
+        newest = self._panes.latest_ms()
+        lasts = [] if newest is None else [self.windows.last(newest)]
+        lasts += [self._held[-1][0]] if self._held else []
+        return self.windows.bounds(max(lasts))[1] if lasts else None
+
+    def show_next(self) -> None:
+        """Change the graph to what the next window holds; call it once all its records are in."""
+        assert self.next is not None, "no window has begun"
+        window, self.shown = self.next, self.next
+        before: dict[str, bool] = {}
+        while self._held and self._held[0][0] < window:
+            for record in self._held.popleft()[1]:
+                self._leave(record, before)
+        for pane in self._panes.take_until(self.windows.bounds(window)[1]):
+            if pane.last >= window:
+                self._enter(pane, before)
+        self._change_graph(before)
+        self.next += 1
+        self._uncertain = {each for each in self._uncertain if each >= window}
+
+    def skip_to(self, window: int) -> None:
+        """Pass over windows that hold nothing, to one that shall be the next."""
+        assert self.is_empty, "only empty windows may be skipped"
+        self.next, self.shown = window, window - 1
+        self._panes.close_until(self.windows.bounds(window - 1)[1])
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here, but for the store's content."""
+        settings = {"name": self.name, "shown": self.shown, "next": self.next, "uncertain": sorted(self._uncertain)}
+        records = [record for _, several in self._held for record in several]
+        tables: dict[str, dict[str, AnyArray]] = {
+            "panes": {
+                "lasts": np.array([last for last, _ in self._held], dtype=np.int64),
+                "sizes": np.array([len(several) for _, several in self._held], dtype=np.int64),
+            },
+            "records": {
+                "subjects": objects([record.subject for record in records]),
+                "sizes": np.array([len(record.triples) for record in records], dtype=np.int64),
+                "current": np.array([self._is_current(record) for record in records], dtype=np.bool_),
+            },
+            "triples": {"lines": objects([line for record in records for line in record.triples])},
+        }
+        return pack_parts({"state": pack(_KIND, _VERSION, State(settings, tables)), "panes": self._panes.snapshot()})
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot, as the store must, too; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            state = unpack(_KIND, _VERSION, parts["state"])
+            if state.settings["name"] != self.name:
+                raise SnapshotError(f"this is a snapshot of {state.settings['name']}, not of {self.name}")
+            self._resume_records(state)
+            self.shown, self.next = state.settings["shown"], state.settings["next"]
+            self._uncertain = set(state.settings["uncertain"])
+            self._panes.resume(parts["panes"])
+
+    def _resume_records(self, state: State) -> None:
+        columns, lines = state.tables["records"], iter(state.tables["triples"]["lines"].tolist())
+        records = [
+            _Record(subject, tuple(islice(lines, size)))
+            for subject, size in zip(columns["subjects"].tolist(), columns["sizes"].tolist(), strict=True)
+        ]
+        counting = [record for record, is_so in zip(records, columns["current"].tolist(), strict=True) if is_so]
+        self._current = {record.subject: record for record in counting} if self._latest_only else {}
+        self._counts = dict(Counter(line for record in counting for line in record.triples))
+        panes, rest = state.tables["panes"], iter(records)
+        sizes = zip(panes["lasts"].tolist(), panes["sizes"].tolist(), strict=True)
+        self._held = deque((last, list(islice(rest, size))) for last, size in sizes)
+
+    def _is_current(self, record: _Record) -> bool:
+        """Say whether a record that is held counts, or has been replaced."""
+        return not self._latest_only or self._current.get(record.subject) is record
+
+    # Panes in, panes out --------------------------------------------------------------------------
+
+    def _enter(self, pane: Pane, before: dict[str, bool]) -> None:
+        records = self._records(pane)
+        for record in records:
+            if self._latest_only:
+                older = self._current.get(record.subject)
+                self._count(older.triples if older else (), -1, before)
+                self._current[record.subject] = record
+            self._count(record.triples, 1, before)
+        self._held.append((pane.last, records))
+
+    def _leave(self, record: _Record, before: dict[str, bool]) -> None:
+        if self._latest_only:
+            if self._current.get(record.subject) is not record:
+                return  # a newer one has replaced it
+            del self._current[record.subject]
+        self._count(record.triples, -1, before)
+
+    def _count(self, triples: Iterable[str], change: int, before: dict[str, bool]) -> None:
+        """Count triples up or down; ``before`` remembers which of them the graph holds still."""
+        for triple in triples:
+            count = self._counts.get(triple, 0)
+            before.setdefault(triple, count > 0)
+            self._counts[triple] = count + change
+            if not self._counts[triple]:
+                del self._counts[triple]
+
+    def _change_graph(self, before: dict[str, bool]) -> None:
+        gone = (triple for triple, held in before.items() if held and triple not in self._counts)
+        new = (triple for triple, held in before.items() if not held and triple in self._counts)
+        self._store.change(self._graph, gone, new)
+
+    def _records(self, pane: Pane) -> list[_Record]:
+        subjects = pane.solutions.column(SUBJECT)
+        lines = [
+            pc.binary_join_element_wise(subjects, f"<{predicate}>", pane.solutions.column(f"?{position}"), ".", " ")
+            for position, predicate in enumerate(self._mapping.properties)
+        ]
+        return [
+            _Record(subject, tuple(line for line in said if line is not None))
+            for subject, *said in zip(subjects.to_pylist(), *(each.to_pylist() for each in lines), strict=True)
+        ]
+
+
+def _any_null(columns: Iterable[pa.Array], length: int) -> pa.Array:
+    """Return which rows lack a value in some column."""
+    found = pa.repeat(False, length)
+    for column in columns:
+        found = pc.or_(found, pc.is_null(column))
+    return found

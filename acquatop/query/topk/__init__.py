@@ -1,0 +1,1 @@
+"""Top-k queries over a stream joined with a remote."""

@@ -1,0 +1,56 @@
+"""What a replica knows while one window is answered: keys are looked up once, however many queries ask for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acquatop.ingest.scoring import BoolArray
+from acquatop.topk.contract import FloatArray, IntArray
+from replica.store import ReplicaStore
+
+
+class Glimpse:
+    """A replica's store with a memory of where it has its keys, good until :meth:`renew` is called.
+
+    Memory is O(keys looked up since).
+    """
+
+    def __init__(self, store: ReplicaStore) -> None:
+        self._store = store
+        self._rows: dict[str, int] = {}
+
+    def renew(self) -> None:
+        """Forget what was looked up: the store may have changed."""
+        self._rows.clear()
+
+    def rows(self, keys: list[str]) -> IntArray:
+        """Return each key's row, -1 where nothing is known of the key."""
+        new = [key for key in keys if key not in self._rows]
+        if new:
+            self._rows.update(zip(new, self._store.rows(new).tolist(), strict=True))
+        return np.fromiter(map(self._rows.__getitem__, keys), dtype=np.int64, count=len(keys))
+
+    def all_rows(self) -> IntArray:
+        """Return the rows of all keys."""
+        return self._store.all_rows()
+
+    def numbers(self, variable: str, rows: IntArray) -> FloatArray:
+        """Return a variable's values as numbers, NaN where there is none."""
+        return self._store.numbers(variable, rows)
+
+    def present(self, rows: IntArray) -> BoolArray:
+        """Return whether the remote had each row's key when it was last asked."""
+        return self._store.present(rows)
+
+    def fetched_at(self, rows: IntArray) -> FloatArray:
+        """Return when each row was last fetched."""
+        return self._store.fetched_at(rows)
+
+    def terms(self, variable: str, rows: IntArray) -> list[str | None]:
+        """Return the N-Triples terms of some rows' values, None where there is none."""
+        return self._store.terms(variable, rows)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What the remote binds."""
+        return self._store.variables

@@ -1,0 +1,306 @@
+"""The replicas that queries need, and the ways to their remotes, which the queries of an engine share."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, TypeVar
+
+from acquatop.catalog.remotes import Address, FeedSource, PushSource, RestSource, SparqlSource, TableSource
+from acquatop.catalog.services import Service
+from acquatop.errors import EnvironmentProblem
+from acquatop.plan.bind import BoundQuery, BoundWindowed
+from acquatop.plan.remote_query import Question
+from acquatop.refresh.service_join import is_bound_from_the_start
+from replica.access import Access
+from replica.clocks import Clock, EventTime, SteadyTime
+from replica.feeds.contract import Feed
+from replica.feeds.subscription import Subscription
+from replica.http.client import HttpClient
+from replica.maintainer import Maintainer, Store
+from replica.remotes import Remote, RemoteError
+from replica.remotes.records import RecordReader
+from replica.spending.account import Account
+from replica.spending.ledger import Ledger, LedgerError
+from replica.spending.quota import Quota
+from replica.store import ReplicaStore, SolutionStore
+
+if TYPE_CHECKING:
+    from acquatop.lab.record.recording import Recording
+
+Progress = Callable[[str, int], None]
+"""Told a service's IRI and how many keys of it have been loaded so far."""
+
+StoreT = TypeVar("StoreT", bound=Store)
+
+_PATIENCE = 0.25
+"""For how many seconds at most a ledger that another process holds is waited for; a quarter of a deadline is enough."""
+
+_MOST_OF_ONE = 100
+"""How many solutions for a key are read where only one of them is used."""
+
+_LOG = logging.getLogger("acquatop")
+
+
+@dataclass
+class _Way:
+    """What all queries share of the way to one service."""
+
+    access: Access
+    quota: Quota
+    ledger: Ledger | None
+    client: HttpClient | None
+
+
+@dataclass
+class Replicas:
+    """Opens replicas. Call :meth:`close` when they are needed no longer.
+
+    With a ``recording`` all that is said by the remote of its query is recorded.
+    """
+
+    clock: Clock = time.monotonic
+    now: Clock = field(default_factory=SteadyTime)
+    progress: Progress | None = None
+    random: Random = field(default_factory=Random)
+    recording: Recording | None = None
+    _ways: dict[str, _Way] = field(default_factory=dict)
+
+    def open(self, bound: BoundQuery, *, load: bool = True) -> Maintainer[ReplicaStore] | None:
+        """Return what maintains the replica of a top-k query, filled if the catalog says so; None if it asks no remote.
+
+        Unless it is to ``load``, it stays empty: what it knew is to come from elsewhere.
+
+        Raises :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached for that.
+        """
+        if bound.plan.service is None or bound.service is None:
+            return None
+        key = bound.plan.join_variables[0]
+        question = Question(bound.plan.service.group, bound.plan.service.variables, key)
+        store = ReplicaStore(key, question.variables, limit=bound.service.capacity)
+        account = self._account(bound.service, bound.name)
+        return self._open(store, bound.service, question, account, load=load)
+
+    def open_all(self, bound: BoundWindowed, *, load: bool = True) -> list[Maintainer[SolutionStore]]:
+        """Return what maintains the replicas of a query's parts, in their order; those of one service share an account.
+
+        Raises :class:`~acquatop.errors.EnvironmentProblem` when a remote cannot be reached.
+        """
+        services = {remote.service.iri: remote.service for remote in bound.remotes}
+        accounts = {iri: self._account(service, bound.name) for iri, service in services.items()}
+        opened: list[Maintainer[SolutionStore]] = []
+        try:
+            for remote in bound.remotes:
+                part, service = remote.part, remote.service
+                store = SolutionStore(part.key, part.variables, limit=service.capacity)
+                question = Question(part.pattern.group, part.variables, part.key)
+                opened.append(self._open(store, service, question, accounts[service.iri], load=load))
+        except BaseException:
+            for maintainer in opened:
+                maintainer.close()
+            raise
+        return opened
+
+    def close(self) -> None:
+        """Let go of all connections and files. Feeds end with their queries."""
+        for way in self._ways.values():
+            if way.client is not None:
+                way.client.close()
+            if way.ledger is not None:
+                way.ledger.close()
+        self._ways.clear()
+
+    # One service ----------------------------------------------------------------------------------
+
+    def _way(self, service: Service) -> _Way:
+        if service.iri not in self._ways:
+            ledger = _ledger(service)
+            access = Access(
+                concurrency=service.concurrency,
+                block_size=service.block_size,
+                clock=self.clock,
+                jitter=self.random.random,
+            )
+            self._ways[service.iri] = _Way(
+                access,
+                Quota(service.limits, ledger=ledger, service=service.iri, margin=_margin(service)),
+                ledger,
+                _client(service, access),
+            )
+        return self._ways[service.iri]
+
+    def _account(self, service: Service, query: str) -> Account:
+        way, refresh = self._way(service), service.refresh
+        return Account(
+            refresh.budget, quota=way.quota, bank=refresh.bank, query=query, ledger=way.ledger, clock=self.clock
+        )
+
+    def _open(
+        self, store: StoreT, service: Service, question: Question, account: Account, *, load: bool
+    ) -> Maintainer[StoreT]:
+        is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
+        now = self._now(is_replayed)
+        remote = self._remote(service, question, now, uses_one=isinstance(store, ReplicaStore))
+        maintainer = Maintainer(
+            store,
+            remote if self.recording is None else self.recording.of_remote(remote, self._way(service).quota),
+            account,
+            access=self._way(service).access,
+            feed=self._subscription(service.feed, question, now),
+            clock=self.clock,
+            now=now,
+            request_timeout=service.timeout_seconds,
+        )
+        try:
+            if load and service.load and is_replayed:
+                maintainer.load_later()
+            elif load and service.load:
+                self._load(maintainer, service, question)
+        except BaseException:
+            maintainer.close()
+            raise
+        return maintainer
+
+    def _now(self, is_replayed: bool) -> Clock:
+        """Return what dates values: what is replayed, and what is to be, knows no time but the stream's."""
+        if self.recording is not None:
+            return self.recording.now
+        return EventTime() if is_replayed else self.now
+
+    def _remote(self, service: Service, question: Question, now: Clock, *, uses_one: bool) -> Remote:
+        match service.source:
+            case SparqlSource(address, method):
+                from replica.remotes.sparql import SparqlRemote
+
+                return SparqlRemote(
+                    address.url,
+                    pattern=question.text,
+                    variables=question.variables,
+                    key=question.key,
+                    block_size=service.block_size,
+                    nested=question.key is not None and not is_bound_from_the_start(question.key, question.group),
+                    method=method,
+                    most_per_key=_MOST_OF_ONE if uses_one else None,
+                    name=_name(service, address),
+                    client=self._way(service).client,
+                )
+            case RestSource(address, mapping, items):
+                from replica.remotes.rest import RestRemote
+
+                client = self._way(service).client
+                assert client is not None
+                star = question.star(mapping)
+                return RestRemote(
+                    address.url,
+                    mapping=mapping,
+                    star=star,
+                    client=client,
+                    items=items,
+                    block_size=service.block_size,
+                    name=_name(service, address),
+                )
+            case TableSource(path, mapping, time_field):
+                from replica.remotes.table import TableRemote
+
+                return TableRemote(
+                    path,
+                    mapping=mapping,
+                    star=question.star(mapping),
+                    time=time_field,
+                    now_ms=lambda: round(1000 * now()),
+                    block_size=service.block_size,
+                )
+            case PushSource():
+                from replica.remotes.silent import SilentRemote
+
+                return SilentRemote()
+            case source:
+                from replica.remotes.function import FunctionRemote, resolve
+
+                try:
+                    function = resolve(source.function)
+                except ValueError as error:
+                    raise EnvironmentProblem(f"<{service.iri}>: {error}") from error
+                star = question.star(source.mapping)
+                return FunctionRemote(function, mapping=source.mapping, star=star, block_size=service.block_size)
+
+    def _subscription(self, source: FeedSource | None, question: Question, now: Clock) -> Subscription | None:
+        if source is None:
+            return None
+        reader = RecordReader(source.mapping, question.star(source.mapping))
+        feed = _feed(source, reader, now, self.random)
+        return Subscription(feed if self.recording is None else self.recording.of_feed(feed), reader.rejected)
+
+    def _load(self, maintainer: Maintainer[StoreT], service: Service, question: Question) -> None:
+        progress = self.progress
+
+        def tell(count: int) -> None:
+            if progress is not None:
+                progress(service.iri, count)
+
+        try:
+            if not maintainer.load(tell):
+                _LOG.warning("<%s> has nothing that matches: %s", service.iri, question.text)
+        except RemoteError as error:
+            hint = f"start it, correct what the catalog says of <{service.iri}>, or set load = false there"
+            raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
+
+
+def _margin(service: Service) -> float:
+    """Return how much later than it is sent a request may reach the remote, which counts it then.
+
+    That is its timeout at most; a twentieth of the shortest period has to be enough, so that little is wasted.
+    """
+    return min([service.timeout_seconds, *(limit.seconds / 20 for limit in service.limits)])
+
+
+def _ledger(service: Service) -> Ledger | None:
+    if service.refresh.ledger is None:
+        return None
+    try:
+        patience = min(_PATIENCE, service.refresh.budget.seconds / 4)
+        return Ledger(service.refresh.ledger, longest_wait=patience)
+    except LedgerError as error:
+        hint = f"what is spent on <{service.iri}> has to be kept, as it is strict"
+        raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
+
+
+def _feed(source: FeedSource, reader: RecordReader, now: Clock, random: Random) -> Feed:
+    if source.address is None:
+        from replica.feeds.lines import LinesFeed
+
+        return LinesFeed(source.path, reader, clock=now)
+    from replica.feeds.http import HttpFeed
+
+    # A feed's reply never ends: what bounds it is the time for which it is listened to.
+    address = source.address
+    client = HttpClient(
+        name=f"the feed {address.shown}",
+        connections=1,
+        auth=address.auth,
+        longest_reply=2**62,
+        secrets=address.secrets,
+    )
+    return HttpFeed(source.address.url, reader, client=client, clock=now, random=random)
+
+
+def _name(service: Service, address: Address) -> str:
+    """Return how messages name who is question."""
+    return f"the {'SPARQL endpoint' if service.remote == 'sparql' else 'address'} {address.shown}"
+
+
+def _client(service: Service, access: Access) -> HttpClient | None:
+    if not isinstance(service.source, SparqlSource | RestSource):
+        return None
+    address = service.source.address
+    return HttpClient(
+        name=_name(service, address),
+        secrets=address.secrets,
+        connections=service.concurrency,
+        auth=address.auth,
+        longest_reply=address.longest_reply,
+        used_up=access.used_up,
+    )

@@ -1,0 +1,134 @@
+"""In which order to ask a remote: what has no value, what the policy says, what the remote did not have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.refresh.changed_scores import ChangedMerits
+from acquatop.refresh.proposers import Proposed
+from acquatop.topk.contract import IntArray
+from acquatop.topk.snapshot import (
+    State,
+    pack,
+    pack_parts,
+    random_settings,
+    reading,
+    set_random,
+    unpack,
+    unpack_parts,
+)
+from replica.freshness.change_model import ChangeModel
+from replica.rankers import Candidates, Ranker, ranked
+from replica.rankers.contract import Outlook, no_outlook
+from replica.store import ReplicaStore, SolutionStore
+
+_KIND, _VERSION = "refresh order", 1
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A ranker whose order depends on what it was given before."""
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot."""
+
+
+class RefreshOrder:
+    """A ranker at work on a replica's keys.
+
+    Keys that nothing is known of come first. Then those that have values, as the ranker says, which sees
+    them as arrays. Keys that the remote did not have come last, and only ``ask_absent_after`` seconds after they
+    were asked for.
+    """
+
+    def __init__(
+        self,
+        store: ReplicaStore | SolutionStore,
+        ranker: Ranker,
+        *,
+        slide_ms: int,
+        ask_absent_after: float = 0.0,
+        random: np.random.Generator,
+    ) -> None:
+        self._store = store
+        self._ranker = ranker
+        self._model = ChangeModel(store.history)
+        self._slide = slide_ms / 1000
+        self._ask_absent_after = ask_absent_after
+        self._random = random
+
+    def __call__(
+        self,
+        unknown: Sequence[str],
+        proposed: Proposed,
+        absent: Sequence[str],
+        *,
+        window: int,
+        k: int,
+        now: float,
+        scoring: ReplicaScoring | None = None,
+    ) -> list[str]:
+        """Return all keys, each once, in the order in which to ask.
+
+        With the ``scoring`` of what was proposed, the ranker can see what may have become of it.
+        """
+        rows = self._store.rows(proposed.keys)
+        is_absent = (rows >= 0) & ~self._store.present(rows)
+        kept = np.flatnonzero(~is_absent)
+        rows = rows[kept]
+        candidates = Candidates(
+            rows=rows,
+            fetched_at=self._store.fetched_at(rows),
+            merits=proposed.merits[kept],
+            k=k,
+            now=now,
+            slide=self._slide,
+            remaining=np.maximum(proposed.lasts[kept] - window, 0),
+            intervals=self._model.intervals(rows),
+            chances=self._model.chance(rows, now),
+            outlook=self._outlook(proposed, kept, rows, now, scoring),
+            random=self._random,
+        )
+        chosen = (proposed.keys[at] for at in kept[ranked(self._ranker, candidates)].tolist())
+        gone = [*absent, *(proposed.keys[at] for at in np.flatnonzero(is_absent).tolist())]
+        return list(dict.fromkeys([*unknown, *chosen, *self._due(gone, now)]))
+
+    def _outlook(
+        self, proposed: Proposed, kept: IntArray, rows: IntArray, now: float, scoring: ReplicaScoring | None
+    ) -> Outlook:
+        known = scoring is not None and len(proposed.parts) == len(scoring.stream_variables)
+        if scoring is None or not known or not isinstance(self._store, ReplicaStore):
+            return no_outlook
+        parts = tuple(part[kept] for part in proposed.parts)
+        return ChangedMerits(scoring, self._store, self._model, rows, parts, now=now, random=self._random)
+
+    def absent_before(self, now: float) -> float:
+        """Return when what the remote did not have must have been asked for to be asked for again."""
+        return now - self._ask_absent_after if self._ask_absent_after > 0 else math.inf
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here: the state of chance, and what the ranker remembers."""
+        parts = {"state": pack(_KIND, _VERSION, State({"random": random_settings(self._random)}, {}))}
+        if isinstance(self._ranker, Remembering):
+            parts["ranker"] = self._ranker.snapshot()
+        return pack_parts(parts)
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            set_random(self._random, unpack(_KIND, _VERSION, parts["state"]).settings["random"])
+            if isinstance(self._ranker, Remembering):
+                self._ranker.resume(parts["ranker"])
+
+    def _due(self, absent: Sequence[str], now: float) -> Iterable[str]:
+        is_due = self._store.fetched_at(self._store.rows(absent)) <= self.absent_before(now)
+        return [absent[at] for at in np.flatnonzero(is_due).tolist()]

@@ -1,0 +1,39 @@
+"""Proposers: which keys may be refreshed. One file each, told apart by the names that policies begin with."""
+
+from __future__ import annotations
+
+from acquatop.refresh.proposers.anything import Anything
+from acquatop.refresh.proposers.contract import Proposed, Proposer
+from acquatop.refresh.proposers.everything import Everything
+from acquatop.refresh.proposers.super_mtkn import SuperMTKN
+from acquatop.refresh.proposers.window_join import WindowJoin
+from replica.store import ReplicaStore
+
+__all__ = ["PROPOSERS", "Proposed", "Proposer", "proposer_of", "ranker_name"]
+
+PROPOSERS = ("AT", "ANY", "WSJ", "ALL")
+"""The Super-MTK+N list (AcquaTop), anything that could be a result, the window's join, and all of the replica."""
+
+
+def ranker_name(policy: str) -> str:
+    """Return the name of the ranker that a policy ends with.
+
+    >>> ranker_name("WSJ-LRU")
+    'LRU'
+    """
+    return policy.partition("-")[2]
+
+
+def proposer_of(policy: str, store: ReplicaStore) -> Proposer:
+    """Return the proposer that a policy such as ``WSJ-LRU`` begins with."""
+    match policy.partition("-")[0]:
+        case "AT":
+            return SuperMTKN()
+        case "ANY":
+            return Anything()
+        case "WSJ":
+            return WindowJoin()
+        case "ALL":
+            return Everything(store)
+        case name:
+            raise ValueError(f'there is no proposer "{name}": known are {", ".join(PROPOSERS)}')

@@ -1,0 +1,41 @@
+"""Everything is proposed: all that the replica holds, whether a window has it or not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acquatop.ingest.panes import Pane
+from acquatop.refresh.proposers.contract import Proposed
+from acquatop.topk.snapshot import State, pack, unpack
+from replica.store import ReplicaStore
+
+_KIND, _VERSION = "proposer of everything", 1
+
+
+class Everything:
+    """Proposes all keys of the replica, the candidates first. O(keys of the replica)."""
+
+    looks_at_panes = False
+    looks_beyond_candidates = False
+
+    def __init__(self, store: ReplicaStore) -> None:
+        self._store = store
+
+    def add_pane(self, pane: Pane) -> None:
+        """Nothing is to be noted: the replica has it."""
+
+    def propose(self, window: int, held: Proposed) -> Proposed:
+        """Return the candidates, and then all that the replica holds, in its order; each is taken to be needed now."""
+        keys = self._store.keys(self._store.all_rows())
+        return held.and_then(keys, np.full(len(keys), window))
+
+    def close_before(self, window: int) -> None:
+        """Nothing is kept."""
+
+    def snapshot(self) -> bytes:
+        """Return that there is nothing to remember."""
+        return pack(_KIND, _VERSION, State({}, {}))
+
+    def resume(self, snapshot: bytes) -> None:
+        """Check that a snapshot is one's own; raises ``SnapshotError`` if it is not."""
+        unpack(_KIND, _VERSION, snapshot)

@@ -1,0 +1,133 @@
+"""Ask the remotes of a query before it is evaluated: for the keys that matter now, within their budgets."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from acquatop.query.sparql.evaluate import Answers, Evaluator
+from acquatop.refresh.service_join import ReplicaJoin, depths
+from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
+from replica.budget import Budget, Spending
+from replica.clocks import Clock
+from replica.maintainer import Asked, Refreshed
+from replica.store import WHOLE
+from rspql.ast import ServicePattern, Values
+
+_KIND, _VERSION = "remotes", 1
+
+_GLANCE = 0.005
+"""For how many seconds those who are waited for together are looked at once."""
+
+
+@dataclass
+class Consulted:
+    """What the replicas know for one evaluation, and what it took.
+
+    ``missing`` counts by service the keys that nothing is known of yet; ``is_stale`` says whether
+    something that is needed was not fetched now.
+    """
+
+    answers: dict[ServicePattern, Values] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    is_stale: bool = False
+    fetched: dict[ReplicaJoin, frozenset[str]] = field(default_factory=dict)
+    spent: dict[str, Spending] = field(default_factory=dict)
+    failure: str | None = None
+    seconds: float = 0.0
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def spending(self) -> Spending:
+        """What all remotes together were asked, and how long that took."""
+        return replace(sum(self.spent.values(), Spending()), seconds=self.seconds)
+
+    @property
+    def refreshed(self) -> list[str]:
+        """The keys that were fetched now, sorted."""
+        return sorted({key for keys in self.fetched.values() for key in keys if key != WHOLE})
+
+    def note(self, join: ReplicaJoin, keys: Sequence[str], refreshed: Refreshed) -> None:
+        """Note what a part's replica knows of its keys now that it has been refreshed."""
+        service = join.part.iri.value
+        self.answers[join.part.pattern] = join.values(keys)
+        self.missing[service] = self.missing.get(service, 0) + join.unknown(keys)
+        self.is_stale |= not refreshed.fetched.issuperset(keys)
+        self.fetched[join] = refreshed.fetched
+        self.spent[service] = self.spent.get(service, Spending()) + refreshed.spending
+        self.failure = self.failure or refreshed.failure
+        self.rejected.update(refreshed.rejected)
+
+
+class Remotes:
+    """The parts of a query that remotes answer.
+
+    Parts whose keys come from others' answers are asked after these, others at the same time. Parts that ask
+    the same service share its account and take turns in who asks first.
+    """
+
+    def __init__(self, joins: Sequence[ReplicaJoin], evaluator: Evaluator, clock: Clock = time.monotonic) -> None:
+        self.joins = tuple(joins)
+        self._evaluator = evaluator
+        self._clock = clock
+        self._depths = depths([join.part for join in joins])
+        self._turn = 0
+
+    @property
+    def budget(self) -> Budget:
+        """What one evaluation may spend on all remotes together."""
+        accounts = {id(join.maintainer.account): join.maintainer.budget for join in self.joins}
+        return sum(accounts.values(), Budget(0, 0, 0.0))
+
+    def consult(self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float) -> Consulted:
+        """Ask for the keys that the windows' content needs now.
+
+        ``results`` are those in the answer before, by variable, best first. All waiting together
+        takes at most ``longest_wait`` seconds.
+        """
+        consulted, started = Consulted(), self._clock()
+        for join in self.joins:
+            join.maintainer.begin(at_ms)
+        for _, joins in groupby(self._in_turn(), key=lambda join: self._depths[join.part.pattern]):
+            asked = []
+            for join in joins:
+                keys = self._keys(join, consulted.answers, at_ms)
+                asked.append((join, keys, join.ask(keys, results.get(join.part.key or "", ()))))
+            self._wait([(join, under_way) for join, _, under_way in asked], started + longest_wait)
+            for join, keys, under_way in asked:
+                refreshed = join.maintainer.gather(under_way, started + longest_wait)
+                join.forget_rows(refreshed.changed)
+                consulted.note(join, keys, refreshed)
+        consulted.seconds = self._clock() - started
+        return consulted
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here, the replicas too."""
+        parts = {f"join{at}": join.snapshot() for at, join in enumerate(self.joins)}
+        return pack_parts({"state": pack(_KIND, _VERSION, State({"turn": self._turn}, {})), **parts})
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        with reading():
+            parts = unpack_parts(snapshot)
+            self._turn = unpack(_KIND, _VERSION, parts["state"]).settings["turn"]
+            for at, join in enumerate(self.joins):
+                join.resume(parts[f"join{at}"])
+
+    def _wait(self, waiting: Sequence[tuple[ReplicaJoin, Asked]], until: float) -> None:
+        """Wait for several at the same time: none must keep another from going on."""
+        while len(waiting) > 1:
+            waiting = [each for each in waiting if each[0].maintainer.waits(each[1], until, _GLANCE / len(waiting))]
+
+    def _in_turn(self) -> list[ReplicaJoin]:
+        first = self._turn % max(1, len(self.joins))
+        self._turn += 1
+        return sorted(self.joins[first:] + self.joins[:first], key=lambda join: self._depths[join.part.pattern])
+
+    def _keys(self, join: ReplicaJoin, answers: Answers, at_ms: int) -> list[str]:
+        if join.part.key is None or join.part.key_source is None:
+            return [WHOLE]
+        return self._evaluator.keys(join.part.key, join.part.key_source, answers, at_ms)

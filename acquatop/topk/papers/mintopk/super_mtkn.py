@@ -1,0 +1,381 @@
+"""The Super-MTK+N list: the few candidates that can still reach an answer, for all open windows at once.
+
+For every open window the best K+N candidates are its *members* (its MTK+N list: the best K are its
+K-list, the rest its N-list). All windows' members stand in one list, best first; a candidate that
+is a member of no window is dropped. What is dropped is remembered per window as one rank (the
+best) and one range per part, from which an answer knows whether anything forgotten could belong
+to it.
+
+Panes wait, unsifted, until the first of their windows is asked for: only then is it certain that
+nothing older is still to come, so a newer arrival always replaces the older. From then on
+everything in the list lies in the oldest open window, and the windows that a candidate is a member
+of are a stretch that ends with its last: whoever outranks it outlives it, or leaves before. That
+is why two window marks are enough, and one pass, best first, finds them all (:meth:`SuperMTKN._sift`).
+This pass takes the place of the lower bound pointers: it stays right when scores change, when a
+newer arrival replaces an older one, and when windows do not overlap evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
+
+import numpy as np
+from sortedcontainers import SortedKeyList
+
+from acquatop.topk.contract import AnyArray, Certainty, FirstPart, IntArray, Rows, Scoring, Top
+from acquatop.topk.papers.mintopk.candidate import NOTHING, Candidate, Dropped, Layout, best_rank, parts_range, rank_of
+from acquatop.topk.snapshot import State, pack, unpack
+
+_BEFORE_ALL = -(2**63)
+_KIND, _VERSION = "super-mtkn", 1
+_REASON = "a solution that was let go, or came too late, could belong here"
+
+Pane = tuple[int, int]
+"""The first and the last window that hold it."""
+
+
+class SuperMTKN:
+    """Candidates for the top k of every open window, with N more for scores that fall.
+
+    With L candidates held, W open windows and B arrivals in P panes since the last answer, an answer takes
+    O((L+B)·log(L+B) + W·(K+N+P)), a change of remote values the same. L is at most W·(K+N), and about
+    (K+N)·H(width/slide) for arrivals in random order, however many events a window holds. What has
+    arrived since the last answer is held as a whole, the newest of each identity; with ``distinct``,
+    for identities that never come again, only the best K+N of each pane.
+
+    >>> held = SuperMTKN(k=1, n=1)
+    >>> rejected = held.add(0, 1, Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)))
+    >>> held.top(0).rows.identities.tolist(), held.top(0).certainty.value, held.held().identities.tolist()
+    (['c'], 'exact', ['c', 'b'])
+    """
+
+    def __init__(self, k: int, n: int, scoring: Scoring | None = None, *, distinct: bool = False) -> None:
+        if k < 1 or n < 0:
+            raise ValueError("k must be at least 1 and n at least 0")
+        self.k = k
+        self.n = n
+        self.rejected = 0
+        self._scoring = scoring or FirstPart()
+        self._distinct = distinct
+        self._layout = NOTHING
+        self._identities_are_keys = True
+        self._current = _BEFORE_ALL
+        self._list: SortedKeyList[Candidate] = SortedKeyList(key=rank_of)
+        self._by_identity: dict[Any, Candidate] = {}
+        self._panes: dict[Pane, dict[Any, Candidate]] = {}
+        self._dropped: dict[int, Dropped] = {}
+
+    # Arrivals -----------------------------------------------------------------------------------
+
+    def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
+        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected.
+
+        O(1) each. What lies in no window (``first`` after ``last``) is not looked at. What was handed
+        back without a merit, and has one by now, may be added again as long as it is the newest of its
+        identity.
+        """
+        if first > last or not len(arrivals):
+            return np.empty(0, dtype=np.int64)
+        if last < self._current:
+            raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
+        self._layout = self._layout.widened(arrivals)
+        self._identities_are_keys &= np.array_equal(arrivals.identities, arrivals.keys)
+        merits = self._scoring.merits(arrivals.keys, arrivals.parts)
+        pane = self._panes.setdefault((first, last), {})
+        for candidate in self._layout.candidates(arrivals, merits, first, last):
+            _replace(pane, candidate)
+        rejected = np.flatnonzero(np.isnan(merits))
+        self.rejected += len(rejected)
+        self._prune([pane])
+        return rejected
+
+    def remove(self, identities: AnyArray) -> None:
+        """Take out what is no solution any more. O(L) for all together."""
+        for identity in identities.tolist():
+            for pane in self._panes.values():
+                pane.pop(identity, None)
+            if identity in self._by_identity:
+                self._take_out(self._by_identity[identity])
+        self._sift()
+
+    def note_lost(
+        self,
+        first: int,
+        last: int,
+        merit: float = math.inf,
+        lows: tuple[float, ...] | None = None,
+        highs: tuple[float, ...] | None = None,
+        rank: tuple[Any, ...] | None = None,
+    ) -> None:
+        """Note that these windows have lost arrivals that never came here, none better than ``merit``.
+
+        ``lows`` and ``highs`` are the ranges of their parts, and ``rank`` is the best of their ranks, if
+        they are known. Who gives a merit below infinity, or a rank, answers for it that the lost would have
+        replaced nothing.
+        """
+        best = best_rank(merit) if rank is None else rank
+        self._note(range(max(first, self._current), last + 1), best, lows, highs)
+
+    # Changes ------------------------------------------------------------------------------------
+
+    def change(self, keys: AnyArray) -> Rows:
+        """Score anew what joins with keys whose remote values have changed; return those without a merit by now.
+
+        They are held no longer. Nothing is known of what was dropped but the ranges of its parts: it
+        counts for as much as the best that these make possible with the new values.
+        """
+        changed = set(keys.tolist())
+        self._raise_dropped(keys)
+        touched = [each for each in self._all() if each.key in changed and not math.isnan(each.merit)]
+        if touched:
+            self._rescore(touched)
+        return self._layout.rows(each for each in touched if math.isnan(each.merit))
+
+    def _rescore(self, candidates: list[Candidate]) -> None:
+        rows = self._layout.rows(candidates)
+        listed = [each for each in candidates if self._by_identity.get(each.identity) is each]
+        for candidate in listed:
+            self._take_out(candidate)
+        for candidate, merit in zip(candidates, self._scoring.merits(rows.keys, rows.parts).tolist(), strict=True):
+            candidate.set_merit(merit)
+        for candidate in listed:
+            if not math.isnan(candidate.merit):
+                self._put_in(candidate)
+        self._sift()
+        self._prune(self._panes.values())
+
+    def resize(self, n: int) -> None:
+        """Hold n more than k from now on; what falls out is remembered as dropped."""
+        if n < 0:
+            raise ValueError("n must be at least 0")
+        self.n = n
+        self._sift()
+        self._prune(self._panes.values())
+
+    # Answers ------------------------------------------------------------------------------------
+
+    def top(self, window: int) -> Top:
+        """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        if window < self._current:
+            raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
+        self._settle(window)
+        return self.predicted(window)
+
+    def predicted(self, window: int) -> Top:
+        """Return what would be a window's best k if nothing were to arrive or change any more."""
+        best = self._best(window, self.k)
+        rows, merits = self._layout.rows(best), np.array([each.merit for each in best], dtype=np.float64)
+        dropped = self._dropped.get(window)
+        if dropped is None or (len(best) == self.k and best[-1].rank < dropped.best):
+            return Top(window, rows, merits)
+        return Top(window, rows, merits, Certainty.APPROXIMATE, _REASON, -dropped.best[0])
+
+    def lists(self, window: int) -> tuple[Rows, Rows]:
+        """Return a window's K-list and its N-list as they are by now."""
+        best = self._best(window, self.k + self.n)
+        return self._layout.rows(best[: self.k]), self._layout.rows(best[self.k :])
+
+    def close_before(self, window: int) -> None:
+        """Close all windows before this one: their members expire, unless a later window needs them."""
+        if window <= self._current:
+            return
+        self._current = window
+        for closed in [index for index in self._dropped if index < window]:
+            del self._dropped[closed]
+        for span in [span for span in self._panes if span[1] < window]:
+            del self._panes[span]
+        for candidate in [each for each in self._list if each.last < window]:
+            self._take_out(candidate)
+        self._sift()
+
+    def held(self) -> Rows:
+        """Return all that is held, best first."""
+        return self._layout.rows(sorted((each for each in self._all() if not math.isnan(each.merit)), key=rank_of))
+
+    def __len__(self) -> int:
+        return len(self._list) + sum(map(len, self._panes.values()))
+
+    # How it works -------------------------------------------------------------------------------
+
+    def _all(self) -> Iterator[Candidate]:
+        """Return the list's candidates, then those of the panes that wait, from the oldest pane on."""
+        yield from self._list
+        for span in sorted(self._panes):
+            yield from self._panes[span].values()
+
+    def _best(self, window: int, count: int) -> list[Candidate]:
+        newest: dict[Any, Candidate] = {}
+        for candidate in self._all():
+            if candidate.covers(window):
+                _replace(newest, candidate)
+        return sorted((each for each in newest.values() if not math.isnan(each.merit)), key=rank_of)[:count]
+
+    def _prune(self, panes: Iterable[dict[Any, Candidate]]) -> None:
+        """Keep the best K+N of each pane, if none replaces another: all enter and leave every window together."""
+        for pane in panes if self._distinct else ():
+            scored = sorted((each for each in pane.values() if not math.isnan(each.merit)), key=rank_of)
+            self._forget(scored[self.k + self.n :])
+            pane.clear()
+            pane.update((each.identity, each) for each in scored[: self.k + self.n])
+
+    def _settle(self, window: int) -> None:
+        """Let the panes of a window, and of those before it, into the list."""
+        ready = sorted(span for span in self._panes if span[0] <= window)
+        newest: dict[Any, Candidate] = {}
+        for span in ready:
+            for arrival in self._panes.pop(span).values():
+                _replace(newest, arrival)
+        for identity, arrival in newest.items():
+            held = self._by_identity.get(identity)
+            if held is not None and held.time > arrival.time:
+                continue
+            if held is not None:
+                self._take_out(held)
+            if not math.isnan(arrival.merit):
+                self._put_in(arrival)
+        if ready:
+            self._sift()
+
+    def _sift(self) -> None:
+        """Set all window marks anew; drop who is a member of no window.
+
+        Everything listed lies in all open windows up to its last, so windows fill up oldest first.
+        """
+        members: defaultdict[int, int] = defaultdict(int)
+        start = max([self._current, *(each.first for each in self._list)])
+        for candidate in self._list:
+            candidate.start = start
+            for window in range(start, candidate.last + 1):
+                members[window] += 1
+            while members[start] == self.k + self.n:
+                start += 1
+        in_none = [each for each in self._list if each.start > each.last]
+        for candidate in in_none:
+            self._take_out(candidate)
+        self._forget(in_none)
+
+    def _raise_dropped(self, keys: AnyArray) -> None:
+        for window, dropped in self._dropped.items():
+            perhaps = self._perhaps_dropped(window, keys)
+            if not len(perhaps):
+                continue
+            if dropped.lows is None or dropped.highs is None:
+                dropped.best = best_rank(math.inf)
+                continue
+            reach = self._scoring.reach(dropped.lows, dropped.highs, perhaps)
+            dropped.best = min(dropped.best, best_rank(math.inf if math.isnan(reach) else reach))
+
+    def _perhaps_dropped(self, window: int, keys: AnyArray) -> AnyArray:
+        """Return the keys of which a window may have dropped something.
+
+        Where identities are keys, a key's newest arrival has replaced all others: nothing of it can be
+        missing in the windows where it is at hand.
+        """
+        if not self._identities_are_keys:
+            return keys
+        at_hand = {each.key for each in self._all() if each.covers(window)}
+        return keys[[key not in at_hand for key in keys.tolist()]]
+
+    def _forget(self, candidates: Iterable[Candidate]) -> None:
+        """Remember candidates as dropped, those of a pane together. O(1) each, and O(W) for each pane."""
+        panes: dict[Pane, Dropped] = {}
+        for each in candidates:
+            parts = parts_range(each)
+            pane = panes.setdefault((each.first, each.last), Dropped(each.rank, parts, parts))
+            pane.add(each.rank, parts, parts)
+        for (first, last), pane in panes.items():
+            self._note(range(max(first, self._current), last + 1), pane.best, pane.lows, pane.highs)
+
+    def _note(
+        self,
+        windows: Iterable[int],
+        best: tuple[Any, ...],
+        lows: tuple[float, ...] | None,
+        highs: tuple[float, ...] | None,
+    ) -> None:
+        for window in windows:
+            if window in self._dropped:
+                self._dropped[window].add(best, lows, highs)
+            else:
+                self._dropped[window] = Dropped(best, lows, highs)
+
+    def _put_in(self, candidate: Candidate) -> None:
+        self._list.add(candidate)
+        self._by_identity[candidate.identity] = candidate
+
+    def _take_out(self, candidate: Candidate) -> None:
+        self._list.remove(candidate)
+        del self._by_identity[candidate.identity]
+
+    # Snapshots ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here."""
+        settings = {
+            "k": self.k,
+            "n": self.n,
+            "distinct": self._distinct,
+            "rejected": self.rejected,
+            "identities_are_keys": self._identities_are_keys,
+            "current": self._current,
+            "layout": self._layout.settings(),
+            "dropped": [[window, each.best, each.lows, each.highs] for window, each in self._dropped.items()],
+        }
+        waiting = (each for span in sorted(self._panes) for each in self._panes[span].values())
+        return pack(
+            _KIND,
+            _VERSION,
+            State(settings, {"list": self._layout.table(self._list), "panes": self._layout.table(waiting)}),
+        )
+
+    @classmethod
+    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
+        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        state = unpack(_KIND, _VERSION, snapshot)
+        settings = state.settings
+        restored = cls(settings["k"], settings["n"], scoring, distinct=settings["distinct"])
+        restored.rejected = settings["rejected"]
+        restored._identities_are_keys = settings["identities_are_keys"]
+        restored._current = settings["current"]
+        restored._layout = Layout.of_settings(settings["layout"])
+        for window, best, lows, highs in settings["dropped"]:
+            rank = tuple(tuple(each) if isinstance(each, list) else each for each in best)
+            restored._dropped[window] = Dropped(rank, _tuple(lows), _tuple(highs))
+        for candidate in restored._layout.of_table(state.tables["list"]):
+            restored._put_in(candidate)
+        for candidate in restored._layout.of_table(state.tables["panes"]):
+            pane = restored._panes.setdefault((candidate.first, candidate.last), {})
+            pane[candidate.identity] = candidate
+        return restored
+
+    def _check(self) -> None:
+        """Assert every invariant. O(L·W)."""
+        self._list._check()
+        assert self._by_identity == {each.identity: each for each in self._list}
+        assert len(self._by_identity) == len(self._list)
+        assert all(window >= self._current for window in self._dropped)
+        assert not any(math.isnan(each.merit) for each in self._list)
+        oldest = max([self._current, *(each.first for each in self._list)])
+        for at, candidate in enumerate(self._list):
+            assert oldest <= candidate.start <= candidate.last, "a candidate is held for no window"
+            for window in range(oldest, candidate.last + 1):
+                is_member = sum(each.covers(window) for each in self._list[:at]) < self.k + self.n
+                assert is_member == (candidate.start <= window), "a window mark is wrong"
+        for (first, last), pane in self._panes.items():
+            assert first <= last >= self._current
+            assert all(pane[name].identity == name for name in pane)
+            assert not self._distinct or len(pane) <= self.k + self.n
+
+
+def _replace(newest: dict[Any, Candidate], arrival: Candidate) -> None:
+    """Put an arrival among the newest of each identity, unless it is older."""
+    older = newest.get(arrival.identity)
+    if older is None or arrival.time >= older.time:
+        newest[arrival.identity] = arrival
+
+
+def _tuple(values: list[float] | None) -> tuple[float, ...] | None:
+    return None if values is None else tuple(values)

@@ -1,0 +1,110 @@
+"""Each query by itself: what sharing is measured by, and the quickest way where there are few queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from acquatop.topk.contract import FirstPart, IntArray, Rows, Scoring, Top
+from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.shared.ahead import score
+from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.meta_query import MetaQuery
+from acquatop.windows import Windows
+
+
+@dataclass(frozen=True)
+class _Solo:
+    """A query, its candidates, and the first of its windows that is answered."""
+
+    windows: Windows
+    first: int
+    structure: PaneDominance
+
+
+class Independent:
+    """A structure for each query, each handed every arrival.
+
+    An arrival costs what it costs a single query, times the queries; so does what is held.
+
+    >>> held, at = Independent(since=0), np.arange(1, 5)
+    >>> held.join("wide", Asked(Windows(4, 4, 0), 2)), held.join("narrow", Asked(Windows(2, 2, 0), 1))
+    (0, 0)
+    >>> _ = held.add(Rows(at, at, at, (np.array([9.0, 7.0, 1.0, 2.0]),)))
+    >>> [(name, top.merits.tolist()) for name, top in held.advance(4)]
+    [('narrow', [9.0]), ('wide', [9.0, 7.0]), ('narrow', [2.0])]
+    """
+
+    def __init__(self, since: int, scoring: Scoring | None = None) -> None:
+        self.meta = MetaQuery(since)
+        self.rejected = 0
+        self._scoring = scoring or FirstPart()
+        self._queries: dict[str, _Solo] = {}
+
+    def join(self, name: str, asked: Asked) -> int:
+        """Answer one more query; return the first of its windows that is answered."""
+        first = self.meta.join(name, asked)
+        structure = PaneDominance(asked.k, 0, self._scoring, distinct=True, fixed=True)
+        structure.close_before(first)
+        self._queries[name] = _Solo(asked.windows, first, structure)
+        return first
+
+    def leave(self, name: str) -> None:
+        """Answer a query no more."""
+        self.meta.leave(name)
+        del self._queries[name]
+
+    def add(self, arrivals: Rows) -> IntArray:
+        """Take in arrivals, and return the positions of the rejected: those that have no merit."""
+        if not len(arrivals):
+            return np.empty(0, dtype=np.int64)
+        scored, rejected = score(self._scoring, arrivals, self.meta.now)
+        self.rejected += len(rejected)
+        self.meta.note(int(arrivals.times.max()))
+        rows = scored.rows
+        if (rows.times[1:] < rows.times[:-1]).any():
+            rows = rows.take(np.argsort(rows.times, kind="stable"))
+        if len(rows):
+            for query in self._queries.values():
+                _hand_in(query, rows)
+        return rejected
+
+    def advance(self, until: int) -> Iterator[tuple[str, Top]]:
+        """Let time go on, and yield the answers of all windows that close by then."""
+        self.meta.go_on(until)
+        for due in self.meta.take(until):
+            if due in self.meta:
+                structure = self._queries[due.name].structure
+                top = structure.top(due.window)
+                structure.close_before(due.window + 1)
+                yield due.name, top
+
+    def __len__(self) -> int:
+        return sum(len(query.structure) for query in self._queries.values())
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the columns of what is held take: what objects in them refer to comes on top."""
+        return sum(query.structure.nbytes for query in self._queries.values())
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        self.meta._check()
+        for query in self._queries.values():
+            query.structure._check()
+
+
+def _hand_in(query: _Solo, rows: Rows) -> None:
+    """Hand a query arrivals, which are in the order of time, pane by pane."""
+    windows, start = query.windows, 0
+    while start < len(rows):
+        time = int(rows.times[start])
+        first, last = windows.first(time), windows.last(time)
+        # A pane ends when the first of its windows closes, or the next opens.
+        ends = min(windows.bounds(first)[1], windows.bounds(last + 1)[0])
+        stop = int(np.searchsorted(rows.times, ends, side="right"))
+        if max(first, query.first) <= last:
+            query.structure.add(max(first, query.first), last, rows.take(slice(start, stop)))
+        start = stop

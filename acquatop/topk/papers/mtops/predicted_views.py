@@ -1,0 +1,198 @@
+"""What MTopBand and MTopList have in common: a view for every moment at which windows open, and what enters it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from sortedcontainers import SortedDict
+
+from acquatop.topk.contract import NO_ROWS, FirstPart, IntArray, Rows, Scoring, Top
+from acquatop.topk.papers.mintopk.candidate import Rank
+from acquatop.topk.row_pool import RowPool
+from acquatop.topk.shared.ahead import Ahead, score
+from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.meta_query import Due, MetaQuery
+from acquatop.topk.shared.moments import BEFORE_ALL
+
+_ROOM = 65_536
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A candidate: its place in the total order, its row, and in how many views it is predicted to be an answer."""
+
+    rank: Rank
+    time: int
+    slot: int
+    views: int = 0
+
+
+def rank_of(entry: Entry) -> Rank:
+    """Return a candidate's place in the total order: what lists are sorted by."""
+    return entry.rank
+
+
+class PredictedViews(ABC):
+    """The predicted top k of every view: of all that came after some moment at which a window of any query opens.
+
+    A view begins with the first arrival after that moment, and ends when the last window that opened then has
+    been answered. It holds as many as the most demanding of the queries whose windows are still to come: adaptive
+    k. Rows are kept once, however many views they are in. Subclasses say how members are kept.
+    """
+
+    def __init__(self, since: int, scoring: Scoring | None = None) -> None:
+        self.meta = MetaQuery(since)
+        self.rejected = 0
+        self._scoring = scoring or FirstPart()
+        self._ahead = Ahead(_ROOM)
+        self._pool = RowPool()
+        self._entries: dict[int, Entry] = {}
+        self._ks: SortedDict[int, int] = SortedDict()
+        self._opened_until = BEFORE_ALL
+
+    # Queries come and go --------------------------------------------------------------------------
+
+    def join(self, name: str, asked: Asked) -> int:
+        """Answer one more query; return the first of its windows that is answered."""
+        return self.meta.join(name, asked)
+
+    def leave(self, name: str) -> None:
+        """Answer a query no more."""
+        self.meta.leave(name)
+        for opens in list(self._ks):
+            self._fit(opens)
+
+    # Arrivals -------------------------------------------------------------------------------------
+
+    def add(self, arrivals: Rows) -> IntArray:
+        """Take in arrivals, and return the positions of the rejected: those that have no merit."""
+        if not len(arrivals):
+            return np.empty(0, dtype=np.int64)
+        scored, rejected = score(self._scoring, arrivals, self.meta.now)
+        self.rejected += len(rejected)
+        self.meta.note(int(arrivals.times.max()))
+        self._ahead.append(scored.merits, scored.rows)
+        self._ahead.thin(self.meta.most, self.meta.ends)
+        return rejected
+
+    def _insert_until(self, closes: int) -> None:
+        taken = self._ahead.take(closes)
+        if taken is None:
+            return
+        start = self._pool.append(taken.rows)
+        times, identities = taken.rows.times.tolist(), taken.rows.identities.tolist()
+        self._open_before(times[0], times[-1])
+        for at, (time, identity, merit) in enumerate(zip(times, identities, taken.merits.tolist(), strict=True)):
+            entry = Entry((-merit, -time, identity), time, start + at)
+            self._insert(entry, self._ks.irange(maximum=time, inclusive=(True, False)))
+            if entry.views:
+                self._entries[entry.slot] = entry
+        self._compact()
+
+    def _open_before(self, earliest: int, latest: int) -> None:
+        """Begin the views of all moments before a time at which windows open that are still to be answered."""
+        after = max(self._opened_until, earliest - self.meta.widest - 1)
+        for opens in self.meta.openings(after, latest - 1).tolist():
+            k = self.meta.k_of(opens)
+            if k:
+                self._ks[opens] = k
+                self._open(opens)
+        self._opened_until = max(self._opened_until, latest - 1)
+
+    def _compact(self) -> None:
+        """Let the pool forget the rows that no candidate needs, once they are most of it."""
+        if self._pool.used > 2 * len(self._entries) + 64:
+            kept = list(self._entries.values())
+            self._pool.keep(np.array([entry.slot for entry in kept], dtype=np.int64))
+            for slot, entry in enumerate(kept):
+                entry.slot = slot
+            self._entries = dict(enumerate(kept))
+
+    # Answers --------------------------------------------------------------------------------------
+
+    def advance(self, until: int) -> Iterator[tuple[str, Top]]:
+        """Let time go on, and yield the answers of all windows that close by then."""
+        self.meta.go_on(until)
+        while (closes := self.meta.next_close) is not None and closes <= until:
+            # Before the windows that close now are over: their views have to have begun.
+            self._insert_until(closes)
+            dues = self.meta.take(closes)
+            for due in dues:
+                if due in self.meta:
+                    yield due.name, self._answer(due)
+            for opens in {due.opens for due in dues if due.opens in self._ks}:
+                self._fit(opens)
+
+    def _answer(self, due: Due) -> Top:
+        if due.opens not in self._ks:
+            return Top(due.window, NO_ROWS, np.empty(0))
+        members = list(self._best(due.opens, due.k))
+        slots = np.array([entry.slot for entry in members], dtype=np.int64)
+        return Top(due.window, self._pool.take(slots), np.array([-entry.rank[0] for entry in members]))
+
+    def _fit(self, opens: int) -> None:
+        """Hold no more of a view than is still asked for."""
+        k = self.meta.k_of(opens)
+        if k < self._ks[opens]:
+            self._shrink(opens, k)
+            self._ks[opens] = k
+        if not k:
+            del self._ks[opens]
+
+    def _let_go(self, entry: Entry) -> bool:
+        """Note that a candidate has left a view; say whether that was its last."""
+        entry.views -= 1
+        if not entry.views:
+            self._entries.pop(entry.slot, None)
+        return not entry.views
+
+    # How members are kept -------------------------------------------------------------------------
+
+    @abstractmethod
+    def _open(self, opens: int) -> None:
+        """Begin a view."""
+
+    @abstractmethod
+    def _insert(self, entry: Entry, views: Iterable[int]) -> None:
+        """Let a candidate into those views whose top k it belongs to."""
+
+    @abstractmethod
+    def _shrink(self, opens: int, k: int) -> None:
+        """Let go of a view's members after the first k; of the view, if none are left."""
+
+    @abstractmethod
+    def _best(self, opens: int, count: int) -> Iterable[Entry]:
+        """Return a view's best, best first."""
+
+    # What is held ---------------------------------------------------------------------------------
+
+    def held(self) -> Rows:
+        """Return all candidates, best first; what no close has reached yet is not among them."""
+        entries = sorted(self._entries.values(), key=rank_of)
+        return self._pool.take(np.array([entry.slot for entry in entries], dtype=np.int64)) if entries else NO_ROWS
+
+    @property
+    def references(self) -> int:
+        """In how many views the candidates are, taken together."""
+        return sum(entry.views for entry in self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries) + len(self._ahead)
+
+    def _check(self) -> None:
+        """Assert every invariant: each view's members are the first k of what is held that came after it opened."""
+        self.meta._check()
+        self._ahead._check()
+        views: dict[int, int] = dict.fromkeys(self._entries, 0)
+        for opens, k in self._ks.items():
+            assert 0 < k == self.meta.k_of(opens)
+            covering = sorted((each for each in self._entries.values() if each.time > opens), key=rank_of)
+            members = list(self._best(opens, k))
+            assert members == covering[:k], "a view's members are not its best"
+            for entry in members:
+                views[entry.slot] += 1
+        assert all(entry.views == views[slot] > 0 for slot, entry in self._entries.items())
+        assert all(entry.slot == slot for slot, entry in self._entries.items())

@@ -1,0 +1,1 @@
+"""Top-k over sliding windows (Pripuzic et al., 2015): the paper's k-skybands and grid."""

@@ -1,0 +1,176 @@
+"""PA while it is certain, the exact algorithm when in doubt: the hybrid that the paper leaves open (Section 4.1.3).
+
+The paper asks for a detector of streams whose order and merits have to do with each other. There is a cheap
+one: the certificate of :mod:`acquatop.topk.papers.sliding.certified`. It does not guess what the stream is like, but
+says of each answer whether what was let go could belong to it. At the first that is not certain, and before
+it is given, the array block skyline takes over, from the merits of the last n events, which are kept for that.
+So no answer is ever wrong, on any stream.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acquatop.topk.contract import FloatArray, IntArray
+from acquatop.topk.order import best
+from acquatop.topk.papers.sliding.certified import CertifiedSkyband
+from acquatop.topk.sliding.block_skyline import BlockSkyline
+from acquatop.topk.sliding.contract import Best, ChangeLog, Changes, Event, best_of, check_sizes
+
+_LONGEST = 64
+"""How many windows the exact algorithm stays at most."""
+
+
+class Hybrid:
+    """Exact: probabilistic while that is certain.
+
+    A doubt costs O(n), and so does the way back. After it the exact algorithm stays for a window;
+    for twice as long as the last time where the doubt came sooner than that after the way back. So a
+    stream that is made to raise doubts costs O(1) per event more than the exact algorithm alone.
+
+    >>> falling = Hybrid(k=1, n=4, limit=1)
+    >>> changes = falling.add(np.arange(9.0)[::-1])
+    >>> changes.entered.tolist(), falling.switches, falling.is_exact
+    ([0, 1, 2, 3, 4, 5], 1, True)
+    """
+
+    def __init__(self, k: int, n: int, limit: int) -> None:
+        check_sizes(k, n)
+        self.k = k
+        self.n = n
+        self.position = 0
+        self.rejected = 0
+        self.switches = 0
+        """How often the exact algorithm has taken over."""
+        self._limit = limit
+        self._recent = np.full(n, np.nan)
+        self._band = CertifiedSkyband(k, limit)
+        self._exact: BlockSkyline | None = None
+        self._base = 0
+        """Where the exact algorithm's position 0 is."""
+        self._patience = n
+        self._turn = 0
+        """The position of the last turn from one algorithm to the other."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the exact algorithm is at work."""
+        return self._exact is not None
+
+    def add(self, merits: FloatArray) -> Changes:
+        """Take in the next events of the stream, and return how the best changed with them."""
+        log = ChangeLog()
+        start = 0
+        while start < len(merits):
+            if self._exact is not None and self.position >= self._turn + self._patience:
+                self._return()
+            rest = merits[start:]
+            start += self._certainly(rest, log) if self._exact is None else self._exactly(rest, self._exact, log)
+        return log.changes()
+
+    def top(self) -> Best:
+        """Return the best of the last n events, now."""
+        if self._exact is None:
+            return best_of(list(self._band.trees.best), self.k)
+        found = self._exact.top()
+        return Best(found.positions + self._base, found.merits)
+
+    def held(self) -> IntArray:
+        """Return the positions of all that may be in this answer or one to come: the window."""
+        return np.arange(max(0, self.position - self.n), self.position)
+
+    def __len__(self) -> int:
+        return min(self.n, self.position)
+
+    def _certainly(self, merits: FloatArray, log: ChangeLog) -> int:
+        """Take in events one by one until an answer is not certain, and return how many."""
+        band = self._band
+        for count, merit in enumerate(merits.tolist(), start=1):
+            self._recent[self.position % self.n] = merit
+            band.leave(self.position - self.n)
+            if merit == merit:
+                band.insert((merit, self.position))
+            else:
+                self.rejected += 1
+            band.settle()
+            self.position += 1
+            if not band.certain:
+                self._take_over(log)
+                return count
+            entered, left = band.trees.changed()
+            if entered or left:
+                log.note(self.position - 1, entered, left)
+        return len(merits)
+
+    def _exactly(self, merits: FloatArray, exact: BlockSkyline, log: ChangeLog) -> int:
+        """Take in events as long as the exact algorithm is to stay, and return how many."""
+        taken = merits[: self._turn + self._patience - self.position]
+        newest = taken[-self.n :]
+        places = np.arange(self.position + len(taken) - len(newest), self.position + len(taken)) % self.n
+        self._recent[places] = newest
+        before = exact.rejected
+        changes = exact.add(taken)
+        self.rejected += exact.rejected - before
+        log.extend(changes, self._base)
+        self.position += len(taken)
+        return len(taken)
+
+    def _take_over(self, log: ChangeLog) -> None:
+        """Let the exact algorithm give the answer that is not certain, and go on."""
+        entered, left = self._band.trees.changed()
+        reported = {*self._band.trees.best} - {entered} | ({left} if left else set())
+        window = self._window()
+        self._base = self.position - len(window)
+        self._exact = BlockSkyline(self.k, self.n)
+        self._exact.add(window)
+        found = self.top()
+        right: set[Event] = set(zip(found.merits.tolist(), found.positions.tolist(), strict=True))
+        entered, left = next(iter(right - reported), None), next(iter(reported - right), None)
+        if entered or left:
+            log.note(self.position - 1, entered, left)
+        was_soon = self.position < self._turn + self._patience
+        self._patience = min(2 * self._patience, _LONGEST * self.n) if was_soon and self.switches else self.n
+        self._turn = self.position
+        self.switches += 1
+
+    def _return(self) -> None:
+        """Begin anew with the best of the window, and remember the others as let go."""
+        window = self._window()
+        self._band = CertifiedSkyband(self.k, self._limit)
+        start = self.position - len(window)
+        numbers = np.flatnonzero(~np.isnan(window))
+        held = numbers[best(self.k + self._limit, window[numbers], numbers, numbers)]
+        for at in held.tolist():
+            self._band.insert((float(window[at]), start + at))
+        self._band.settle()
+        self._band.trees.forget_changes()
+        window[held] = np.nan
+        for at in _descents(window).tolist():
+            self._band.remember((float(window[at]), start + at))
+        self._exact = None
+        self._turn = self.position
+
+    def _window(self) -> FloatArray:
+        """Return the merits of the window, oldest first."""
+        at = self.position % self.n
+        window = np.concatenate((self._recent[at:], self._recent[:at]))
+        return window[-min(self.n, self.position) :]
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        if self._exact is None:
+            self._band._check()
+            assert self._band.certain
+        else:
+            self._exact._check()
+            assert self._base + self._exact.position == self.position
+
+
+def _descents(merits: FloatArray) -> IntArray:
+    """Return where the merits stand that are greater than all after them; NaN is nowhere.
+
+    >>> _descents(np.array([1.0, 5.0, np.nan, 2.0, 3.0])).tolist()
+    [1, 4]
+    """
+    after = np.fmax.accumulate(np.append(merits, np.nan)[::-1])[::-1][1:]
+    return np.flatnonzero((merits > after) | (np.isnan(after) & ~np.isnan(merits)))

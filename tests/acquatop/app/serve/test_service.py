@@ -1,0 +1,272 @@
+"""The service with a real engine in process: queries come and go, and are there again after a restart or a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acquatop.app.serve.client import Client, ServiceError
+from acquatop.app.serve.limits import Limits
+from acquatop.app.serve.registrations import InFolder, Registration
+from acquatop.app.serve.service import Refused, Service
+from acquatop.catalog.catalog import Catalog
+from acquatop.engine.engine import Engine
+from acquatop.errors import EnvironmentProblem
+from tests.support.staged import LIMIT, staged, wait_for
+from tests.support.worlds import Event, catalog_text
+
+ROOT = Path(__file__).parents[4]
+QUERY = """
+PREFIX : <http://example.org/>
+SELECT ?user (2 * ?mentions AS ?score)
+FROM NAMED WINDOW :w ON :stream [RANGE 9ms STEP 3ms]
+WHERE { WINDOW :w { ?user :mentions ?mentions } } ORDER BY DESC(?score) LIMIT 2
+"""
+
+
+class World:
+    """A stream in a file, its catalog, and a folder for what is kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.time = 0
+        (folder / "events").touch()
+        (folder / "catalog.toml").write_text(catalog_text(start="start_ms = 0"), "utf-8")
+
+    def events(self, count: int = 10) -> None:
+        with (self.folder / "events").open("ab") as stream:
+            for _ in range(count):
+                self.time += 1
+                stream.write(Event(self.time, f"u{self.time % 3}", self.time).line() + b"\n")
+
+    def service(self, **more: Any) -> Service:
+        catalog = Catalog.load(self.folder / "catalog.toml", variables={})
+        service = Service(
+            lambda ending: Engine(
+                catalog, runtime="local", observer=ending, state=self.folder / "state" / "engine", autostart=False
+            ),
+            registrations=InFolder(self.folder / "state" / "queries"),
+            **more,
+        )
+        service.start()
+        return service
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def closes(service: Service, id: str) -> list[int]:
+    return [each.id for each in service.query(id).answers.after(0).events]
+
+
+def test_queries_survive_a_restart_with_what_they_are(world: World) -> None:
+    service = world.service()
+    first, second, third = (service.register(QUERY, name) for name in ("one", "two", "three"))
+    service.pause(second.registration.id)
+    service.remove(third.registration.id)
+    world.events(20)
+    wait_for(lambda: len(closes(service, "one")) > 3)
+    before = closes(service, "one")
+    service.stop()
+    service = world.service()
+    try:
+        assert [(each.registration, each.state) for each in service.queries()] == [
+            (first.registration, "running"),
+            (second.registration, "paused"),
+        ]
+        world.events(20)
+        wait_for(lambda: closes(service, "one") and closes(service, "one")[-1] > 30)
+        after = closes(service, "one")
+        assert [each - other for each, other in zip(after[1:], after, strict=False)] == [3] * (len(after) - 1)
+        assert after[0] <= before[-1] + 3
+        assert closes(service, "two") == []
+    finally:
+        service.stop()
+
+
+@pytest.mark.parametrize("with_others", [False, True])
+def test_a_query_that_is_resumed_begins_with_the_windows_that_open_then(world: World, with_others: bool) -> None:
+    service = world.service()
+    try:
+        if with_others:
+            service.register(QUERY, "other")
+        service.register(QUERY, "one")
+        world.events(20)
+        wait_for(lambda: len(closes(service, "one")) > 3)
+        service.pause("one")
+        given = closes(service, "one")
+        world.events(30)
+        if with_others:
+            wait_for(lambda: closes(service, "other")[-1] > 45)
+            assert closes(service, "one") == given
+        service.resume("one")
+        # Back before its stream has seen that it was gone.
+        service.pause("one")
+        service.resume("one")
+        wait_for(lambda: (world.events(3), closes(service, "one") != given)[1])
+        new = closes(service, "one")[len(given) :]
+        assert new[0] > (50 if with_others else given[-1])
+    finally:
+        service.stop()
+
+
+def test_queries_that_come_and_go_leave_nothing_behind(world: World) -> None:
+    service = world.service(limits=Limits(queries=3))
+    try:
+        engine: Any = service._engine
+        for at in range(5):
+            service.register(QUERY, f"query {at}")
+            world.events(3)
+            service.remove(f"query-{at}")
+        assert (engine._queries, engine._texts, engine._units, engine._queries_of) == ({}, {}, {}, {})
+        assert list((world.folder / "state" / "queries").iterdir()) == []
+        for at in range(3):
+            service.register(QUERY, f"last {at}")
+        with pytest.raises(Refused, match="3 queries are registered"):
+            service.register(QUERY)
+    finally:
+        service.stop()
+
+
+def test_a_query_that_the_catalog_does_not_allow_any_more_says_so_and_the_others_go_on(world: World) -> None:
+    service = world.service()
+    service.register(QUERY, "good")
+    service.stop()
+    kept = InFolder(world.folder / "state" / "queries")
+    kept.write(Registration("bad", "bad", QUERY.replace(":stream", ":streem"), 1))
+    service = world.service()
+    try:
+        states = {each.registration.id: (each.state, each.error) for each in service.queries()}
+        assert states == {
+            "good": ("running", None),
+            "bad": ("failed", "the catalog has no stream <http://example.org/streem>"),
+        }
+    finally:
+        service.stop()
+
+
+def test_what_cannot_be_kept_is_not_registered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = world.service()
+    try:
+
+        def full(self: InFolder, registration: Registration) -> None:
+            raise EnvironmentProblem("/srv/state: cannot keep the query: No space left on device")
+
+        monkeypatch.setattr(InFolder, "write", full)
+        with pytest.raises(Refused, match="No space left"):
+            service.register(QUERY)
+        assert service.queries() == []
+        engine: Any = service._engine
+        assert engine._queries == {}
+    finally:
+        service.stop()
+
+
+def test_a_registration_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    kept = InFolder(tmp_path / "queries")
+    assert kept.read() == []
+    registrations = [Registration(f"q{at}", f"ü {at}", QUERY, at) for at in range(3)]
+    for each in reversed(registrations):
+        kept.write(each)
+    (tmp_path / "queries" / "q9.new").write_text('{"id": "q')
+    assert kept.read() == registrations
+    kept.remove("q1")
+    kept.remove("q1")
+    assert [each.id for each in kept.read()] == ["q0", "q2"]
+    (tmp_path / "queries" / "q0.json").write_text("{}")
+    with pytest.raises(EnvironmentProblem, match=r"q0\.json: this is not a registered query"):
+        kept.read()
+
+
+# As a program ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def serving(world: World, *more: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], Client]]:
+    command = [sys.executable, "-m", "acquatop", "serve", *more, "--catalog", "catalog.toml", "--runtime", "local"]
+    command += ["--listen", "0", "--state", "state"]
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    child = subprocess.Popen(command, cwd=world.folder, env=surroundings, stderr=subprocess.PIPE, text=True)
+    try:
+        assert child.stderr is not None
+        said = child.stderr.readline()
+        found = re.search(r"http://[0-9.:]+", said)
+        assert found, said + child.stderr.read()
+        with Client(found[0], token=variables.get("ACQUATOP_TOKEN"), timeout=LIMIT) as client:
+            yield child, client
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stderr is not None
+        child.stderr.close()
+
+
+@pytest.mark.slow
+def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was(world: World) -> None:
+    (world.folder / "first.rspql").write_text(QUERY)
+    with serving(world, "first.rspql") as (child, client):
+        assert client.register(QUERY, name="second")["id"] == "second"
+        client.pause("second")
+        with pytest.raises(AssertionError, match="is in use by process"), serving(world):
+            pass
+        world.events(30)
+        reading = client.stream("first")
+        next(reading)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    world.events(30)
+    token = "a token from the environment"
+    with serving(world, "first.rspql", "--log", "log", ACQUATOP_TOKEN=token) as (child, client):
+        assert [(each["id"], each["state"]) for each in client.queries()] == [
+            ("first", "running"),
+            ("second", "paused"),
+        ]
+        wait_for(
+            lambda: [each["window"]["closes"] for each in client.answers("first")][-1:] > ["1970-01-01T00:00:00.050Z"]
+        )
+        with Client(client._url, timeout=LIMIT) as stranger, pytest.raises(ServiceError, match="send the token"):
+            stranger.queries()
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(LIMIT) == 0
+    events = [json.loads(line)["event"] for line in (world.folder / "log").read_text().splitlines()]
+    assert {"query_registered", "started", "stopping", "stopped"} <= set(events)
+
+
+@pytest.mark.slow
+@pytest.mark.server
+def test_the_demo_has_a_live_page() -> None:
+    command = [sys.executable, "-m", "examples.social_media.demo", "--ui", "--runtime", "local", "--windows", "1"]
+    surroundings = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
+    done = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "the live page is at http://127.0.0.1:" in done.stderr
+
+
+def test_a_stream_of_a_client_goes_on_when_the_service_is_back() -> None:
+    pauses: list[float] = []
+    with staged() as first:
+        port = int(first.url.rpartition(":")[2])
+        first.client.register(QUERY, name="query")
+        first.give("query", 1000)
+        reading = Client(first.url, timeout=LIMIT, sleep=pauses.append).stream("query")
+        assert next(reading)["window"]["index"] == 1
+    from acquatop.app.watch.address import Address
+
+    with staged(address=Address("127.0.0.1", port)) as second:
+        second.client.register(QUERY, name="query")
+        second.give("query", 1000)
+        second.give("query", 2000)
+        assert next(reading)["window"]["index"] == 2
+    assert pauses

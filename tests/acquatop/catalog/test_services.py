@@ -1,0 +1,179 @@
+"""What a catalog says of services: all kinds of remotes, budgets, credentials, and what is wrong with them."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from acquatop.catalog.catalog import Catalog, CatalogError, Service
+from acquatop.catalog.remotes import (
+    FeedSource,
+    PushSource,
+    PythonSource,
+    RestSource,
+    SparqlSource,
+    TableSource,
+)
+from replica.budget import NOTHING, Budget
+from replica.http.auth import BasicAuth, BearerAuth
+from replica.remotes.records import Field
+from replica.spending.limit import Limit
+from tests.support.worlds import NS
+
+FILE = Path("plant/catalog.toml")
+REFRESH = '[services.":people".refresh]\nitems = 3\n'
+MAPPING = """[services.":people".mapping]
+key = "http://example.org/user/{id}"
+[services.":people".mapping.properties]
+":followers" = { field = "metrics.followers", datatype = "xsd:integer" }
+"""
+SPARQL = 'endpoint = "http://127.0.0.1:9/query"\n'
+REST = 'remote = "rest"\nendpoint = "https://127.0.0.1:9/users?ids={keys}"\nitems = "data"\n'
+
+
+def load(keys: str, *tables: str, **variables: str) -> Service:
+    text = "\n".join(['[prefixes]\n"" = "http://example.org/"\n[services.":people"]', keys, *tables])
+    return Catalog.parse(text, file=FILE, variables=variables).services[NS + "people"]
+
+
+def problems(keys: str, *tables: str, **variables: str) -> str:
+    with pytest.raises(CatalogError) as caught:
+        load(keys, *tables, **variables)
+    return str(caught.value)
+
+
+def test_a_sparql_service_needs_an_address_and_a_budget_only() -> None:
+    service = load(SPARQL, REFRESH)
+    assert isinstance(service.source, SparqlSource)
+    assert (service.source.address.url, service.source.method) == ("http://127.0.0.1:9/query", "post")
+    assert (service.load, service.capacity, service.limits, service.feed) == (True, None, (), None)
+    assert (service.concurrency, service.ask_absent_after, service.source.address.auth) == (4, 0.0, None)
+    assert (service.refresh.bank, service.refresh.ledger) == (NOTHING, None)
+
+
+def test_everything_that_can_be_said_is_read() -> None:
+    keys = SPARQL + (
+        'method = "get"\nconcurrency = 2\ncapacity = 1000\nmax_reply_bytes = 5000\nask_absent_after = "1h"\n'
+        'limits = ["15 requests per 15m", "1000 items per day"]\n'
+    )
+    refresh = REFRESH + (
+        'policy = "WSJ-WBM"\nrequests = 2\ndeadline = "200ms"\nstrict = true\nledger = "spent.db"\n'
+        "bank = { items = 9, requests = 1 }\n"
+    )
+    service = load(keys, refresh)
+    assert isinstance(service.source, SparqlSource)
+    assert (service.source.method, service.source.address.longest_reply) == ("get", 5000)
+    assert (service.concurrency, service.capacity, service.ask_absent_after) == (2, 1000, 3600.0)
+    assert service.limits == (Limit.parse("15 requests per 15m"), Limit.parse("1000 items per day"))
+    assert (service.refresh.policy, service.refresh.budget) == ("WSJ-WBM", Budget(3, 2, 0.2))
+    assert service.refresh.bank == Budget(9, 1, 0.0)
+    assert service.refresh.ledger == str(Path("plant/spent.db").absolute())
+    strict = load(SPARQL, REFRESH + "strict = true")
+    assert strict.refresh.ledger == str(Path("plant/acquatop-spending.sqlite").absolute())
+
+
+def test_services_of_records_have_a_mapping() -> None:
+    rest = load(REST, MAPPING, REFRESH).source
+    assert isinstance(rest, RestSource)
+    assert rest.items == "data"
+    integer = "http://www.w3.org/2001/XMLSchema#integer"
+    assert rest.mapping.properties == {NS + "followers": Field("metrics.followers", integer)}
+    table = load('remote = "table"\npath = "people.csv"\ntime = "t"', MAPPING, REFRESH)
+    assert isinstance(table.source, TableSource)
+    assert (table.source.path, table.source.time) == (str(Path("plant/people.csv").absolute()), "t")
+    assert table.load
+    function = load('remote = "python"\nfunction = "people.lookup:find"', MAPPING, REFRESH)
+    assert isinstance(function.source, PythonSource)
+    assert (function.source.function, function.load) == ("people.lookup:find", False)
+
+
+def test_a_feed_needs_a_mapping_too() -> None:
+    feed = '[services.":people".feed]\nkind = "lines"\npath = "changes.jsonl"\n'
+    service = load(SPARQL, feed, MAPPING, REFRESH)
+    assert isinstance(service.feed, FeedSource)
+    assert service.feed.path == str(Path("plant/changes.jsonl").absolute())
+    pushed = load('remote = "push"', feed, MAPPING, REFRESH)
+    assert isinstance(pushed.source, PushSource)
+    http = feed.replace('"lines"', '"http"').replace('path = "changes.jsonl"', SPARQL)
+    found = load('remote = "push"', http, MAPPING, REFRESH).feed
+    assert found is not None
+    assert found.address is not None
+    assert 'the table "mapping" is missing' in problems(SPARQL, feed, REFRESH)
+    assert "needs the table feed" in problems('remote = "push"', MAPPING, REFRESH)
+
+
+def test_credentials_come_from_the_environment_and_are_not_shown() -> None:
+    bearer = '[services.":people".auth]\ntype = "bearer"\ntoken = "${TOKEN}"\n'
+    service = load(SPARQL, bearer, REFRESH, TOKEN="hush-hush")
+    assert isinstance(service.source, SparqlSource)
+    auth = service.source.address.auth
+    assert isinstance(auth, BearerAuth)
+    assert auth.token.reveal() == "hush-hush"
+    assert "hush" not in f"{service!r} {service}"
+    basic = '[services.":people".auth]\ntype = "basic"\nuser = "${NAME}"\npassword = "${WORD}"\n'
+    source = load(SPARQL, basic, REFRESH, NAME="ann", WORD="hush").source
+    assert isinstance(source, SparqlSource)
+    assert isinstance(source.address.auth, BasicAuth)
+    assert "the environment variable TOKEN is not set" in problems(SPARQL, bearer, REFRESH)
+    written = problems(SPARQL, bearer.replace("${TOKEN}", "hush-hush"), REFRESH)
+    assert '"token" must not stand in the catalog itself' in written
+    assert 'write token = "${NAME}"' in written
+    assert "hush" not in written
+    with pytest.raises(Exception, match=r"(?i)secret"):
+        pickle.dumps(auth.token)
+
+
+def test_an_address_with_what_the_environment_holds_is_shown_as_it_is_written() -> None:
+    service = load('endpoint = "http://127.0.0.1:9/query?key=${KEY}"', REFRESH, KEY="hush")
+    assert isinstance(service.source, SparqlSource)
+    assert service.source.address.shown == "http://127.0.0.1:9/query?key=${KEY} (http://127.0.0.1:9)"
+    assert [secret.reveal() for secret in service.source.address.secrets] == ["hush"]
+    whole = load('endpoint = "${PLACE}"', REFRESH, PLACE="http://127.0.0.1:9/query").source
+    assert isinstance(whole, SparqlSource)
+    assert (whole.address.shown, whole.address.secrets) == ("${PLACE} (http://127.0.0.1:9)", ())
+    assert "hush" not in problems('endpoint = "ftp://x/${KEY}"', REFRESH, KEY="hush")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ('remote = "soap"', 'unknown remote "soap"'),
+        (SPARQL + 'function = "a:b"', 'unknown key "function"'),
+        (SPARQL + 'limits = ["15 requests"]', "15 requests"),
+        (SPARQL + "limits = [3]", '"limits" must be a list of texts'),
+        (SPARQL + 'limits = "3 requests per 1m"', '"limits" must be a list of texts'),
+        (SPARQL + "capacity = 0", '"capacity" must be at least 1'),
+        (SPARQL + "concurrency = 0", '"concurrency" must be at least 1'),
+        (SPARQL + 'method = "put"', 'unknown method "put"'),
+        ('endpoint = "http://ann:hush@127.0.0.1/query"', "must not hold a name and a password"),
+        (REST.replace("{keys}", "7"), "must have {keys} or {key} in it once"),
+        (REST.replace("127.0.0.1:9/users?ids=", "a/#"), "must have {keys} or {key} in it once"),
+        ('endpoint = "http://127.0.0.1:99999/query"', "is not an http or https address"),
+        ('endpoint = "http://[::1/query"', "is not an http or https address"),
+        (SPARQL + 'method = ""', 'unknown method ""'),
+        (SPARQL + 'timeout = "99999999h"', "must be ten years at most"),
+        ('remote = "table"\npath = "a\\u0000.csv"', '"path" cannot be a path'),
+        ('remote = "table"\npath = "people.xls"', '"people.xls" does not end as tables do'),
+        ('remote = "python"\nfunction = "people"', 'write "package.module:function"'),
+    ],
+)
+def test_what_is_wrong_is_said(keys: str, said: str) -> None:
+    assert said in problems(keys, *([] if "SPARQL" in keys else [MAPPING]), REFRESH)
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "said"),
+    [
+        ("items = 3", 'items = 3\nledger = "x.db"', '"ledger" is for strict = true alone'),
+        ("items = 3", "items = 3\nbank = { itmes = 3 }", 'did you mean "items"?'),
+        ("items = 3", 'items = 3\npolicy = "WSJ-XYZ"', 'unknown policy "WSJ-XYZ"'),
+        ("items = 3", 'items = 3\npolicy = ""', 'unknown policy ""'),
+        ("{id}", "id", "must have one {field}"),
+        ("xsd:integer", "xsd:int", 'the datatype "http://www.w3.org/2001/XMLSchema#int" is not supported'),
+        ('field = "metrics.followers", ', "", '"field" is missing'),
+    ],
+)
+def test_what_is_wrong_in_its_tables_is_said(written: str, instead: str, said: str) -> None:
+    assert said in problems(REST, MAPPING.replace(written, instead), REFRESH.replace(written, instead))

@@ -1,0 +1,645 @@
+"""Event time: which windows close when, what is late, idle or too early, and who waits for whom."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acquatop import Answer, Engine
+from acquatop.catalog.catalog import Catalog, CatalogError
+from acquatop.engine.alignment import ROOM
+from acquatop.engine.idle_timer import IdleTimer
+from acquatop.engine.observer import BatchSeen, Silent
+from acquatop.engine.side_outputs.late_records import LateFile
+from acquatop.engine.stream import Pipeline, Unit
+from acquatop.errors import EnvironmentProblem
+from acquatop.ingest.reduce.job import Job
+from acquatop.ingest.reduce.late import TOO_FAR_AHEAD, LateFinder
+from acquatop.plan.bind import BoundCounted, BoundQuery, bind_query
+from acquatop.query.at_work import AtWork, Bound, GroupAtWork, WindowedAtWork, at_work_key
+from acquatop.query.count_windows import CountedQuery
+from acquatop.query.evaluation import QueryGroup
+from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.runtime import Batch, Position
+from acquatop.windows import Windows
+from connectors.columns import ColumnsMapping
+from connectors.mapping import XSD_DOUBLE, Property, Template
+from connectors.ntriples import NTriplesMapping
+
+NS = "http://example.org/"
+PREFIX = f"PREFIX : <{NS}>\n"
+BEST = "SELECT ?s ?p FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }} ORDER BY DESC(?p) LIMIT 3"
+SUMS = (
+    "SELECT ?s (SUM(?p) AS ?sum) FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}"
+    " GROUP BY ?s ORDER BY DESC(?sum) LIMIT 3"
+)
+WHOLE = "SELECT ?s ?p FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}"
+PAIRS = """SELECT ?s ?t FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 10s]
+           WHERE { WINDOW :v { ?s :p ?p } WINDOW :w { ?t :p ?p } }"""
+TENS = "[RANGE 10s STEP 10s]"
+
+
+def catalog(folder: Path, *, arrivals: str = "distinct", options: str = "", **extra: str) -> Catalog:
+    """Return two streams; ``extra`` is what is said of each besides."""
+    text = ""
+    for name in ("a", "b"):
+        text += f"""
+            [streams."{NS}{name}"]
+            connector = "lines"
+            arrivals = "{arrivals}"
+            start_ms = 0
+            {extra.get(name, "")}
+            [streams."{NS}{name}".options]
+            path = "{folder}/{name}"
+            {options}
+            [streams."{NS}{name}".mapping]
+            subject = "{NS}{{s}}"
+            time = "t"
+            properties = {{ "{NS}p" = {{ field = "p", datatype = "xsd:integer" }} }}
+        """
+    return Catalog.parse(text, file=folder / "catalog.toml", variables={})
+
+
+def line(time_ms: int, subject: str = "k") -> bytes:
+    return json.dumps({"t": time_ms, "s": subject, "p": 1}).encode()
+
+
+class Desk(Silent):
+    """What an engine does for pipelines, by hand: it has streams, a clock that the test moves, and takes notes."""
+
+    keeps = False
+
+    def __init__(self, catalog: Catalog, *, live: bool = True) -> None:
+        self.now = 100.0
+        self.answers: list[Answer] = []
+        self.seen: list[BatchSeen] = []
+        self.kept: list[int] = []
+        self.ended: list[BaseException | None] = []
+        self.catalog = catalog
+        self.unwanted: set[str] = set()
+        self.subjects = iter(range(10**6))
+        self.streams = {
+            iri.removeprefix(NS): Pipeline(
+                stream, self, self, clock=lambda: self.now, live=live, wall_clock=lambda: self.now
+            )
+            for iri, stream in catalog.streams.items()
+        }
+
+    # What pipelines tell.
+
+    def turn(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def give(self, answers: Sequence[Answer]) -> None:
+        self.answers += answers
+
+    def keep(self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]) -> float:
+        self.kept.append(len(answers))
+        return 0.0
+
+    def wants(self, unit: Unit) -> bool:
+        return unit.key not in self.unwanted
+
+    def failed(self, where: object, error: BaseException) -> None:
+        raise error
+
+    def stream_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
+        self.ended.append(error)
+
+    def batch(self, seen: BatchSeen) -> None:
+        self.seen.append(seen)
+
+    # What a test does.
+
+    def register(self, text: str, name: str = "q") -> Unit:
+        bound = bind_query(PREFIX + text, self.catalog, name=name)
+        unit = Unit(at_work_key(bound), work_of(bound))
+        for stream in bound.streams:
+            assert self.streams[stream.iri.removeprefix(NS)].join(unit, bound)
+        return unit
+
+    def feed(self, stream: str, *times_ms: int, lines: Sequence[bytes] = ()) -> list[int]:
+        """Hand in a batch, cut into two partitions; return when the windows close that are answered then."""
+        before, pipeline = len(self.answers), self.streams[stream]
+        job = pipeline.job()
+        lines = [*(line(time_ms, f"s{next(self.subjects)}") for time_ms in times_ms), *lines]
+        parts = [list(job([rows(part)])) for part in (lines[::2], lines[1::2])]
+        pipeline.take(Batch({"batch": 0}, parts))
+        return [answer.closes_ms for answer in self.answers[before:]]
+
+    def wait(self, seconds: float, stream: str = "a") -> list[int]:
+        """Let the clock go on, and then a stream's time; return the same."""
+        before = len(self.answers)
+        self.now += seconds
+        self.streams[stream].tick()
+        return [answer.closes_ms for answer in self.answers[before:]]
+
+
+def rows(lines: Sequence[bytes]) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(lines, pa.binary())], ["value"])
+
+
+def work_of(bound: Bound) -> AtWork:
+    if isinstance(bound, BoundCounted):
+        return CountedQuery(bound)
+    return (
+        GroupAtWork(QueryGroup(bound, None)) if isinstance(bound, BoundQuery) else WindowedAtWork(WindowedQuery(bound))
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+# Against a model ----------------------------------------------------------------------------------
+
+
+class Model:
+    """The same in a few lines: what closes, what is late, how far time has come."""
+
+    def __init__(self, windows: Windows, lateness: int, idle: int) -> None:
+        self.windows, self.lateness, self.idle = windows, lateness, idle
+        self.time: int | None = None
+        self.base: int | None = None
+        self.since = 0
+        self.next = 0
+        self.late: list[int] = []
+
+    def clock(self, now: int) -> None:
+        if self.time is not None and self.base is not None and now - self.since >= self.idle:
+            self.time = max(self.time, self.base + now - self.since - self.idle)
+
+    def events(self, now: int, times: Sequence[int]) -> None:
+        self.clock(now)
+        for time in times:
+            inside = [at for at in range(500) if self._opens(at) < time <= self._closes(at)]
+            if inside and inside[0] < self.next:
+                self.late.append(time)
+        for time in times:
+            self.time = time - self.lateness if self.time is None else max(self.time, time - self.lateness)
+        if times:
+            self.since, self.base = now, self.time
+
+    def close(self) -> list[int]:
+        closes = []
+        while self.time is not None and self._closes(self.next) <= self.time:
+            closes.append(self._closes(self.next))
+            self.next += 1
+        return closes
+
+    def _opens(self, at: int) -> int:
+        return self.windows.bounds(at)[0]
+
+    def _closes(self, at: int) -> int:
+        return self.windows.bounds(at)[1]
+
+
+@settings(max_examples=60)
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.lists(st.integers(-20, 400), min_size=1, max_size=5),
+            st.integers(1, 120),
+        ),
+        max_size=12,
+    ),
+    shape=st.sampled_from([(30, 10), (20, 20), (10, 25)]),
+    lateness=st.sampled_from([0, 15]),
+    query=st.sampled_from([(BEST, "distinct"), (BEST, "latest"), (SUMS, "distinct"), (SUMS, "all"), (WHOLE, "all")]),
+)
+def test_windows_close_and_events_are_late_as_a_plain_model_says(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[list[int] | int],
+    shape: tuple[int, int],
+    lateness: int,
+    query: tuple[str, str],
+) -> None:
+    (width, slide), (text, arrivals) = shape, query
+    folder = tmp_path_factory.mktemp("model")
+    extra = f'idle = "50ms"\nlate = "late"\nlateness = "{lateness}ms"'
+    desk = Desk(catalog(folder, arrivals=arrivals, a=extra))
+    desk.register(text.format(window=f"[RANGE {width}ms STEP {slide}ms]"))
+    model, now = Model(Windows(width, slide, 0), lateness, 50), 0
+    for step in [*steps, [1_000]]:
+        if isinstance(step, int):
+            now += step
+            model.clock(now)
+            closes = desk.wait(step / 1000)
+        else:
+            model.events(now, step)
+            closes = desk.feed("a", *step)
+        assert closes == model.close()
+        assert desk.streams["a"].watermark_ms == model.time
+    assert sum(seen.late for seen in desk.seen) == len(model.late)
+    assert sum(answer.counts.late for answer in desk.answers) == len(model.late)
+    kept = [json.loads(text) for text in (folder / "late").read_text().splitlines()]
+    assert sorted(each["time"] for each in kept) == sorted(model.late)
+    assert all(json.loads(each["record"])["t"] == each["time"] <= each["watermark"] for each in kept)
+
+
+# Idle streams -------------------------------------------------------------------------------------
+
+
+def test_elements_of_an_idle_stream_are_counted_as_its_time_goes_on_and_then_nothing_is_waited_for(
+    folder: Path,
+) -> None:
+    desk = Desk(catalog(folder, arrivals="distinct", a='idle = "5s"\nlateness = "1s"'))
+    desk.register(BEST.format(window="[ELEMENTS 2 STEP 1]"))
+    pipeline = desk.streams["a"]
+    assert desk.feed("a", 7_000, 8_500, 8_000) == [7_000]
+    assert desk.wait(5.0) == []
+    assert pipeline.due_in() == pytest.approx(0.5)
+    assert desk.wait(0.5) == [8_000]
+    assert pipeline.due_in() == pytest.approx(0.5)
+    assert desk.wait(0.6) == [8_500]
+    assert pipeline.due_in() is None
+    assert desk.feed("a", 8_550) == []
+    assert (desk.seen[-1].late, desk.answers[-1].status) == (1, "exact")
+    assert desk.feed("a", 10_000, 9_800) == []
+    assert desk.feed("a", 12_000) == [9_800, 10_000]
+    assert [str(answer.status) for answer in desk.answers[-2:]] == ["approximate", "approximate"]
+
+
+def test_a_window_with_no_traffic_closes_and_what_comes_for_it_then_is_late(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='idle = "5s"\nlateness = "1s"'))
+    desk.register(BEST.format(window=TENS))
+    assert desk.feed("a", 8_000) == []
+    assert desk.wait(4.9) == []
+    assert desk.wait(3.1) == [10_000]
+    assert [len(answer.rows) for answer in desk.answers] == [1]
+    assert desk.wait(10) == [20_000]
+    assert desk.feed("a", 12_000) == []
+    assert [seen.late for seen in desk.seen][-1] == 1
+    assert desk.feed("a", 21_000) == []
+    # Time goes on from where it was, not from the newest event.
+    assert desk.wait(15) == [30_000]
+
+
+def test_the_timer_sleeps_until_the_next_window_could_close(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='idle = "5s"'))
+    pipeline = desk.streams["a"]
+    assert pipeline.due_in() is None
+    desk.register(BEST.format(window=TENS))
+    desk.feed("a", 8_000)
+    assert pipeline.due_in() == pytest.approx(5)
+    desk.now += 5
+    assert pipeline.due_in() == 0
+    pipeline.tick()
+    assert pipeline.due_in() == pytest.approx(2)
+    pipeline.job()
+    assert pipeline.due_in() is None
+    assert desk.wait(60) == []
+
+
+def test_a_stream_that_is_not_idle_and_a_recording_wait_for_events(folder: Path) -> None:
+    recorded = Desk(catalog(folder, a='idle = "5s"'), live=False)
+    endless = Desk(catalog(folder))
+    for desk in (recorded, endless):
+        desk.register(BEST.format(window=TENS))
+        desk.feed("a", 8_000)
+        assert desk.wait(3_600) == []
+        assert desk.streams["a"].due_in() is None
+
+
+def test_what_closes_by_itself_is_kept_before_it_is_given_out(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='idle = "5s"'))
+    desk.keeps = True
+    desk.register(BEST.format(window=TENS))
+    desk.feed("a", 8_000)
+    assert desk.wait(7) == [10_000]
+    assert desk.kept == [0, 1]
+    state = desk.streams["a"].state()
+    again = Desk(catalog(folder, a='idle = "5s"')).streams["a"]
+    again.resume(state)
+    assert again.watermark_ms == 10_000
+    assert again.state() == state
+
+
+def test_a_query_that_joins_an_idle_stream_begins_with_what_is_still_to_come(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='idle = "5s"'))
+    desk.register(BEST.format(window=TENS))
+    desk.feed("a", 8_000)
+    desk.wait(30)
+    desk.register(SUMS.format(window="[RANGE 5s STEP 5s]"), name="later")
+    assert desk.streams["a"].due_in() == 0
+    desk.wait(10)
+    assert [answer.closes_ms for answer in desk.answers if answer.query == "later"] == [40_000]
+
+
+def test_an_idle_stream_holds_up_no_other_even_if_it_never_brought_anything(folder: Path) -> None:
+    desk = Desk(catalog(folder, b='idle = "5s"'))
+    desk.register(PAIRS)
+    desk.streams["b"].listen()
+    assert desk.feed("a", 8_000, 30_000) == []
+    assert desk.wait(5, "b") == [10_000, 20_000, 30_000]
+    # It goes with the other, however fast that is.
+    assert desk.feed("a", 70_000) == [40_000, 50_000, 60_000, 70_000]
+    assert desk.feed("b", 65_000) == []
+    assert desk.seen[-1].late == 1
+    assert desk.feed("b", 75_000) == []
+    assert desk.feed("a", 81_000) == []
+    assert desk.feed("b", 82_000) == [80_000]
+
+
+def test_two_idle_streams_go_on_by_the_clock(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='idle = "5s"', b='idle = "5s"'))
+    desk.register(PAIRS)
+    desk.feed("a", 8_000)
+    desk.feed("b", 6_000)
+    assert desk.wait(7, "a") == []
+    assert desk.wait(2, "b") == [10_000]
+
+
+def test_the_timer_of_a_stream_ends_with_it_and_an_error_in_it_ends_the_stream(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='idle = "20ms"'))
+    pipeline = desk.streams["a"]
+
+    def refuse(answers: Sequence[Answer]) -> None:
+        raise OSError("the sink is full")
+
+    desk.keeps, desk.give = True, refuse  # type: ignore[method-assign]
+    done = threading.Event()
+    desk.stream_ended = lambda *told: (desk.ended.append(told[2]), done.set())  # type: ignore[method-assign,assignment]
+    pipeline.carrier = SimpleNamespace(stop=lambda: None)
+    assert pipeline.carrier is not None
+    pipeline.end(None)
+    assert "acquatop-idle-" not in " ".join(thread.name for thread in threading.enumerate())
+    done.clear()
+    other = Pipeline(desk.catalog.streams[NS + "a"], desk, desk, clock=lambda: desk.now, live=True)
+    desk.streams["a"] = other
+    desk.register(BEST.format(window=TENS))
+    desk.streams["a"].job()
+    with pytest.raises(OSError, match="sink"):
+        other.take(Batch({"batch": 0}, [list(other.job()([rows([line(8_000)])]))]))
+    other.listen()
+    other._is_under_way = False
+    desk.now += 60
+    other.carrier = SimpleNamespace(stop=lambda: None)
+    desk.now += 60
+    other._timer.wake()
+    done.wait()
+    with pytest.raises(OSError, match="sink"):
+        other.wait()
+    other.end(None)
+    assert [str(error) for error in desk.ended] == ["None", "the sink is full"]
+
+
+def test_a_timer_may_be_stopped_by_itself_and_never_runs_after_that() -> None:
+    done = threading.Event()
+    timer = IdleTimer(lambda: 0.0, lambda: (timer.stop(), done.set()))  # type: ignore[func-returns-value]
+    timer.start("acquatop-idle-test")
+    done.wait()
+    timer.stop()
+    timer.start("acquatop-idle-test")
+    assert "acquatop-idle-test" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_in_process_a_silent_stream_is_answered(folder: Path) -> None:
+    (folder / "a").write_bytes(line(8_000) + b"\n")
+    with Engine(catalog(folder, a='idle = "20ms"'), runtime="local") as engine:
+        query = engine.register(PREFIX + BEST.format(window="[RANGE 8020ms STEP 8020ms]"))
+        (answer,) = query.answers(limit=1)
+        assert (answer.closes_ms, len(answer.rows)) == (8_020, 1)
+    assert NS not in " ".join(thread.name for thread in threading.enumerate())
+
+
+# Late records -------------------------------------------------------------------------------------
+
+
+def test_late_records_are_counted_once_however_many_queries_miss_them(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='late = "late"'))
+    desk.register(BEST.format(window=TENS))
+    desk.register(WHOLE.format(window="[RANGE 5s STEP 5s]"), name="whole")
+    desk.register(SUMS.format(window="[RANGE 60s STEP 60s]"), name="sums")
+    desk.feed("a", 16_000)
+    assert desk.seen[-1].late == 0
+    desk.feed("a", 9_000, 12_000, 15_500)
+    assert desk.seen[-1].late == 2
+    times = [json.loads(text)["time"] for text in (folder / "late").read_text().splitlines()]
+    assert sorted(times) == [9_000, 12_000]
+
+
+def test_what_is_late_stands_in_the_file_as_it_came(folder: Path) -> None:
+    closed = [(Windows(10, 10, 0), 0)]
+    finder = LateFinder(closed, keeps=True)
+    properties = {NS + "p": Property("p", XSD_DOUBLE)}
+    columns = ColumnsMapping(Template(NS, "s", ""), "t", properties)
+    table = pa.record_batch(
+        {"t": [5, 50], "s": ["x", "y"], "p": [None, 1.0], "x": [float("nan"), 1.0], "_misfit": [None, None]}
+    )
+    found = finder.find(table, columns.records(table), columns)
+    assert found is not None
+    assert found.to_pylist() == [{"time_ms": 5, "record": '{"t": 5, "s": "x", "p": null, "x": null}'}]
+    statements = NTriplesMapping(NS + "t", properties)
+    text = f'<urn:x> <{NS}p> "1.5"^^<{XSD_DOUBLE}> .\n<urn:x> <{NS}t> "5" .\n\n<urn:y> <{NS}t> "50" .'
+    lines = rows([each.encode() for each in text.replace('"5"', _number(5)).replace('"50"', _number(50)).split("\n")])
+    found = finder.find(lines, statements.records(lines), statements)
+    assert found is not None
+    assert json.loads(found.column("record")[0].as_py()) == f'<urn:x> <{NS}p> "1.5"^^<{XSD_DOUBLE}> .'
+    assert LateFinder(closed, keeps=False).find(table, columns.records(table), columns).column_names == ["time_ms"]
+    assert LateFinder((), keeps=True).find(table, columns.records(table), columns) is None
+
+
+def _number(value: int) -> str:
+    return f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+
+
+def test_empty_lines_do_not_shift_what_is_kept(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='late = "late"'))
+    desk.register(BEST.format(window=TENS))
+    desk.feed("a", 16_000)
+    desk.feed("a", lines=[b" ", b" ", line(17_000, "in-time"), b"", line(9_000, "late")])
+    (kept,) = (folder / "late").read_text().splitlines()
+    assert json.loads(json.loads(kept)["record"])["s"] == "late"
+
+
+def test_a_late_record_stands_in_the_file_once_after_a_crash(folder: Path) -> None:
+    (folder / "late").write_text("of another time\n")
+    before = Desk(catalog(folder, a='late = "late"'))
+    before.keeps = True
+    before.register(BEST.format(window=TENS))
+    before.feed("a", 16_000)
+    before.feed("a", 9_000)
+    state = json.loads(json.dumps(before.streams["a"].state()))
+    before.feed("a", 8_000)
+    assert len((folder / "late").read_text().splitlines()) == 3
+    after = Desk(before.catalog)
+    after.streams["a"].resume(state)
+    after.streams["a"].job()
+    assert [text[-40:].find("9000") >= 0 for text in (folder / "late").read_text().splitlines()[1:]] == [True]
+
+
+def test_an_engine_that_goes_on_cuts_off_what_it_does_not_know_of(folder: Path) -> None:
+    streams = catalog(folder, a='late = "late"')
+
+    def write(*times: int) -> None:
+        with (folder / "a").open("ab") as file:
+            file.writelines(line(time, f"s{time}") + b"\n" for time in times)
+
+    def closes(late: int, newest: int) -> list[int]:
+        with Engine(streams, runtime="local", state=folder / "state") as engine:
+            query = engine.register(PREFIX + BEST.format(window=TENS), name="q")
+            engine.start()
+            found = [answer.closes_ms for answer in query.answers(limit=1)]
+            write(late, newest)
+            return found + [answer.closes_ms for answer in query.answers(limit=1)]
+
+    write(8_000, 16_000)
+    assert closes(9_000, 26_000) == [10_000, 20_000]
+    with (folder / "late").open("ab") as file:
+        file.write(b'{"never": "kept"}\n')
+    # The last answer is given out again.
+    assert closes(7_000, 36_000) == [20_000, 30_000]
+    times = [json.loads(text)["time"] for text in (folder / "late").read_text().splitlines()]
+    assert times == [9_000, 7_000]
+
+
+def test_a_late_file_is_cut_only_where_it_is_known(folder: Path) -> None:
+    path = folder / "deep" / "late"
+    first = LateFile(str(path), "urn:s")
+    first.begin()
+    first.add([(5, "1")], 9, durable=True)
+    other = LateFile(str(folder / "other"), "urn:s")
+    (folder / "other").write_text("longer than what was kept of the first file, by far\n" * 3)
+    other.resume(first.state())
+    other.begin()
+    assert len((folder / "other").read_text().splitlines()) == 3
+    assert json.loads(path.read_text()) == {"stream": "urn:s", "time": 5, "watermark": 9, "record": 1}
+    with pytest.raises(EnvironmentProblem, match="cannot be written"):
+        LateFile(str(folder), "urn:s").begin()
+
+
+# Records from the future --------------------------------------------------------------------------
+
+
+def test_a_record_from_the_future_is_bad_and_moves_no_time(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='ahead = "1h"'))
+    desk.register(BEST.format(window=TENS))
+    desk.feed("a", 50_000, 3_700_001, 3_700_000 - 3_600_000)
+    assert (desk.seen[-1].bad, desk.seen[-1].watermark_ms) == ({TOO_FAR_AHEAD: 1}, 100_000)
+    recorded = Desk(catalog(folder, a='ahead = "1h"'), live=False)
+    recorded.feed("a", 10**9)
+    assert recorded.seen[-1].bad == {}
+
+
+def test_the_catalog_says_how_far_ahead_and_gives_each_stream_a_late_file_of_its_own(folder: Path) -> None:
+    assert catalog(folder, a='ahead = "1h"').streams[NS + "a"].ahead_ms == 3_600_000
+    assert catalog(folder).streams[NS + "a"].ahead_ms is None
+    with pytest.raises(CatalogError, match="the same file"):
+        catalog(folder, a='late = "late"', b='late = "late"')
+
+
+# Streams that wait for others ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def held(folder: Path) -> Iterator[tuple[Desk, Unit, threading.Thread]]:
+    """A stream far ahead of another, and a thread in which it waits."""
+    desk = Desk(catalog(folder, b='idle = "5s"'))
+    unit = desk.register(PAIRS)
+    desk.feed("b", 1_000)
+    desk.feed("a", 1_000 + ROOM * 10_000)
+    desk.streams["a"].wait()
+    desk.feed("a", 1_001 + ROOM * 10_000)
+    desk.streams["b"].wait()
+    thread = threading.Thread(target=desk.streams["a"].wait)
+    thread.start()
+    yield desk, unit, thread
+    desk.streams["a"].release()
+    thread.join()
+
+
+def test_a_stream_far_ahead_goes_on_when_the_other_has_caught_up(held: tuple[Desk, Unit, threading.Thread]) -> None:
+    desk, _, thread = held
+    assert thread.is_alive()
+    desk.feed("b", 1_001)
+    thread.join()
+
+
+@pytest.mark.parametrize("why", ["ended", "failed", "idle", "removed", "stopped"])
+def test_a_stream_far_ahead_goes_on_when_nobody_waits_for_the_other(
+    held: tuple[Desk, Unit, threading.Thread], why: str
+) -> None:
+    desk, unit, thread = held
+    assert thread.is_alive()
+    if why in ("ended", "failed"):
+        desk.streams["b"].end(None if why == "ended" else OSError("gone"))
+    elif why == "idle":
+        desk.wait(5, "b")
+    elif why == "removed":
+        desk.unwanted.add(unit.key)
+        desk.streams["a"].leave(unit, "q")
+    else:
+        desk.streams["a"].release()
+    thread.join()
+
+
+def test_a_stream_that_waits_is_not_idle(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='idle = "5s"'))
+    desk.register(PAIRS)
+    desk.feed("b", 1_000)
+    desk.feed("a", 90_000)
+    thread = threading.Thread(target=desk.streams["a"].wait)
+    thread.start()
+    while not desk.streams["a"]._is_held:
+        pass
+    desk.now += 60
+    assert not desk.streams["a"].is_idle
+    assert desk.streams["a"].due_in() is None
+    desk.feed("b", 90_000)
+    thread.join()
+    assert not desk.streams["a"].is_idle
+
+
+def test_what_waits_is_bounded_when_one_recording_is_far_ahead_of_another(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "a").write_bytes(b"".join(line(time, f"s{time}") + b"\n" for time in range(1_000, 2_000_000, 1_000)))
+    (folder / "b").write_bytes(b"".join(line(time, f"t{time}") + b"\n" for time in range(1_000, 2_000_000, 50_000)))
+    waiting: list[int] = []
+    add, job = WindowedQuery.add, Pipeline.job
+
+    def noted(query: WindowedQuery, stream: str, records: pa.RecordBatch) -> None:
+        add(query, stream, records)
+        (graph,) = query._graphs_on(stream)
+        waiting.append(len(graph._panes._waiting() or ()))
+
+    def slow(pipeline: Pipeline) -> Job:
+        while pipeline.iri == NS + "b" and not (engine._pipelines[0]._is_held or engine._pipelines[0].ended):
+            moment.wait(0.001)
+        return job(pipeline)
+
+    moment = threading.Event()
+    monkeypatch.setattr(WindowedQuery, "add", noted)
+    monkeypatch.setattr(Pipeline, "job", slow)
+    streams = catalog(folder, options="maxBytesPerBatch = 400")
+    with Engine(streams, runtime="local", until_end=True) as engine:
+        answers = list(engine.register(PREFIX + PAIRS))
+    assert len(answers) == 200
+    # The room, the window that is open, and a batch, which holds 12 records at most.
+    assert 0 < max(waiting) <= ROOM * 10 + 10 + 12
+
+
+def test_an_engine_stops_at_once_while_a_stream_waits(folder: Path) -> None:
+    (folder / "a").write_bytes(b"".join(line(time) + b"\n" for time in range(1_000, 200_000, 1_000)))
+    (folder / "b").write_bytes(b"")
+    held = threading.Event()
+
+    class Held(Silent):
+        def batch(self, seen: BatchSeen) -> None:
+            held.set()
+
+    with Engine(catalog(folder, options="maxBytesPerBatch = 400"), runtime="local", observer=Held()) as engine:
+        query = engine.register(PREFIX + PAIRS)
+        held.wait()
+    assert query.stopped

@@ -1,0 +1,235 @@
+"""Queries over MQTT, on both runtimes: each message counts once, whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from acquatop.answer.sinks import open_sink
+from acquatop.engine.engine import Engine
+from connectors.log.folder import LogFolder
+from tests.connectors.test_examples import example_of
+from tests.connectors.test_live import until
+from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto
+from tests.support.mqtt.proxy import Proxy, Way
+from tests.support.mqtt.publisher import Publisher
+
+pytestmark = pytest.mark.skipif(
+    MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto (a package of Debian's and Homebrew's)"
+)
+ROOT = Path(__file__).parents[3]
+IN_A_WINDOW, MACHINES = 100, 3
+CATALOG = """
+[prefixes]
+"" = "http://example.org/"
+[streams.":plant"]
+connector = "mqtt"
+arrivals = "distinct"
+options = {{ url = "mqtt://127.0.0.1:{port}", topics = ["plant/+"], log = "{folder}/log", quietMs = 300 }}
+[streams.":plant".mapping]
+subject = "http://example.org/reading/{{id}}"
+time = "t"
+properties = {{ ":machine" = {{ field = "@topic.1" }} }}
+"""
+QUERY = """
+PREFIX : <http://example.org/>
+SELECT ?m ?n (?n * 1 AS ?score) FROM NAMED WINDOW :w ON :plant [RANGE 1s STEP 1s]
+WHERE { WINDOW :w { SELECT ?m (COUNT(*) AS ?n) { ?e :machine ?m } GROUP BY ?m } } ORDER BY DESC(?score) LIMIT 9
+"""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
+    folder = tmp_path_factory.mktemp("mosquitto")
+    keeping = f"persistence true\npersistence_location {folder}/\nautosave_interval 0\nmax_queued_messages 0"
+    running = Mosquitto(folder, settings=keeping, log="information")
+    yield running
+    running.kill()
+
+
+def readings(start: int, stop: int) -> list[tuple[str, bytes]]:
+    """Return messages, a hundred in a second of theirs, windows' closes among them."""
+    return [
+        (f"plant/m{at % MACHINES}", json.dumps({"id": at, "t": 1_000 + at * 10}).encode()) for at in range(start, stop)
+    ]
+
+
+def expected(count: int) -> dict[int, dict[str, int]]:
+    """Return how many readings of each machine a window has, by the windows' closes, of all that have closed."""
+    windows: dict[int, Counter[str]] = {}
+    for at in range(count):
+        closes = -(-(1_000 + at * 10) // 1_000) * 1_000
+        windows.setdefault(closes, Counter())[f"m{at % MACHINES}"] += 1
+    newest = 1_000 + (count - 1) * 10
+    return {closes: dict(counts) for closes, counts in windows.items() if closes <= newest}
+
+
+def answered(file: Path) -> dict[int, dict[str, int]]:
+    """Return how many readings of each machine the answers in a file have, by their windows' closes, each once."""
+    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
+    found = [json.loads(line) for line in lines]
+    closes = [int(datetime.fromisoformat(each["window"]["closes"]).timestamp() * 1000) for each in found]
+    assert len(set(closes)) == len(found)
+    return dict(zip(closes, map(counted, found), strict=True))
+
+
+def counted(answer: Mapping[str, object]) -> dict[str, int]:
+    rows = answer["results"]
+    assert isinstance(rows, list)
+    return {row["bindings"]["m"]["value"]: int(row["bindings"]["n"]["value"]) for row in rows}
+
+
+@pytest.mark.slow
+def test_every_message_counts_once_when_engine_broker_and_network_are_killed(broker: Mosquitto, tmp_path: Path) -> None:
+    proxy, random = Proxy(broker.port), Random(4)
+    (tmp_path / "catalog.toml").write_text(CATALOG.format(port=proxy.port, folder=tmp_path))
+    (tmp_path / "query.rspql").write_text(QUERY)
+    answers = tmp_path / "answers.ndjson"
+    command = [sys.executable, "-m", "acquatop", "run", "query.rspql", "--catalog", "catalog.toml"]
+    command += ["--runtime", "local", "--state", "state", "--to", f"canonical:{answers}"]
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    def started() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, cwd=tmp_path, env=surroundings, stdout=subprocess.DEVNULL)
+
+    engine, said = started(), 0
+    try:
+        until(lambda: engine.poll() is not None or bool(list((tmp_path / "log").glob("segment-*"))))
+        assert engine.poll() is None
+        # The session begins with the first subscription, which is there when this has come through.
+        with closing(Publisher(broker.port)) as publisher:
+            until(lambda: publisher.publish([("plant/none", b"{}")]) or has_records(tmp_path / "log"))
+        for trial in range(4):
+            way = random.choice(list(Way))
+            proxy.at(
+                way, random.randrange(1, 3_000 if way is Way.TO_CLIENT else 300), (engine.kill, proxy.cut)[trial % 2]
+            )
+            with closing(Publisher(broker.port)) as publisher:
+                publisher.publish(readings(said, said + 150))
+            said += 150
+            assert proxy.happened.wait(60)
+            proxy.cut()
+            if trial % 2 == 0:
+                engine.wait()
+                if trial == 2:
+                    broker.stop()
+                    broker.start()
+                engine = started()
+        until(lambda: set(answered(answers)) >= set(expected(said)))
+    finally:
+        engine.kill()
+        engine.wait()
+        proxy.close()
+    assert answered(answers) == expected(said)
+
+
+def has_records(log: Path) -> bool:
+    return any(file.stat().st_size > 1_000 for file in log.glob("segment-*"))
+
+
+def test_a_log_does_not_fill_up_while_no_window_closes(broker: Mosquitto, tmp_path: Path) -> None:
+    catalog = CATALOG.format(port=broker.port, folder=tmp_path).replace("plant/+", "big")
+    (tmp_path / "catalog.toml").write_text(catalog.replace("quietMs", f"maxLogBytes = {1 << 20}, quietMs"))
+    with Engine.from_catalog(tmp_path / "catalog.toml", runtime="local", state=tmp_path / "state") as engine:
+        engine.register(QUERY, name="q")
+        engine.start()
+        message = b'{"id": "a", "t": 1500, "more": "%s"}' % (b"x" * 60_000)
+
+        def is_past(record: int) -> bool:
+            released = LogFolder(tmp_path / "log").released()
+            return released is not None and released.record > record
+
+        with closing(Publisher(broker.port)) as publisher:
+            until(lambda: publisher.publish([("big", message)] * 5) or is_past(40))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_an_engine_on_spark_goes_on_behind_what_it_has_counted(
+    broker: Mosquitto, spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "catalog.toml").write_text(CATALOG.format(port=broker.port, folder=tmp_path))
+    answers, log = tmp_path / "answers.ndjson", LogFolder(tmp_path / "log")
+
+    @contextmanager
+    def running() -> Iterator[None]:
+        with (
+            closing(open_sink(f"canonical:{answers}")) as sink,
+            Engine.from_catalog(tmp_path / "catalog.toml", spark=spark, state=tmp_path / "state") as engine,
+        ):
+            engine.register(QUERY, name="q", sinks=[sink])
+            engine.start()
+            yield
+
+    with closing(Publisher(broker.port)) as publisher:
+        with running():
+            until(lambda: publisher.publish([("plant/none", b"{}")]) or has_records(log.path))
+            for start, stop in ((0, 150), (150, 350)):
+                publisher.publish(readings(start, stop))
+                until(lambda count=stop: set(answered(answers)) >= set(expected(count)))
+        # Nobody listens, but the broker keeps it.
+        publisher.publish(readings(350, 400))
+        before = log.released()
+        with running():
+            publisher.publish(readings(400, 650))
+            until(lambda: set(answered(answers)) >= set(expected(650)))
+    assert answered(answers) == expected(650)
+    # The engine lets go of what it has counted and kept; Spark, which commits batches, of nothing.
+    after = log.released()
+    assert before is not None
+    assert after is not None
+    assert 0 < before.record < after.record
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_plain_pyspark_reads_each_message_once(broker: Mosquitto, spark: SparkSession, tmp_path: Path) -> None:
+    values: list[list[str]] = []
+
+    program = example_of("mqtt").replace("mqtt://127.0.0.1:1883", f"mqtt://127.0.0.1:{broker.port}")
+    program = program.replace("plant/+/vibration", "spark/#").replace("received/", str(tmp_path / "log"))
+    program = program.replace(".load()", '.option("quietMs", "300").load()')
+
+    def run() -> None:
+        names: dict[str, Any] = {"spark": spark}
+        exec(program, names)
+        messages = names["messages"]
+        words = messages.selectExpr("cast(value as string) as word", "topic", "position")
+        writer = words.writeStream.foreachBatch(
+            lambda rows, number: values.append([row.word for row in rows.orderBy("position").collect()])
+        )
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+        assert query.awaitTermination(100)
+
+    run()
+    with closing(Publisher(broker.port)) as publisher:
+        for count in (3, 2):
+            publisher.publish([("spark/a", b"%d" % (count * 10 + at)) for at in range(count)])
+            run()
+    assert [each for each in values if each] == [["30", "31", "32"], ["20", "21"]]
+
+
+@pytest.mark.slow
+def test_the_plant_s_demo_answers() -> None:
+    command = [sys.executable, "-m", "examples.manufacturing.demo", "--runtime", "local", "--windows", "2", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == 2
+    for answer in answers:
+        scores = [row["score"] for row in answer["results"]]
+        assert len(scores) == 5
+        assert scores == sorted(scores, reverse=True)
+        assert answer["spent"]["items"] <= answer["allowed"]["items"] == 8

@@ -1,0 +1,157 @@
+"""What results come to: intervals, improvements, tables and pictures."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from acquatop.errors import EnvironmentProblem
+from acquatop.lab.replay.bootstrap import interval
+from acquatop.lab.replay.data import Generated
+from acquatop.lab.replay.experiment import Experiment, load_experiment, shipped
+from acquatop.lab.replay.measure import Measured
+from acquatop.lab.replay.runner import Results
+from acquatop.lab.replay.setting import Setting
+from acquatop.lab.replay.summary import Cell, Summary
+from acquatop.lab.report.axes import views
+from acquatop.lab.report.pictures import check_drawing, pictures
+from acquatop.lab.report.report import report
+
+EXPERIMENT = Experiment(
+    (Generated("redrawn", {"changes": 20.0}, {}, windows=10),),
+    policies=("AT-TSM", "AT-BSM", "WSJ-LRU", "WSJ-ASM"),
+    budgets=(1, 3, 7),
+    ks=(5,),
+    ns=(10,),
+    seeds=(1, 2),
+    title="What <is> best?",
+)
+
+
+def measured(level: float, windows: int = 10) -> list[Measured]:
+    return [
+        Measured(at, 100 * at, level, level, level / 2, 1.0, 0.25, float("nan"), 3, 1, "certified")
+        for at in range(windows)
+    ]
+
+
+def summary(experiment: Experiment = EXPERIMENT) -> Summary:
+    levels = {"AT-TSM": 0.5, "AT-BSM": 0.4, "WSJ-LRU": 0.25, "WSJ-ASM": 1.0}
+    found = {
+        (data.name, setting): measured(levels[setting.policy] + 0.01 * setting.budget)
+        for data in experiment.data
+        for setting in experiment.settings()
+    }
+    return Summary(Results(experiment, found, {"seed 1": {"windows without events": 3}}))
+
+
+def test_an_interval_holds_the_mean_and_shrinks_with_more_windows() -> None:
+    random = np.random.default_rng(1)
+    few, many = (interval(random.normal(0.5, 0.1, (1, windows))) for windows in (30, 3000))
+    for found in (few, many):
+        assert found.low < found.mean < found.high
+    assert many.high - many.low < (few.high - few.low) / 5
+
+
+@pytest.mark.parametrize("alike", [1, 5])
+def test_an_interval_covers_the_truth_about_as_often_as_it_says(alike: int) -> None:
+    random = np.random.default_rng(alike)
+    series = [np.repeat(random.random((1, 200 // alike)), alike, axis=1) for _ in range(200)]
+    covered = [found.low <= 0.5 <= found.high for found in map(interval, series)]
+    assert np.mean(covered) > 0.85
+
+
+def test_data_sets_that_differ_make_an_interval_wide() -> None:
+    alike, different = np.full((5, 40), 0.5), np.repeat(np.linspace(0.3, 0.7, 5)[:, None], 40, axis=1)
+    assert interval(alike) == (0.5, 0.5, 0.5)
+    found = interval(different)
+    assert found.high - found.low > 0.1
+
+
+def test_improvements_are_of_the_medians_in_percent() -> None:
+    found = {(each.new, each.metric): each for each in summary().improvements()}
+    best = found["AT-TSM", "ndcg"]
+    assert best.old == "WSJ-LRU"
+    assert (best.most, best.at_most.budget) == (pytest.approx(100 * (0.51 / 0.26 - 1)), 1)
+    assert (best.least, best.at_least.budget) == (pytest.approx(100 * (0.57 / 0.32 - 1)), 7)
+    assert ("AT-TSM", "WSJ-WBM") not in found
+
+
+def test_what_has_no_number_does_not_count() -> None:
+    found = summary().interval(Cell("", "AT-TSM", 1, 5, 10), "age_seconds")
+    assert np.isnan(found.mean)
+
+
+def test_a_page_holds_everything_and_loads_nothing() -> None:
+    made = summary()
+    page = report(made, list(pictures(made)))
+    assert "<title>What &lt;is&gt; best?</title>" in page
+    assert page.count("<svg") == page.count("</svg>") == 2
+    assert re.findall(r'(?:src|href)="(?!#)[^"]*"', page.replace("xlink:href", "href")) == []
+    assert "@import" not in page
+    assert "url(http" not in page
+    assert "windows without events" in page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_a_page_and_its_pictures_are_the_same_again() -> None:
+    first, second = (report(made, list(pictures(made))) for made in (summary(), summary()))
+    assert first == second
+    assert [each.png for each in pictures(summary())] == [each.png for each in pictures(summary())]
+
+
+def test_one_setting_alone_can_be_shown() -> None:
+    one = replace(EXPERIMENT, policies=("WSJ-ASM",), budgets=(1,), seeds=(1,))
+    made = summary(one)
+    assert [picture.name for picture in pictures(made)] == ["errors"]
+    assert "WSJ-ASM" in report(made, [])
+
+
+def test_views_are_along_what_has_many_values_at_each_of_what_has_few() -> None:
+    both = replace(EXPERIMENT, ks=(5, 10, 20), budgets=(7, 15))
+    assert [(view.axis.name, view.rest) for view in views(both)] == [("k", "budget 7"), ("k", "budget 15")]
+    assert [view.name for view in views(both)] == ["k-budget-7", "k-budget-15"]
+
+
+def test_what_is_missing_to_draw_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(EnvironmentProblem, match=r"pip install 'acquatop\[evaluation\]'"):
+        check_drawing()
+
+
+def test_the_paper_s_experiments_are_here() -> None:
+    assert shipped() == ["0", "1", "2", "3", "4"]
+    found = {name: load_experiment(name) for name in shipped()}
+    assert all(len(each.seeds) == 5 and "AT-BSM" in each.policies for each in found.values())
+    assert found["1"].budgets == (1, 3, 7, 10, 15, 20, 25)
+    assert [dict(data.varied) for data in found["2"].data] == [{"changes": each} for each in (5, 10, 20, 40, 80)]
+    assert found["3"].ks == (5, 7, 10, 15, 20, 30)
+    assert found["4"].ns == (0, 10, 20, 30, 40)
+
+
+def test_an_experiment_s_mistakes_are_all_named_with_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'policies = ["AT-TMS"]\nbudgets = [1, -3]\nk = []\nn = 10\nseeds = [1]\nextra = 1\n[data]\nkind = "redrwn"\n'
+    )
+    with pytest.raises(Exception, match="there is no policy") as caught:
+        load_experiment(str(file))
+    said = str(caught.value)
+    assert 'mine.toml:1: there is no policy "AT-TMS"' in said
+    assert 'mine.toml:2: "budgets" must be whole numbers from 0 on' in said
+    assert 'mine.toml:3: "k" must be a number, or a list of numbers' in said
+    assert 'mine.toml:6: unknown key "extra"' in said
+    assert 'did you mean "redrawn"?' in said
+
+
+def test_settings_come_in_the_order_of_the_results() -> None:
+    assert EXPERIMENT.settings()[:3] == [
+        Setting("AT-TSM", 1, 5, 10, 1),
+        Setting("AT-TSM", 1, 5, 10, 2),
+        Setting("AT-TSM", 3, 5, 10, 1),
+    ]

@@ -1,0 +1,295 @@
+"""Keys that executors keep: the same answers as when the driver keeps them, and no file too few or too many."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from acquatop import Engine
+from acquatop.answer.answer import Answer
+from acquatop.catalog.catalog import Catalog, CatalogError
+from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.ingest.buckets.partials import buckets_of
+from acquatop.ingest.reduce.contract import Part
+from acquatop.ingest.reduce.job import reduced
+from acquatop.plan.bind import BoundQuery, bind_query
+from acquatop.query.aggregates import executor_content as scattered_content
+from acquatop.query.aggregates.on_executors import in_process
+from acquatop.query.aggregates.on_executors import scattered_content as scattered
+from acquatop.query.evaluation import QueryGroup
+from replica.budget import Budget
+from replica.maintainer import Maintainer
+from replica.store import ReplicaStore
+from rspql.diagnostics import QueryError
+from tests.acquatop.query.test_aggregates import CATALOG, SPAN, Post, Replay, Shape, decoded, plain, shapes
+from tests.support.disks import quick_folder
+from tests.support.worlds import NS, STREAM
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let few chunks be many."""
+    monkeypatch.setattr(scattered_content, "_FEW", 2)
+    monkeypatch.setattr(scattered_content, "_MANY", 4)
+
+
+class Twins(Replay):
+    """One query twice, its keys here and there."""
+
+    def __init__(self, shape: Shape, folder: Path, buckets: int = 3) -> None:
+        super().__init__(replace(shape, distinct=True))
+        stream = replace(self.bound.stream, keys="executors", buckets=buckets)
+        self.folder = folder
+        self.there: BoundQuery = replace(self.bound, stream=stream)
+        self.now = 0.0
+        self.groups = [QueryGroup(self.bound, self.keeper()), self.scattered()]
+        for group in self.groups:
+            group.join(self.bound)
+        self.query = self
+
+    def keeper(self) -> Maintainer[ReplicaStore] | None:
+        shape = self.shape
+        if not shape.joined:
+            return None
+        store = ReplicaStore("user", ["user", "followers"])
+        budget = Budget(shape.items, max(9, shape.items), 5.0)
+        keeper = Maintainer(store, self.remote, budget, now=lambda: self.now)
+        if shape.preload:
+            keeper.load()
+        return keeper
+
+    def scattered(self) -> QueryGroup:
+        keeper = self.keeper()
+        content = scattered(self.there, keeper, self.folder, in_process, durable=True)
+        return QueryGroup(self.there, keeper, scattered=content)
+
+    def steps(self) -> Iterator[tuple[int, list[list[Post]]]]:
+        """Yield how far time has come, and what has come until then, cut into partitions."""
+        waiting, chance = sorted(self.posts, key=lambda each: each.t), self.random
+        for watermark in range(0, SPAN + 2 * self.shape.width, 4):
+            due = [each for each in waiting if each.t <= watermark or chance.random() < 0.05]
+            due = [each for each in due if chance.random() >= self.shape.late]
+            waiting = [each for each in waiting if each not in due]
+            chance.shuffle(due)
+            cut = chance.randint(0, len(due))
+            yield watermark, [part for part in (due[:cut], due[cut:]) if part]
+
+    def answers(self) -> Iterator[Any]:
+        for watermark, partitions in self.steps():
+            for posts in partitions:
+                self.add(STREAM, decoded(self.bound, posts))
+            self.change_remote()
+            yield from self.advance(STREAM, watermark)
+
+    def add(self, stream: str, records: Any) -> None:
+        for group in self.groups:
+            group.add([Part.from_bytes(part.to_bytes()) for part in reduced(records, group.reducers())])
+
+    def advance(self, stream: str, watermark: int) -> Iterator[list[Answer]]:
+        self.now += 1.0
+        yield from map(list, zip(*(group.advance(watermark) for group in self.groups), strict=True))
+
+
+@settings(max_examples=10)
+@given(shapes)
+def test_answers_are_the_same_bytes(shape: Shape) -> None:
+    with quick_folder() as folder:
+        twins = Twins(shape, folder)
+        for here, there in twins.answers():
+            assert there.canonical() == here.canonical()
+            assert there.counts == here.counts
+            assert there.refreshed == here.refreshed
+            event(f"{here.status}, {'joined' if shape.joined else 'alone'}")
+
+
+# Files ----------------------------------------------------------------------------------------------
+
+
+class Lives:
+    """A group that is killed and goes on, from the newest state or from the one before it, beside one that lives on."""
+
+    def __init__(self, twins: Twins) -> None:
+        self.twins = twins
+        self.here, self.group = twins.groups
+        self.done: list[tuple[Any, list[Any]]] = []
+        """What has been handed in or told so far, and what that brought."""
+        self.kept: list[tuple[bytes, int]] = []
+
+    def do(self, step: Any) -> list[Any]:
+        """Hand in parts, or tell how far time has come."""
+        if isinstance(step, int):
+            return [answer.canonical() for answer in self.group.advance(step)]
+        self.group.add(step)
+        return []
+
+    def hand_in(self, posts: Sequence[Post]) -> None:
+        records = decoded(self.twins.bound, posts)
+        self.here.add(list(reduced(records, self.here.reducers())))
+        self.step([Part.from_bytes(part.to_bytes()) for part in reduced(records, self.group.reducers())])
+
+    def advance(self, watermark: int) -> None:
+        right = [answer.canonical() for answer in self.here.advance(watermark)]
+        assert self.step(watermark) == right
+
+    def step(self, step: Any) -> list[Any]:
+        found = self.do(step)
+        self.done.append((step, found))
+        return found
+
+    def save(self) -> None:
+        self.kept = [*self.kept[-1:], (self.group.snapshot(), len(self.done))]
+        self.group.saved()
+
+    def die(self, at: int) -> None:
+        """End, with files left that nobody knows of, and go on from one of the states that are kept."""
+        for name in ("unfinished-1", 32 * "f"):
+            (self.twins.folder / name).write_bytes(b"half")
+        self.kept = self.kept[: at + 1]
+        state, count = self.kept[at]
+        self.group = self.twins.scattered()
+        self.group.resume(state)
+        assert self.group.rejoin(self.twins.there) is not None
+        for step, found in self.done[count:]:
+            assert self.do(step) == found
+
+
+@settings(max_examples=10)
+@given(shapes, st.integers(0, 2**32))
+def test_it_goes_on_from_either_state_and_no_file_is_missing_or_left(shape: Shape, seed: int) -> None:
+    chance = random.Random(seed)
+    with quick_folder() as folder:
+        lives = Lives(Twins(replace(shape, joined=False), folder))
+        for watermark, partitions in lives.twins.steps():
+            for posts in partitions:
+                lives.hand_in(posts)
+                assert not list(folder.glob("unfinished-*"))
+            lives.advance(watermark)
+            if chance.random() < 0.4:
+                lives.save()
+            if lives.kept and chance.random() < 0.2:
+                lives.die(chance.randrange(len(lives.kept)))
+                event("died")
+        lives.group.reducers()
+        lives.advance(3 * SPAN)
+        lives.save()
+        lives.save()
+        assert list(folder.iterdir()) == []
+
+
+def some_posts(count: int = 60) -> list[Post]:
+    chance = random.Random(3)
+    return [Post(1 + at // 3, f"s{at}", chance.choice("abcdefgh"), chance.randrange(9), None) for at in range(count)]
+
+
+def test_chunks_are_made_one_before_they_are_many() -> None:
+    with quick_folder() as folder:
+        twins = Twins(plain(pattern="?post :mentions ?user", width=30, slide=10), folder, buckets=1)
+        for post in some_posts(30):
+            twins.add(STREAM, decoded(twins.bound, [post]))
+            content = twins.groups[1]._content
+            assert all(len(chunks) <= 4 for pane in content._panes.values() for chunks in pane)
+        assert [there.canonical() == here.canonical() for here, there in twins.advance(STREAM, 40)] == 4 * [True]
+
+
+def test_the_same_events_in_two_partitions_are_in_two_files_and_done_again_in_one() -> None:
+    with quick_folder() as folder:
+        twins = Twins(plain(pattern="?post :mentions ?user"), folder)
+        for posts in ("s1", "s2", "s2"):
+            list(reduced(decoded(twins.bound, [Post(1, posts, "a", None, None)]), twins.groups[1].reducers()))
+        assert len(list(folder.iterdir())) == 2
+
+
+def test_a_file_that_is_missing_is_named() -> None:
+    with quick_folder() as folder:
+        twins = Twins(plain(pattern="?post :mentions ?user"), folder)
+        twins.add(STREAM, decoded(twins.bound, some_posts(3)))
+        (file,) = folder.iterdir()
+        file.unlink()
+        with pytest.raises(EnvironmentProblem, match=rf"(?s){file.name}.*every executor"):
+            list(twins.groups[1].advance(SPAN))
+
+
+def test_a_key_has_the_same_bucket_everywhere() -> None:
+    assert buckets_of(pa.array([f"<{NS}user/{at}>" for at in range(6)]), 5).tolist() == [4, 3, 2, 1, 1, 2]
+
+
+# The catalog ------------------------------------------------------------------------------------------
+
+
+def catalog(path: Path, keys: str = "executors", **changes: object) -> Catalog:
+    values: dict[str, object] = {"start": "", "solutions": "", "policy": "AT-TSM", "n": 2, "items": 3, **changes}
+    text = CATALOG.format(**{"arrivals": f'distinct"\nbuckets = 3\nkeys = "{keys}', **values})
+    return Catalog.parse(text.replace('"events"', f'"{path}"'), file=Path("catalog.toml"), variables={})
+
+
+def test_executors_need_distinct_arrivals(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match=r'(?s)needs a stream whose arrivals are distinct, not "all".*hint: set'):
+        catalog(tmp_path, arrivals='all"\nkeys = "executors')
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"), [({"policy": "WSJ-LRU"}, "WSJ-LRU"), ({"n": "2\nrefill = true"}, "refill")]
+)
+def test_what_looks_at_solutions_is_refused(tmp_path: Path, changes: dict[str, object], said: str) -> None:
+    text = plain(pattern="?post :mentions ?user", joined=True).text()
+    with pytest.raises(QueryError, match=said):
+        bind_query(text, catalog(tmp_path, **changes))
+    assert isinstance(bind_query(text, catalog(tmp_path, "driver", **changes)), BoundQuery)
+
+
+# The engine -------------------------------------------------------------------------------------------
+
+
+def canonical(tmp_path: Path, keys: str, *, slide: int = 3, **arguments: Any) -> str:
+    text = plain(pattern="?post :mentions ?user ; :x ?x", width=9, slide=slide).text()
+    with Engine(catalog(tmp_path / "events", keys), until_end=True, **arguments) as engine:
+        query = engine.register(text)
+        engine.start()
+        return json.dumps([answer.canonical() for answer in query])
+
+
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "events").write_bytes(b"".join(post.line() + b"\n" for post in some_posts()))
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    return tmp_path / "scratch"
+
+
+def test_an_engine_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = write(tmp_path, monkeypatch)
+    right = canonical(tmp_path, "driver", runtime="local")
+    assert canonical(tmp_path, "executors", runtime="local") == right
+    assert '"rank": 2' in right
+    assert list(scratch.iterdir()) == []
+
+
+def test_an_engine_with_a_state_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = write(tmp_path, monkeypatch)
+    right = canonical(tmp_path, "driver", runtime="local")
+    state = tmp_path / "state"
+    assert canonical(tmp_path, "executors", runtime="local", state=state) == right
+    assert list(scratch.iterdir()) == []
+    (kept,) = state.glob("keys_*")
+    assert len(list(kept.iterdir())) <= 2
+    with pytest.raises(UserError, match="cannot go on"):
+        canonical(tmp_path, "driver", runtime="local", state=state)
+
+
+@pytest.mark.spark
+def test_spark_does_the_tasks_in_its_executors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    write(tmp_path, monkeypatch)
+    right = canonical(tmp_path, "driver", slide=9, runtime="local")
+    assert canonical(tmp_path, "executors", slide=9, runtime="spark", spark=spark) == right

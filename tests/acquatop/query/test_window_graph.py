@@ -1,0 +1,141 @@
+"""A window's graph, carried on incrementally, against one built anew for each window."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pyoxigraph as ox
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acquatop.query.sparql import quad_store
+from acquatop.query.sparql.quad_store import QuadStore
+from acquatop.query.sparql.window_graph import WindowGraph
+from acquatop.windows import Windows
+from tests.support.windowed import Record, batch, bound, content
+from tests.support.worlds import NS
+
+BOUND = bound("SELECT ?s FROM NAMED WINDOW :w ON :a [RANGE 1ms] WHERE { WINDOW :w { ?s :p ?p } }")
+STREAM = NS + "a"
+GRAPH = NS + "w"
+records = st.builds(
+    Record,
+    t=st.integers(0, 40),
+    s=st.sampled_from("kl"),
+    p=st.none() | st.integers(0, 2),
+    q=st.none() | st.sampled_from([0.0, 1.5, 1e30]),
+    r=st.none() | st.sampled_from(["x", 'y\n\\"', ""]),
+)
+
+
+def graph(windows: Windows, *, latest: bool = False) -> tuple[WindowGraph, QuadStore]:
+    store = QuadStore()
+    mapping = BOUND.windows[0].stream.mapping
+    return WindowGraph(store, GRAPH, windows, mapping, latest_only=latest), store
+
+
+def shown(store: QuadStore) -> list[str]:
+    return sorted(f"{quad.subject} {quad.predicate} {quad.object}" for quad in store.current)
+
+
+@pytest.mark.parametrize("renewal", [1, quad_store.RENEWAL])
+@settings(max_examples=150)
+@given(
+    st.builds(Windows, st.integers(1, 15), st.integers(1, 15), st.none() | st.integers(0, 9)),
+    st.lists(records, max_size=40),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_every_window_shows_what_its_records_say(
+    renewal: int, windows: Windows, events: list[Record], latest: bool, seed: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quad_store, "RENEWAL", renewal)
+        compare(windows, events, latest, seed)
+
+
+def compare(windows: Windows, events: list[Record], latest: bool, seed: int) -> None:
+    """Let time go on, records coming in some order before they are due, and compare what each window shows."""
+    chance = random.Random(seed)
+    one, store = graph(windows, latest=latest)
+    waiting = list(events)
+    for watermark in range(42):
+        due = [each for each in waiting if each.t <= watermark or chance.random() < 0.1]
+        waiting = [each for each in waiting if each not in due]
+        chance.shuffle(due)
+        for record in due:
+            assert one.add(batch(BOUND, STREAM, [record])) == 0
+        one.begin(watermark)
+        while one.next_close_ms is not None and one.next_close_ms <= watermark:
+            one.show_next()
+            assert one.shown is not None
+            right = content(events, *windows.bounds(one.shown), latest=latest)
+            assert shown(store) == sorted({f"{each.subject} {each.predicate} {each.object}" for each in right})
+            assert not one.is_uncertain
+
+
+def test_a_triple_stays_as_long_as_some_record_in_the_window_says_it() -> None:
+    one, store = graph(Windows(10, 5, 0))
+    one.add(batch(BOUND, STREAM, [Record(4, "k", 1), Record(9, "k", 1), Record(9, "k", 1)]))
+    counts = []
+    for _ in range(4):
+        one.show_next()
+        counts.append(len(store.current))
+    assert counts == [1, 1, 0, 0]
+    assert one.is_empty
+
+
+def test_a_newer_record_replaces_all_that_an_older_one_said_of_its_subject() -> None:
+    one, store = graph(Windows(10, 10, 0), latest=True)
+    one.add(batch(BOUND, STREAM, [Record(5, "k", r="y"), Record(4, "k", 1, r="x"), Record(4, "l", 2)]))
+    one.show_next()
+    assert shown(store) == sorted([f'<{NS}k> <{NS}r> "y"', f"<{NS}l> <{NS}p> {ox.Literal(2)}"])
+
+
+def test_what_is_late_is_left_out_and_remembered_for_the_windows_that_should_hold_it() -> None:
+    one, store = graph(Windows(10, 5, 0))
+    one.add(batch(BOUND, STREAM, [Record(12, "k", 1)]))
+    one.show_next()
+    assert not one.is_uncertain
+    assert one.add(batch(BOUND, STREAM, [Record(8, "l", 1), Record(11, "l", 2)])) == 1
+    uncertain = [one.is_uncertain]  # what is shown may be shown again, beside another window
+    for _ in range(3):
+        one.show_next()
+        uncertain.append(one.is_uncertain)
+    assert uncertain == [True, True, False, False]
+    assert len(store.current) == 0
+
+
+def test_bad_records_are_passed_over_and_odd_subjects_are_not() -> None:
+    mapping = BOUND.windows[0].stream.mapping
+    one, store = graph(Windows(10, 10, 0))
+    odd = Record(3, "a:b:c", 1)
+    one.add(batch(BOUND, STREAM, [odd]))
+    one.add(mapping.decode(pa.array([b"{", b'{"t": 1}'])))
+    one.show_next()
+    assert len(store.current) == 1
+
+
+def test_only_empty_windows_are_skipped() -> None:
+    one, _ = graph(Windows(10, 10, 0))
+    one.skip_to(7)
+    assert (one.shown, one.next_close_ms) == (6, 80)
+    one.add(batch(BOUND, STREAM, [Record(75, "k", 1)]))
+    one.show_next()
+    with pytest.raises(AssertionError):
+        one.skip_to(9)
+
+
+def test_the_store_is_renewed_and_keeps_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quad_store, "RENEWAL", 3)
+    store, graph_name = QuadStore(), ox.NamedNode(GRAPH)
+    lines = [f"<urn:s> <urn:p> <urn:o{at}> ." for at in range(10)]
+    store.change(graph_name, [], lines)
+    first = store.current
+    store.change(graph_name, lines[:4], [])
+    assert store.current is first
+    store.change(graph_name, lines[4:6], [])
+    assert store.current is not first
+    assert sorted(str(quad.object) for quad in store.current) == [f"<urn:o{at}>" for at in range(6, 10)]

@@ -1,0 +1,63 @@
+"""The same battery in this process, on threads, and on executors that are processes: the same bytes from all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.scale_out import QUERIES, ROOT, battery, write_world
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+CLUSTER = "local-cluster[2,1,1024]"
+"""Two executors of one core and 1024 MiB each, on this machine."""
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_world(tmp_path_factory.mktemp("scale out"))
+
+
+@pytest.fixture(scope="module")
+def right(catalog: Path) -> dict[str, list[str]]:
+    answers = battery(catalog, runtime="local")
+    assert answers.keys() == QUERIES.keys()
+    assert all(len(each) > 10 for each in answers.values())
+    return answers
+
+
+@pytest.fixture(scope="module")
+def cluster(catalog: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.support.scale_out", str(catalog.parent), CLUSTER]
+    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=350)
+    assert child.returncode == 0, child.stderr[-3000:]
+    found: dict[str, Any] = json.loads(child.stdout)
+    return found
+
+
+def test_a_session_of_threads_gives_the_same_bytes(
+    catalog: Path, right: dict[str, list[str]], spark: SparkSession
+) -> None:
+    assert battery(catalog, spark=spark) == right
+
+
+def test_executors_that_are_processes_give_the_same_bytes(right: dict[str, list[str]], cluster: dict[str, Any]) -> None:
+    whole = cluster["runs"]["whole"]
+    assert whole["answers"] == right
+    assert len(whole["executors"]) == 2
+    assert not set(whole["executors"]) & set(cluster["driver"])
+
+
+def test_a_lost_executor_changes_nothing(right: dict[str, list[str]], cluster: dict[str, Any]) -> None:
+    lost = cluster["runs"]["lost"]
+    assert lost["killed"] == 1
+    assert lost["answers"] == right
+
+
+def test_what_was_sent_to_executors_is_not_left_behind(cluster: dict[str, Any]) -> None:
+    assert [run["left"] for run in cluster["runs"].values()] == [0, 0]

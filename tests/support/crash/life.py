@@ -1,0 +1,52 @@
+"""One life of an engine: from its start to its end, or to where it is killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from acquatop import Engine
+from acquatop.answer.sinks import Sink, open_sink
+
+
+@dataclass(frozen=True)
+class Life:
+    """What an engine is started with."""
+
+    catalog: Path
+    state: Path
+    out: Path
+    queries: Mapping[str, str]
+    runtime: str = "local"
+
+    @contextmanager
+    def sinks(self) -> Iterator[tuple[Sink, Sink]]:
+        """Open what answers are written to: lines of JSON that do not depend on the clock, and files of CSV."""
+        lines, tables = open_sink(f"canonical:{self.out}/lines"), open_sink(f"csv:{self.out}/tables")
+        yield lines, tables
+        lines.close()
+        tables.close()
+
+    def live(self, started: Callable[[], object] = lambda: None) -> None:
+        """Run the queries over all that the recording holds, and write their answers."""
+        with ExitStack() as opened:
+            lines, tables = opened.enter_context(self.sinks())
+            engine = Engine.from_catalog(
+                self.catalog, runtime=self.runtime, until_end=True, state=self.state, autostart=False
+            )
+            opened.callback(engine.stop)
+            for name, text in self.queries.items():
+                sinks = [lines] if "CONSTRUCT" in text else [lines, tables]
+                engine.register(text, name=name, sinks=sinks)
+            engine.start()
+            started()
+            for _ in engine.answers():
+                pass
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Return all files of a folder that are not hidden."""
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.startswith("."))
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}

@@ -1,0 +1,150 @@
+"""Points at which an engine is killed: before, after and in the middle of the steps that something outside can see."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, NoReturn
+from unittest.mock import patch
+
+from acquatop.answer.sinks import durable, growing
+from acquatop.answer.sinks.ndjson import NdjsonSink
+from acquatop.answer.sinks.window_files import WindowFiles
+from acquatop.engine.engine import Engine
+from acquatop.engine.handle import RegisteredQuery
+from acquatop.engine.state import lock
+from acquatop.engine.state.folder import Folder
+from acquatop.engine.stream import Pipeline
+from acquatop.runtime.local import LocalCarrier
+from replica.remotes.rest import RestRemote
+from replica.remotes.table import TableRemote
+
+_STEPS: Sequence[tuple[Any, str]] = (
+    *((Pipeline, name) for name in ("job", "take", "_hand_in", "_let_windows_close", "_last_answers", "end")),
+    *((Engine, name) for name in ("keep", "_save", "give", "_take_up", "_carry", "_leave_state")),
+    *((Folder, name) for name in ("open", "sync", "rename", "remove", "sync_names", "make_folder", "cut")),
+    *((sink, "write") for sink in (NdjsonSink, WindowFiles)),
+    (durable, "_replace"),
+    (durable, "sync_folder"),
+    (growing, "sync_folder"),
+    (RegisteredQuery, "put"),
+    (RestRemote, "fetch"),
+    (TableRemote, "fetch"),
+)
+_WRITES: Sequence[tuple[Any, str]] = ((Folder, "write"), (growing, "write_all"), (durable, "write_all"))
+
+
+def _name(owner: Any, name: str) -> str:
+    return f"{owner.__name__.rpartition('.')[2]}.{name}"
+
+
+POINTS = (
+    *(f"{when} {_name(owner, name)}" for owner, name in (*_STEPS, *_WRITES) for when in ("before", "after")),
+    *(f"within {_name(owner, name)}" for owner, name in _WRITES),
+)
+
+
+class Point(NamedTuple):
+    """The nth time that something happens in a life."""
+
+    name: str
+    nth: int = 1
+
+
+class Killed(BaseException):
+    """This life is over: nothing may be done any more that anyone else can see."""
+
+
+def die() -> NoReturn:
+    """Die without a process."""
+    raise Killed
+
+
+class Reaper:
+    """Waits at a point, and counts how often each is reached."""
+
+    def __init__(self, point: Point | None = None, kill: Callable[[], NoReturn] = die) -> None:
+        self.point = point
+        self.counts: Counter[str] = Counter()
+        self.has_struck = False
+        self._kill = kill
+        self._lock = threading.Lock()
+
+    def reach(self, name: str) -> None:
+        """Kill if this is where to wait; whoever is dead already gets no further."""
+        with self._lock:
+            self.counts[name] += 1
+            if self.point is not None and (name, self.counts[name]) == self.point:
+                self.has_struck = True
+            if not self.has_struck:
+                return
+        self._kill()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Watch every point meanwhile."""
+        with patch.multiple(threading, excepthook=lambda failure: None):
+            patches = [
+                *(patch.object(owner, name, self._step(owner, name)) for owner, name in _STEPS),
+                *(patch.object(owner, name, self._write(owner, name)) for owner, name in _WRITES),
+                patch.object(LocalCarrier, "_run", _died_out(LocalCarrier._run)),
+            ]
+            for each in patches:
+                each.start()
+            try:
+                yield
+            finally:
+                for each in patches:
+                    each.stop()
+                # As the system does when a process is gone.
+                for held in list(lock._held) if self.has_struck else ():
+                    with suppress(OSError):
+                        held.forget()
+
+    def _step(self, owner: Any, name: str) -> Callable[..., Any]:
+        done, said = getattr(owner, name), _name(owner, name)
+
+        @functools.wraps(done)
+        def step(*arguments: Any, **options: Any) -> Any:
+            self.reach(f"before {said}")
+            result = done(*arguments, **options)
+            self.reach(f"after {said}")
+            return result
+
+        return step
+
+    def _write(self, owner: Any, name: str) -> Callable[..., Any]:
+        done, said = getattr(owner, name), _name(owner, name)
+
+        @functools.wraps(done)
+        def write(*arguments: Any) -> Any:
+            self.reach(f"before {said}")
+            *place, content = arguments
+            whole = content if isinstance(content, bytes) else b"".join(content)
+            half = len(whole) // 2
+            if self.point is not None and (f"within {said}", self.counts[f"within {said}"] + 1) == self.point:
+                # A part of it, and zeros, as a loss of power may leave.
+                mutilated = whole[:half] + bytes(7)
+                done(*place, mutilated if isinstance(content, bytes) else [mutilated])
+            self.reach(f"within {said}")
+            result = done(*place, content if isinstance(content, bytes) else [whole])
+            self.reach(f"after {said}")
+            return result
+
+        return write
+
+
+def _died_out(run: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Let whoever waits for answers know that their stream's thread is dead: a real kill ends them as well."""
+
+    def run_or_die(carrier: Any) -> None:
+        try:
+            run(carrier)
+        except Killed as killed:
+            for query in carrier._consumer._outlet._queries.values():
+                query.finish(killed)
+
+    return run_or_die

@@ -1,0 +1,97 @@
+"""Many lives in place of one: whatever they were killed at, the answers are the same, and nobody was asked twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+from tests.support.crash.life import Life, content
+from tests.support.crash.world import SERVICE_OF, People
+
+Asked = Mapping[str, list[tuple[str, ...]]]
+LivesOn = Callable[[Life], bool]
+"""Live a life, and say whether it was killed before its end."""
+
+
+@dataclass
+class Trial:
+    """What an uninterrupted life comes to, and how lives that were killed differ from it."""
+
+    life: Life
+    people: People
+    whole: dict[str, bytes] = field(default_factory=dict)
+    asked: Asked = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def uninterrupted(self, live: Callable[[Life], object] = Life.live) -> None:
+        """Note what is right."""
+        self.people.take()
+        live(self._named("whole"))
+        self.whole, self.asked = content(self._named("whole").out), self.people.take()
+        for service, query in SERVICE_OF.items():
+            if query in self.life.queries:
+                # Every evaluation asks once: so it can be told which one has asked.
+                assert len(self.asked[service]) == self._answered(self._named("whole"))[service] > 3
+
+    def run(self, name: str, lives: Iterable[tuple[str, LivesOn]], at_last: LivesOn | None = None) -> int:
+        """Live until a life comes to its end, each killed in a way that has a name; return how many were killed.
+
+        The last one is not killed, unless one before has come to its end; ``at_last`` lives it.
+        """
+        life, answered, killed = self._named(name), dict.fromkeys(SERVICE_OF, 0), 0
+        for how, live in lives:
+            goes_on = live(life)
+            self._check_asked(f"{name}, {how}", self.people.take(), answered)
+            if not goes_on:
+                break
+            killed += 1
+            answered = self._answered(life)
+        else:
+            self._live_on(life, name, at_last or _to_its_end, answered)
+        self._compare(name, content(life.out))
+        return killed
+
+    def _live_on(self, life: Life, name: str, live: LivesOn, answered: Mapping[str, int]) -> None:
+        """Live to the end, in a few attempts: Spark may fail by itself where a machine is busy."""
+        for _ in range(5):
+            goes_on = live(life)
+            self._check_asked(f"{name}, at last", self.people.take(), answered)
+            if not goes_on:
+                return
+            answered = self._answered(life)
+        self.failures.append(f"{name}: never came to its end")
+
+    def _named(self, name: str) -> Life:
+        state, out = self.life.state / name, self.life.out / name
+        return replace(self.life, state=state, out=out)
+
+    def _compare(self, name: str, found: dict[str, bytes]) -> None:
+        wrong = [file for file in sorted({*found, *self.whole}) if found.get(file) != self.whole.get(file)]
+        if wrong:
+            first = _difference(found.get(wrong[0], b""), self.whole.get(wrong[0], b""))
+            self.failures.append(f"{name}: {len(wrong)} files differ: {', '.join(wrong[:4])}; {first}")
+
+    def _answered(self, life: Life) -> dict[str, int]:
+        """Return how many evaluations of each service have been answered, as far as anyone can see."""
+        files = {service: life.out / "lines" / f"{query}.ndjson" for service, query in SERVICE_OF.items()}
+        return {service: file.read_bytes().count(b"}\n") if file.exists() else 0 for service, file in files.items()}
+
+    def _check_asked(self, name: str, asked: Asked, answered: Mapping[str, int]) -> None:
+        for service, requests in asked.items():
+            right = self.asked[service]
+            starts = range(answered[service], len(right) - len(requests) + 1)
+            if not any(right[start : start + len(requests)] == requests for start in starts):
+                self.failures.append(f"{name}: <{service}> was asked again, or for something else: {requests[:3]}")
+
+
+def _difference(found: bytes, right: bytes) -> str:
+    """Return the first lines that differ."""
+    pairs = zip_longest(found.splitlines(), right.splitlines())
+    number, pair = next(((at, each) for at, each in enumerate(pairs, 1) if each[0] != each[1]), (0, ()))
+    return f"line {number}: {' instead of '.join(str(line)[:900] for line in pair)}"
+
+
+def _to_its_end(life: Life) -> bool:
+    life.live()
+    return False

@@ -1,0 +1,83 @@
+"""A real MQTT broker on loopback: one port for all, one for those with a password, one with TLS."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+from tests.support.faults import CERTIFICATE
+
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
+MOSQUITTO = shutil.which("mosquitto", path=_PATH)
+PASSWD = shutil.which("mosquitto_passwd", path=_PATH)
+USER, PASSWORD = "ann", "xyzzy-plugh"
+
+
+class Mosquitto:
+    """A broker that can be killed, frozen and started again, on the same ports, with nothing kept.
+
+    Unless the ``settings`` say so; it logs what is of a kind in ``log``. ``tls`` are settings of the port with TLS.
+    """
+
+    def __init__(self, folder: Path, settings: str = "", log: str = "all", tls: str = "") -> None:
+        self.port, self.guarded_port, self.tls_port = (free_port() for _ in range(3))
+        self._configuration = folder / "mosquitto.conf"
+        passwords, access = folder / "passwords", folder / "access"
+        passwords.touch(0o600)
+        subprocess.run([str(PASSWD), "-b", str(passwords), USER, PASSWORD], check=True, capture_output=True)
+        access.write_text(f"user {USER}\ntopic write answers/#\n")
+        access.chmod(0o600)
+        self._configuration.write_text(
+            f"user root\nper_listener_settings true\nlog_dest stderr\nlog_type {log}\n{settings}\n"
+            f"listener {self.port} 127.0.0.1\nallow_anonymous true\n"
+            f"listener {self.guarded_port} 127.0.0.1\nallow_anonymous false\n"
+            f"password_file {passwords}\nacl_file {access}\n"
+            f"listener {self.tls_port} 127.0.0.1\nallow_anonymous true\ncertfile {CERTIFICATE}\nkeyfile {CERTIFICATE}\n"
+            f"{tls}\n"
+        )
+        self.start()
+
+    def start(self) -> None:
+        command = [str(MOSQUITTO), "-c", str(self._configuration)]
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        self.wait_for(" running")
+
+    def wait_for(self, text: str) -> None:
+        """Return when the broker has logged a text."""
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if text in line:
+                return
+        raise AssertionError(f"the broker has ended without a word of {text!r}")
+
+    def freeze(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def save(self) -> None:
+        """Tell it to write down what it is to keep."""
+        self._process.send_signal(signal.SIGUSR1)
+
+    def stop(self) -> None:
+        """Let it end by itself, which keeps what it is to keep."""
+        self._process.terminate()
+        self._process.wait(60)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,160 @@
+"""A service whose engine does what the test says, at a real address."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rdflib import Literal, URIRef
+
+from acquatop.answer.answer import Answer, Counts, Row, Status
+from acquatop.answer.estimate import Estimate
+from acquatop.app.serve.client import Client
+from acquatop.app.serve.limits import Limits
+from acquatop.app.serve.meters import Meters
+from acquatop.app.serve.registrations import Registrations
+from acquatop.app.serve.server import Server
+from acquatop.app.serve.service import Service
+from acquatop.app.watch.address import Address
+from acquatop.app.watch.prometheus import Metrics
+from acquatop.catalog.catalog import Catalog
+from acquatop.engine.handle import News, RegisteredQuery
+from acquatop.engine.observer import AnswerSeen, Observer, QueryState, Several
+from replica.budget import Budget, Spending
+from tests.acquatop.answer.test_relation_to_stream import NOTHING
+from tests.support.worlds import NS, catalog_text, query_text
+
+ANYWHERE = Address("127.0.0.1", 0)
+QUERY = query_text()
+LIMIT = 30.0
+"""How many seconds something may take that a test waits for: a busy machine is slow."""
+
+
+class StagedEngine:
+    """Takes queries, and gives the answers that it is told to."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.catalog = Catalog.parse(catalog_text(), file=Path("catalog.toml"), variables={})
+        self.observer = observer
+        self.running: dict[str, RegisteredQuery] = {}
+        self.refuses: Exception | None = None
+
+    def register(self, text: str, *, name: str, file: str, sinks: Sequence[Any], backlog: int) -> RegisteredQuery:
+        if self.refuses is not None:
+            raise self.refuses
+        query = RegisteredQuery(name, (), live=True, news=News(), sinks=sinks, backlog=backlog, leave=self._left)
+        self.running[name] = query
+        return query
+
+    def _left(self, query: RegisteredQuery) -> None:
+        del self.running[query.name]
+
+    def give(self, answer: Answer) -> None:
+        query = self.running[answer.query]
+        self.observer.answer(AnswerSeen(answer=answer))
+        for sink in query.sinks:
+            sink.write([answer])
+        query.put(answer)
+
+    def fail(self, name: str, error: Exception) -> None:
+        self.running[name].finish(error)
+        self.observer.query(name, QueryState.FAILED)
+
+    def start(self) -> None:
+        """Do nothing."""
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+
+@dataclass
+class Stage:
+    """A service, its engine, and where it is."""
+
+    service: Service
+    engine: StagedEngine
+    url: str
+    meters: Meters
+    client: Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client = Client(self.url, timeout=LIMIT)
+
+    def give(self, query: str, closes_ms: int, *users: str, **changes: Any) -> None:
+        self.engine.give(replace(ranking(query, closes_ms, *(users or ("ann", "bob"))), **changes))
+
+
+@contextmanager
+def staged(
+    limits: Limits | None = None,
+    *,
+    token: str | None = None,
+    hosts: Sequence[str] = (),
+    registrations: Registrations | None = None,
+    address: Address = ANYWHERE,
+) -> Iterator[Stage]:
+    metrics = Metrics(process=False)
+    engines: list[StagedEngine] = []
+
+    def make_engine(ending: Observer) -> Any:
+        engines.append(StagedEngine(Several([metrics, ending])))
+        return engines[-1]
+
+    service = Service(make_engine, registrations=registrations, limits=limits)
+    meters = Meters(metrics.registry)
+    with Server(service, meters, address, token=token, hosts=hosts) as server:
+        service.start()
+        stage = Stage(service, engines[0], server.url, meters)
+        try:
+            yield stage
+        finally:
+            stage.client.close()
+            service.stop()
+
+
+def ranking(query: str, closes_ms: int, *users: str) -> Answer:
+    """Return an answer of users, the first the best."""
+    rows = tuple(
+        Row(
+            rank,
+            {
+                "user": URIRef(f"{NS}user/{user}"),
+                "mentions": Literal(40 - 3 * rank),
+                "followers": Literal(90_000 - 7_000 * rank),
+                "score": Literal(1 / rank),
+            },
+            1 / rank,
+            rank % 3 != 0,
+            0.0 if rank % 3 != 0 else 4.2,
+        )
+        for rank, user in enumerate(users, start=1)
+    )
+    return replace(
+        NOTHING,
+        query=query,
+        window=closes_ms // 1000,
+        opens_ms=closes_ms - 1000,
+        closes_ms=closes_ms,
+        rows=rows,
+        variables=("user", "mentions", "followers", "score"),
+        status=Status.CERTIFIED,
+        expected=Estimate(0.83, 0.93),
+        spending=Spending(items=6, requests=1, seconds=0.004),
+        budget=Budget(8, 1, 0.3),
+        counts=Counts(events=120),
+        latency_seconds=0.012 + 0.004 * (closes_ms % 7000) / 1000,
+        score_variable="score",
+    )
+
+
+def wait_for(condition: Any) -> None:
+    """Wait until something is so; a test that would wait for ever fails."""
+    pause, waited = threading.Event(), 0.0
+    while not condition():
+        pause.wait(0.01)
+        waited += 0.01
+        assert waited < LIMIT, "what was waited for has not come"
