@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from acquatop.catalog.catalog import Catalog
+from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
 from acquatop.plan.bind import BoundCounted, bind_query
-from acquatop.plan.strategy import Strategy
 from acquatop.query.count_windows import CountedQuery
 
 STREAM = "http://example.org/trades"

@@ -18,10 +18,10 @@ from acquatop.app.cli import build_parser, main
 from acquatop.catalog import catalog
 from acquatop.catalog.remotes import AUTH, FEEDS, KINDS, METHODS, TABLES, keys_of
 from acquatop.catalog.services import COMMON_KEYS, SOLUTIONS
+from acquatop.catalog.vocabulary import PROPOSERS
 from acquatop.lab.generate import KINDS as KINDS_OF_CHANGE
 from acquatop.lab.replay.data import values_of
 from acquatop.lab.replay.measure import NUMBERS
-from acquatop.refresh.proposers import PROPOSERS
 from connectors.mapping import DATATYPES
 from connectors.registry import CONNECTORS
 from examples.oxigraph import OxigraphServer

@@ -18,8 +18,7 @@ from acquatop.catalog.mappings import WELL_KNOWN, iri_of, read_mapping
 from acquatop.catalog.remotes import KINDS
 from acquatop.catalog.section import CatalogError, Document, Section
 from acquatop.catalog.services import SOLUTIONS, Refresh, Service, read_service
-from acquatop.plan.strategy import Strategy
-from acquatop.refresh.proposers import PROPOSERS
+from acquatop.catalog.vocabulary import PROPOSERS, Strategy
 from connectors.contract import RecordDecoder
 from connectors.registry import CONNECTORS
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from acquatop.catalog.remotes import KINDS, FeedSource, Source, keys_of, read_feed, read_source
 from acquatop.catalog.section import Section
-from acquatop.refresh.proposers import PROPOSERS
+from acquatop.catalog.vocabulary import PROPOSERS
 from replica.access import CONCURRENCY
 from replica.budget import NOTHING, Budget
 from replica.spending.limit import Limit

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from acquatop.answer.sinks.contract import Sink
-    from acquatop.lab.record.recording import Recording
+    from acquatop.engine.recorder import Recorder
 
 __all__ = ["BACKLOG", "Engine", "RegisteredQuery"]
 
@@ -81,7 +81,7 @@ class Engine:
         observer: Observer | None = None,
         state: Path | None = None,
         autostart: bool | None = None,
-        recording: Recording | None = None,
+        recording: Recorder | None = None,
     ) -> None:
         check_runtime(runtime)
         if autostart and state is not None:

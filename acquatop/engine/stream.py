@@ -38,7 +38,7 @@ from connectors.mapping import BAD, TIME
 from replica.clocks import Clock
 
 if TYPE_CHECKING:
-    from acquatop.lab.record.recording import Recording
+    from acquatop.engine.recorder import Recorder
 
 
 class Unit:
@@ -123,7 +123,7 @@ class Pipeline:
         clock: Clock,
         live: bool,
         wall_clock: Clock = time.time,
-        recording: Recording | None = None,
+        recording: Recorder | None = None,
     ) -> None:
         self.stream = stream
         self.iri = stream.iri

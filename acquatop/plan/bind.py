@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from acquatop.catalog.catalog import Catalog, Service, Stream
 from acquatop.catalog.graphs import StaticGraph
 from acquatop.catalog.remotes import SparqlSource
+from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.match import Matcher, unknown_predicate
 from acquatop.plan.remote_query import star_of
-from acquatop.plan.strategy import Choice, HintError, Strategy, Workload, choose
+from acquatop.plan.strategy import Choice, HintError, Workload, choose
 from acquatop.topk.shared.contract import Asked
 from acquatop.windows import Windows, over_positions
 from rspql import ast

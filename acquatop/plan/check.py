@@ -74,9 +74,9 @@ def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] 
     """Return what will keep a top-k query's candidates, and why; None where there is nothing to choose."""
     if catalog is None or analysis.plan is None:
         return None
+    from acquatop.catalog.vocabulary import Strategy
     from acquatop.plan.bind import BoundCounted, BoundQuery, bind_plan
     from acquatop.plan.grouping import can_share, choice_among, fewest_that_share
-    from acquatop.plan.strategy import Strategy
 
     bound = bind_plan(analysis.plan, catalog, text=analysis.text, file=analysis.file)
     if isinstance(bound, BoundCounted):

@@ -6,8 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TypeGuard
 
+from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.bind import Bound, BoundQuery
-from acquatop.plan.strategy import Choice, Strategy, Workload, choose
+from acquatop.plan.strategy import Choice, Workload, choose
 from acquatop.topk.shared.contract import Asked
 
 _MANY = 1_000

@@ -5,28 +5,15 @@ A pure function of a workload and a table of costs: no clock, no state, the same
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from acquatop.catalog.vocabulary import Strategy
 from acquatop.topk.shared.contract import Asked
 
 STRETCH = 16_384
 """How many arrivals the shared skyline merges at once."""
-
-
-class Strategy(enum.StrEnum):
-    """A way to answer, by the name that a hint has for it."""
-
-    EACH = "pane-dominance"
-    """:class:`~acquatop.topk.pane_dominance.PaneDominance`, one for each query."""
-    SHARED = "shared-skyline"
-    """:class:`~acquatop.topk.shared.shared_skyline.SharedSkyline`, for all queries and scores that never change."""
-    BLOCKS = "block-skyline"
-    """:class:`~acquatop.topk.sliding.block_skyline.BlockSkyline`, one for each query whose windows count arrivals."""
-    REFILLED = "refilled"
-    """:class:`~acquatop.topk.refill.refilled.Refilled`, one for each query, with the windows' content."""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from acquatop.answer.answer import Answer, Status
+from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
 from acquatop.ingest.reduce.records import Records
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
-from acquatop.plan.strategy import Strategy
 from acquatop.query.at_work import GroupAtWork, WindowedAtWork
 from acquatop.query.contract import Held
 from acquatop.query.counters import Tally

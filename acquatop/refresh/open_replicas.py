@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from acquatop.catalog.remotes import Address, FeedSource, PushSource, RestSource, SparqlSource, TableSource
 from acquatop.catalog.services import Service
 from acquatop.errors import EnvironmentProblem
 from acquatop.plan.bind import BoundQuery, BoundWindowed
 from acquatop.plan.remote_query import Question
+from acquatop.refresh.remote_recorder import RemoteRecorder
 from acquatop.refresh.service_join import is_bound_from_the_start
 from replica.access import Access
 from replica.clocks import Clock, EventTime, SteadyTime
@@ -27,9 +28,6 @@ from replica.spending.account import Account
 from replica.spending.ledger import Ledger, LedgerError
 from replica.spending.quota import Quota
 from replica.store import ReplicaStore, SolutionStore
-
-if TYPE_CHECKING:
-    from acquatop.lab.record.recording import Recording
 
 Progress = Callable[[str, int], None]
 """Told a service's IRI and how many keys of it have been loaded so far."""
@@ -66,7 +64,7 @@ class Replicas:
     now: Clock = field(default_factory=SteadyTime)
     progress: Progress | None = None
     random: Random = field(default_factory=Random)
-    recording: Recording | None = None
+    recording: RemoteRecorder | None = None
     _ways: dict[str, _Way] = field(default_factory=dict)
 
     def open(self, bound: BoundQuery, *, load: bool = True) -> Maintainer[ReplicaStore] | None:

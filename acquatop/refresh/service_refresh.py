@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from acquatop.query.sparql.evaluate import Answers, Evaluator
 from acquatop.refresh.service_join import ReplicaJoin, depths
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.budget import Budget, Spending
 from replica.clocks import Clock
 from replica.maintainer import Asked, Refreshed
 from replica.store import WHOLE
-from rspql.ast import ServicePattern, Values
+from rspql.ast import Group, ServicePattern, Values
 
 _KIND, _VERSION = "remotes", 1
+
+KeysOf = Callable[[str, Group, Mapping[ServicePattern, Values], int], list[str]]
+"""Return the terms that a pattern binds a variable to, given what other services have said, at a time."""
 
 _GLANCE = 0.005
 """For how many seconds those who are waited for together are looked at once."""
@@ -69,9 +71,9 @@ class Remotes:
     the same service share its account and take turns in who asks first.
     """
 
-    def __init__(self, joins: Sequence[ReplicaJoin], evaluator: Evaluator, clock: Clock = time.monotonic) -> None:
+    def __init__(self, joins: Sequence[ReplicaJoin], keys_of: KeysOf, clock: Clock = time.monotonic) -> None:
         self.joins = tuple(joins)
-        self._evaluator = evaluator
+        self._keys_of = keys_of
         self._clock = clock
         self._depths = depths([join.part for join in joins])
         self._turn = 0
@@ -127,7 +129,7 @@ class Remotes:
         self._turn += 1
         return sorted(self.joins[first:] + self.joins[:first], key=lambda join: self._depths[join.part.pattern])
 
-    def _keys(self, join: ReplicaJoin, answers: Answers, at_ms: int) -> list[str]:
+    def _keys(self, join: ReplicaJoin, answers: Mapping[ServicePattern, Values], at_ms: int) -> list[str]:
         if join.part.key is None or join.part.key_source is None:
             return [WHOLE]
-        return self._evaluator.keys(join.part.key, join.part.key_source, answers, at_ms)
+        return self._keys_of(join.part.key, join.part.key_source, answers, at_ms)

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from acquatop import Answer, Engine
 from acquatop.catalog.catalog import Catalog
+from acquatop.catalog.vocabulary import Strategy
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Silent
-from acquatop.plan.strategy import Strategy
 from acquatop.topk.shared.contract import Asked
 from acquatop.windows import Windows
 from benchmarks.strategies_bench.figures import Point

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from rich.table import Table
 
-from acquatop.plan.strategy import Costs, Strategy, Workload, choose, steps_of
+from acquatop.catalog.vocabulary import Strategy
+from acquatop.plan.strategy import Costs, Workload, choose, steps_of
 from acquatop.topk.contract import FloatArray
 from acquatop.topk.papers.mtops.independent import Independent
 from acquatop.topk.shared.contract import Asked

@@ -78,7 +78,7 @@ class WindowedQuery:
         plan = bound.plan
         self._evaluator = Evaluator(plan.query, store, windows=windows, remotes=plan.remotes, functions=plan.functions)
         joins = _joins(bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms)
-        self._remotes = Remotes([*joins], self._evaluator, clock)
+        self._remotes = Remotes([*joins], self._evaluator.keys, clock)
         self._output = RelationToStream(bound.plan.output)
         self._watermarks: dict[str, float] = {stream.iri: -math.inf for stream in bound.streams}
         self._newest_ms = -math.inf

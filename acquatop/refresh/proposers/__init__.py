@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from acquatop.catalog.vocabulary import PROPOSERS
 from acquatop.refresh.proposers.anything import Anything
 from acquatop.refresh.proposers.contract import Proposed, Proposer
 from acquatop.refresh.proposers.everything import Everything
@@ -10,9 +11,6 @@ from acquatop.refresh.proposers.window_join import WindowJoin
 from replica.store import ReplicaStore
 
 __all__ = ["PROPOSERS", "Proposed", "Proposer", "proposer_of", "ranker_name"]
-
-PROPOSERS = ("AT", "ANY", "WSJ", "ALL")
-"""The Super-MTK+N list (AcquaTop), anything that could be a result, the window's join, and all of the replica."""
 
 
 def ranker_name(policy: str) -> str:

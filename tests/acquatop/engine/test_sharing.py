@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from acquatop import Answer, Engine
 from acquatop.catalog.catalog import Catalog, CatalogError
+from acquatop.catalog.vocabulary import Strategy
 from acquatop.errors import UserError
 from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.plan.check import check_query, structure_of
 from acquatop.plan.grouping import can_share, choice_among, fewest_that_share
-from acquatop.plan.strategy import Strategy
 from acquatop.runtime import RUNTIMES
 from rspql.diagnostics import QueryError
 from rspql.explain import explain, render

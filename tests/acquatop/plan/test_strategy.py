@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from acquatop.plan.strategy import MEASURED, HintError, Strategy, Workload, choose, expectations
+from acquatop.catalog.vocabulary import Strategy
+from acquatop.plan.strategy import MEASURED, HintError, Workload, choose, expectations
 from acquatop.topk.shared.contract import Asked
 from acquatop.windows import Windows
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from acquatop import Answer, Status
 from acquatop.catalog.catalog import Catalog
+from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.job import Job
 from acquatop.plan.bind import BoundCounted, bind_query
-from acquatop.plan.strategy import Strategy
 from acquatop.query.count_windows import CountedQuery
 from acquatop.query.element_positions import Positions
 from acquatop.query.per_element import EveryElement

@@ -1,0 +1,21 @@
+"""A recorder: what an engine needs of a recording of its stream and its remote."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from acquatop.engine.side_outputs.growing_file import AsideFile
+from acquatop.refresh.remote_recorder import RemoteRecorder
+
+
+class Recorder(RemoteRecorder, Protocol):
+    """Writes down one stream and one remote."""
+
+    @property
+    def stream(self) -> AsideFile:
+        """The file of the stream's records; its length belongs to the engine's state."""
+
+    def add(self, tables: list[pa.Table], *, durable: bool) -> None:
+        """Record what a batch of the stream has brought."""

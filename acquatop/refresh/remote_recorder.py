@@ -1,0 +1,24 @@
+"""A recorder of remotes: the part of a recording that the replicas of an engine need."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from replica.clocks import Clock
+from replica.feeds.contract import Feed
+from replica.remotes import Remote
+from replica.spending.quota import Quota
+
+
+class RemoteRecorder(Protocol):
+    """Writes down what a remote and a feed say."""
+
+    @property
+    def now(self) -> Clock:
+        """The clock that dates a remote's values."""
+
+    def of_remote(self, remote: Remote, quota: Quota) -> Remote:
+        """Return a remote that records what it says."""
+
+    def of_feed(self, feed: Feed) -> Feed:
+        """Return a feed that records what it says."""
