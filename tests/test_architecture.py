@@ -13,70 +13,28 @@ import pytest
 ROOT = Path(__file__).parents[1]
 OURS = ("rspql", "replica", "connectors", "acquatop")
 
+ROOMS = (
+    *("errors", "windows", "catalog", "topk", "ingest", "plan", "answer", "refresh", "query"),
+    *("runtime", "engine", "lab", "app"),
+)
+"""The rooms of ``acquatop`` in their order: a room may import those before it, and no other."""
+
 FORBIDDEN = {
     "rspql": {"replica", "connectors", "acquatop", "examples", "pyspark", "pandas", "pyarrow", "SPARQLWrapper", "time"},
     "replica": {"rspql", "connectors", "acquatop", "examples", "pyspark", "pandas"},
     "connectors": {"rspql", "replica", "acquatop", "examples"},
     "acquatop": {"examples", "tests"},
-    "acquatop/topk": {"pyspark", "rspql", "replica", "connectors", "acquatop.runtime"},
-    "acquatop/ingest": {"pyspark", "SPARQLWrapper", "acquatop.runtime", "acquatop.engine.engine", "acquatop.app.cli"},
-    "tests/support/single_query.py": {
-        "pyspark",
-        "SPARQLWrapper",
-        "acquatop.runtime",
-        "acquatop.engine.engine",
-        "acquatop.app.cli",
-    },
-    "acquatop/query/sparql/evaluation.py": {
-        "pyspark",
-        "SPARQLWrapper",
-        "acquatop.runtime",
-        "acquatop.engine.engine",
-        "acquatop.app.cli",
-    },
-    "acquatop/query/evaluation.py": {
-        "pyspark",
-        "SPARQLWrapper",
-        "acquatop.runtime",
-        "acquatop.engine.engine",
-        "acquatop.app.cli",
-    },
-    "acquatop/query/shared/evaluation.py": {
-        "pyspark",
-        "SPARQLWrapper",
-        "acquatop.runtime",
-        "acquatop.engine.engine",
-        "acquatop.app.cli",
-    },
-    "acquatop/lab/record": {"pyspark", "acquatop.engine.engine", "acquatop.runtime", "acquatop.app.cli"},
-    "acquatop/answer/sinks": {
-        "rspql.plan",
-        "connectors",
-        "acquatop.engine.engine",
-        "acquatop.runtime",
-        "acquatop.ingest",
-    },
-    "acquatop/engine/state": {
-        "pyspark",
-        "pyarrow",
-        "numpy",
-        "rspql",
-        "replica",
-        "connectors",
-        "acquatop.engine.engine",
-    },
-    "acquatop/app/serve": {"pyspark", "acquatop.ingest", "acquatop.runtime", "acquatop.app.cli"},
+    "acquatop/windows.py": {"pyspark", "pyarrow", "rspql", "replica", "connectors"},
+    "acquatop/topk": {"pyspark", "rspql", "replica", "connectors"},
+    "acquatop/ingest": {"pyspark", "SPARQLWrapper"},
+    "acquatop/query": {"pyspark", "SPARQLWrapper"},
+    "acquatop/lab/record": {"pyspark"},
+    "acquatop/answer/sinks": {"rspql.plan", "connectors"},
+    "acquatop/engine/state": {"pyspark", "pyarrow", "numpy", "rspql", "replica", "connectors"},
+    "acquatop/app/serve": {"pyspark", "acquatop.ingest", "acquatop.query", "acquatop.runtime", "acquatop.app.cli"},
     "acquatop/app/serve/service.py": {"starlette", "uvicorn", "acquatop.app.serve.app", "acquatop.app.serve.guard"},
     "acquatop/app/serve/client.py": {"starlette", "uvicorn", "acquatop", "rspql", "replica", "connectors"},
-    "acquatop/app/watch": {
-        "pyspark",
-        "rspql",
-        "connectors",
-        "acquatop.engine.engine",
-        "acquatop.runtime",
-        "acquatop.ingest",
-    },
-    "acquatop/windows.py": {"pyspark", "pyarrow", "rspql", "replica", "connectors", "acquatop"},
+    "acquatop/app/watch": {"pyspark", "rspql", "connectors", "acquatop.engine.engine", "acquatop.runtime"},
 }
 
 
@@ -103,6 +61,30 @@ def test_nothing_is_imported_that_must_not_be(place: str) -> None:
         for name in imports_of(file):
             broken = [each for each in FORBIDDEN[place] if name == each or name.startswith(each + ".")]
             assert not broken, f"{file.relative_to(ROOT)} imports {name}"
+
+
+def rooms_imported_by(room: str) -> dict[str, str]:
+    """Return the other rooms that a room imports, each with one place where it does."""
+    place = f"acquatop/{room}.py" if (ROOT / f"acquatop/{room}.py").is_file() else f"acquatop/{room}"
+    found: dict[str, str] = {}
+    for file in files_under(place):
+        for name in imports_of(file):
+            parts = name.split(".")
+            if parts[0] == "acquatop" and len(parts) > 1 and parts[1] in ROOMS and parts[1] != room:
+                found[parts[1]] = f"{file.relative_to(ROOT)} imports {name}"
+    return found
+
+
+def test_every_entry_of_the_package_is_a_room() -> None:
+    entries = {each.stem for each in (ROOT / "acquatop").iterdir() if each.suffix in ("", ".py")}
+    assert entries - {"__init__", "__main__", "__pycache__"} == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_the_rooms_before_it(room: str) -> None:
+    before = ROOMS[: ROOMS.index(room)]
+    against = [place for other, place in rooms_imported_by(room).items() if other not in before]
+    assert not against
 
 
 def test_only_snapshots_bring_arrow_into_the_topk_structures() -> None:

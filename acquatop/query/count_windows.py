@@ -68,9 +68,9 @@ class OverPositions(Protocol):
 class CountedQuery:
     """A query over the last n elements of a stream, answered with every m of them.
 
-    Elements are the stream's good records, whether the query's pattern matches them or not. They are counted in the
-    order of :class:`~acquatop.query.element_positions.Positions`, from the first after the stream's start or, of a query
-    that is registered while the stream goes on, after its newest event. An answer's bounds are times: a window opens
+    Elements are the stream's good records, also those that the query's pattern does not match. They are counted in
+    the order of :class:`~acquatop.query.element_positions.Positions`. The first is the first after the stream's
+    start or, if the query is registered later, after the newest event. An answer's bounds are times: a window opens
     just before its oldest element, and closes with its newest. Where the stream ends before the next m elements have
     come, no window closes with those there are. ISTREAM and DSTREAM answer only where something has come or gone.
 
