@@ -19,7 +19,8 @@ from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
 from acquatop.plan.bind import BoundCounted, bind_query
-from acquatop.query.count_windows import CountedQuery
+from acquatop.query.contract import Tick
+from acquatop.query.count_windows import CountedEvaluation
 
 STREAM = "http://example.org/trades"
 CATALOG = f"""
@@ -93,18 +94,18 @@ def took(asked: Asked) -> Took:
     catalog = Catalog.parse(CATALOG, file=Path("catalog.toml"), variables={})
     bound = bind_query(QUERY.format(output=asked.output, n=asked.n, step=asked.step, k=asked.k), catalog)
     assert isinstance(bound, BoundCounted)
-    query = CountedQuery(replace(bound, hint=asked.strategy.value))
+    query = CountedEvaluation(replace(bound, hint=asked.strategy.value))
     query.join(bound, {})
     answers, nanoseconds = 0, 0
     for parts, newest_ms in _batches(asked, bound, query):
         started = time.process_time_ns()
         query.add(STREAM, parts, query.names)
-        answers += sum(1 for _ in query.advance(STREAM, newest_ms, 0.0, 0.0))
+        answers += sum(1 for _ in query.advance(Tick(STREAM, newest_ms, 0.0)))
         nanoseconds += time.process_time_ns() - started
     return Took(nanoseconds / 1_000 / asked.events, answers)
 
 
-def _batches(asked: Asked, bound: BoundCounted, query: CountedQuery) -> Iterator[Batch]:
+def _batches(asked: Asked, bound: BoundCounted, query: CountedEvaluation) -> Iterator[Batch]:
     """Yield what a runtime hands in, and how far time has come with it: ten trades in each millisecond."""
     prices = np.arange(asked.events) if asked.stream == "rising" else np.random.default_rng(1).permutation(asked.events)
     job = Job(bound.stream.mapping, query.reducers(STREAM))

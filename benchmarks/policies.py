@@ -27,7 +27,8 @@ from acquatop.lab.generate.trace import SLIDE, WIDTH
 from acquatop.lab.replay.clairvoyant import clairvoyant
 from acquatop.lab.replay.metrics import ndcg_at, precision_at, relevancies
 from acquatop.plan.bind import BoundQuery, bind_query
-from acquatop.query.evaluation import QueryGroup
+from acquatop.query.contract import Tick
+from acquatop.query.evaluation import TopKEvaluation
 from connectors.mapping import SUBJECT, TIME
 from replica.budget import Budget
 from replica.clocks import EventTime
@@ -148,15 +149,17 @@ def run(case: Case) -> FloatArray:
     maintainer.load()
     rankers = _rankers(recording, store, now)
     random = np.random.default_rng(case.seed)
-    group = QueryGroup(bound, maintainer, clock=lambda: 0.0, rankers=rankers, random=random, expects=False)
-    group.join(bound)
+    evaluation = TopKEvaluation(bound, maintainer, clock=lambda: 0.0, rankers=rankers, random=random, expects=False)
+    evaluation.join(bound, {})
+    stream = bound.stream.iri
     errors = []
     for window, close in enumerate(recording.closes):
-        group.add(list(reduced(recording.batch(window), group.reducers())))
+        parts = list(reduced(recording.batch(window), evaluation.reducers(stream)))
+        evaluation.add(stream, parts, evaluation.names)
         merits = recording.merits(window)
         right = [user for user in np.argsort(-merits, kind="stable")[:K].tolist() if merits[user] > -np.inf]
         relevance = relevancies(right)
-        for answer in group.advance(close):
+        for answer in evaluation.advance(Tick(stream, close, 0.0)):
             users = [int(str(row.bindings["user"]).removeprefix(_USER)) for row in answer.rows]
             errors.append((1 - ndcg_at(K, users, relevance), 1 - precision_at(K, users, relevance)))
     assert len(errors) == case.windows

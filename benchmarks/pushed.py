@@ -20,7 +20,7 @@ from rich.table import Table
 from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.plan.bind import BoundQuery, bind_query
-from acquatop.query.topk.content import TopKN
+from acquatop.query.topk.ranking import TopKN
 from acquatop.topk.order import best
 from acquatop.topk.refill.controller import Controller, Tuning
 from acquatop.topk.refill.refilled import Refilled

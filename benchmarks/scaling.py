@@ -34,7 +34,8 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.reduce.contract import Facts, Part, Reducer, panes_of
 from acquatop.ingest.reduce.job import Job
 from acquatop.plan.bind import BoundQuery, bind_query
-from acquatop.query.evaluation import QueryGroup
+from acquatop.query.contract import Tick
+from acquatop.query.evaluation import TopKEvaluation
 from acquatop.refresh.open_replicas import Replicas
 from acquatop.runtime.sources import reader_of
 from benchmarks.spark_bench import child
@@ -102,17 +103,18 @@ class Bench:
         (folder / "catalog.toml").write_text(catalog_text(folder, job, rows))
         self._catalog = Catalog.load(folder / "catalog.toml")
         self._bound = [self._bind(query(job, number), f"q{number}") for number in range(queries)]
+        self._iri = self._bound[0].stream.iri
 
     def _bind(self, text: str, name: str) -> BoundQuery:
         bound = bind_query(text, self._catalog, name=name)
         assert isinstance(bound, BoundQuery)
         return bound
 
-    def group(self) -> QueryGroup:
+    def group(self) -> TopKEvaluation:
         """Return the queries at work, with nothing in their windows."""
-        group = QueryGroup(self._bound[0], Replicas().open(self._bound[0]))
+        group = TopKEvaluation(self._bound[0], Replicas().open(self._bound[0]))
         for each in self._bound:
-            group.join(each)
+            group.join(each, {})
         return group
 
     def batches(self) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -137,11 +139,11 @@ class Bench:
         facts, panes = watch("facts", lambda: (Facts.of(records), panes_of(windows, records)))
         return watch("send", lambda: [Part(facts, panes, table).to_bytes() for table in tables])
 
-    def job_bytes(self, group: QueryGroup) -> int:
+    def job_bytes(self, group: TopKEvaluation) -> int:
         """Return how much is sent to executors for a batch."""
         return len(
             cloudpickle.dumps(  # type: ignore[no-untyped-call]
-                Job(self._bound[0].stream.mapping, group.reducers())
+                Job(self._bound[0].stream.mapping, group.reducers(self._iri))
             )
         )
 
@@ -149,10 +151,10 @@ class Bench:
         """Measure every step; return also how large things are."""
         watch, sizes, group = Stopwatch(), dict[str, float](), self.group()
         for rows, watermark_ms in self.batches():
-            sent = self.parts(rows, group.reducers(), watch)
+            sent = self.parts(rows, group.reducers(self._iri), watch)
             parts = watch("receive", lambda sent=sent: [Part.from_bytes(each) for each in sent])  # type: ignore[misc]
-            watch("merge", lambda parts=parts: group.add(parts))  # type: ignore[misc]
-            watch("close", lambda until=watermark_ms: list(group.advance(until)))  # type: ignore[misc]
+            watch("merge", lambda parts=parts: group.add(self._iri, parts, group.names))  # type: ignore[misc]
+            watch("close", lambda until=watermark_ms: list(group.advance(Tick(self._iri, until, 0.0))))  # type: ignore[misc]
             sizes = {"sent rows": sum(len(part.table) for part in parts), "sent bytes": sum(map(len, sent))}
         sizes["job bytes"] = self.job_bytes(group)
         sizes["state bytes"] = len(watch("snapshot", group.snapshot))
@@ -161,13 +163,13 @@ class Bench:
     def held(self) -> int:
         """Return how much memory the driver holds for full windows, without the replica."""
         watch, maker = Stopwatch(), self.group()
-        arrived = [(self.parts(rows, maker.reducers(), watch), until) for rows, until in self.batches()]
+        arrived = [(self.parts(rows, maker.reducers(self._iri), watch), until) for rows, until in self.batches()]
         group = self.group()
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes()
         for sent, watermark_ms in arrived:
-            group.add([Part.from_bytes(each) for each in sent])
-            for _ in group.advance(watermark_ms):
+            group.add(self._iri, [Part.from_bytes(each) for each in sent], group.names)
+            for _ in group.advance(Tick(self._iri, watermark_ms, 0.0)):
                 pass
         after = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes()
         tracemalloc.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -66,6 +66,10 @@ class Counts:
     ambiguous: int = 0
     skipped: int = 0
     rejected: Mapping[str, int] = field(default_factory=dict)
+
+    def with_unscored(self, unscored: int) -> Counts:
+        """Return the same counts, with the unscored solutions of one query."""
+        return replace(self, unscored=unscored)
 
 
 @dataclass(frozen=True)

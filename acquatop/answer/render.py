@@ -10,6 +10,9 @@ from acquatop.ingest.terms import datatype_of, score_literal, to_rdflib
 from rspql.plan import TopKPlan
 from rspql.scoring import result_type
 
+Bindings = Mapping[str, Identifier]
+"""Selected variables of a solution, as rdflib terms."""
+
 
 class Rendering:
     """Shows the solutions of a top-k query: the selected variables as rdflib terms, the score as SPARQL has it."""

@@ -21,15 +21,15 @@ from acquatop.engine.persistence import EngineState, KeptUnit
 from acquatop.engine.stream import Pipeline, Unit
 from acquatop.errors import UserError
 from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
-from acquatop.plan.bind import BoundCounted, BoundQuery, BoundWindowed, bind_query
-from acquatop.plan.grouping import can_share, choice_among
+from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed, bind_query
+from acquatop.plan.grouping import can_share, choice_among, evaluation_key
 from acquatop.query.aggregates.executor_content import ScatteredContent
 from acquatop.query.aggregates.on_executors import scattered_content
-from acquatop.query.at_work import AtWork, Bound, GroupAtWork, WindowedAtWork, at_work_key
-from acquatop.query.count_windows import CountedQuery
-from acquatop.query.evaluation import QueryGroup
-from acquatop.query.shared.evaluation import SharedGroup
-from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.query.contract import Evaluation
+from acquatop.query.count_windows import CountedEvaluation
+from acquatop.query.evaluation import TopKEvaluation
+from acquatop.query.shared.evaluation import SharedEvaluation
+from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.refresh.open_replicas import Progress, Replicas
 from acquatop.runtime import Position, Resume, Runtime, check_runtime, open_runtime
 from connectors.registry import CONNECTORS
@@ -242,7 +242,7 @@ class Engine:
         with self._lock:
             self._queries_of.setdefault(unit, []).append(query)
         query.slide_ms = bound.windows.slide_ms if isinstance(bound, BoundQuery) else unit.work.slide_ms
-        goes_on = self._state is not None and self._state.part(unit.key) is not None and unit.work.rejoin(bound)
+        goes_on = self._state is not None and self._state.part(unit.key) is not None and unit.work.resume_query(bound)
         new = []
         for stream in bound.streams:
             running = self._running(stream)
@@ -268,7 +268,7 @@ class Engine:
             return self._units[key]
 
     def _key(self, bound: Bound, *, shared: bool) -> str:
-        key = at_work_key(bound, shared=shared)
+        key = evaluation_key(bound, shared=shared)
         return key if self._reads_together else f"{key} {bound.name}"
 
     def _is_shared(self, bound: Bound) -> bool:
@@ -327,21 +327,20 @@ class Engine:
             resume = Resume(self._state.folder(pipeline.stream.iri), pipeline.position)
         pipeline.carrier = self._runtime.carry(pipeline.stream, pipeline, until_end=self._until_end, resume=resume)
 
-    def _at_work(self, bound: Bound, key: str, *, load: bool, shared: bool) -> AtWork:
+    def _at_work(self, bound: Bound, key: str, *, load: bool, shared: bool) -> Evaluation:
         """Return what answers a query, with its replicas filled."""
         match bound:
             case BoundQuery() if shared:
-                return GroupAtWork(SharedGroup(bound, clock=self._clock))
+                return SharedEvaluation(bound, clock=self._clock)
             case BoundQuery():
                 replica = self._replicas.open(bound, load=load)
                 scattered = self._scattered(bound, replica, key) if bound.keys_in_executors else None
-                group = QueryGroup(bound, replica, clock=self._clock, rankers=self._rankers, scattered=scattered)
-                return GroupAtWork(group)
+                return TopKEvaluation(bound, replica, clock=self._clock, rankers=self._rankers, scattered=scattered)
             case BoundWindowed():
                 replicas = self._replicas.open_all(bound, load=load)
-                return WindowedAtWork(WindowedQuery(bound, replicas, clock=self._clock, rankers=self._rankers))
+                return SparqlEvaluation(bound, replicas, clock=self._clock, rankers=self._rankers)
             case BoundCounted():
-                return CountedQuery(bound, clock=self._clock)
+                return CountedEvaluation(bound, clock=self._clock)
 
     def _scattered(self, bound: BoundQuery, replica: Maintainer[ReplicaStore] | None, key: str) -> ScatteredContent:
         """Return what keeps the aggregates of a query's keys in the executors."""
@@ -392,7 +391,7 @@ class Engine:
         kept = self._kept(list(self._units.values()))
         self._state.save(streams, {**self._ended, **kept}, answers)
         for key in kept:
-            self._units[key].work.saved()
+            self._units[key].work.snapshot_committed()
         for pipeline in self._pipelines:
             pipeline.saved()
 
@@ -419,7 +418,7 @@ class Engine:
         unit = next((unit for unit, queries in list(self._queries_of.items()) if query in queries), None)
         if unit is None:
             return {}
-        return unit.work.held(query.name)._asdict()
+        return unit.work.sizes(query.name)._asdict()
 
     def _write(self, sink: Sink, answers: Sequence[Answer], queries: Mapping[str, RegisteredQuery]) -> None:
         try:

@@ -29,7 +29,8 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.late import RECORD, BoolArray, LateFinder, are_late
 from acquatop.ingest.reduce.records import Records
-from acquatop.query.at_work import AtWork, Bound
+from acquatop.plan.bind import Bound
+from acquatop.query.contract import Evaluation, Tick
 from acquatop.runtime import Batch, Carrier, Position
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import pack_parts, unpack_parts
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 class Unit:
     """Queries that are evaluated together, by the threads of their streams in turn."""
 
-    def __init__(self, key: str, work: AtWork) -> None:
+    def __init__(self, key: str, work: Evaluation) -> None:
         self.key = key
         self.work = work
         self.turn = threading.RLock()
@@ -302,7 +303,7 @@ class Pipeline:
                 for stream, watermark_ms in unit.joined.steps(self):
                     longest = unit.longest_wait(self.stream.iri, wait)
                     stream.told(watermark_ms)
-                    self._collect(unit, unit.work.advance(stream.iri, watermark_ms, due_at, longest), answers)
+                    self._collect(unit, unit.work.advance(Tick(stream.iri, watermark_ms, due_at, longest)), answers)
         return answers
 
     def _collect(self, unit: Unit, due: Iterator[Answer], answers: list[Answer]) -> None:

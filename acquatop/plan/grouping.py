@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeGuard
 
 from acquatop.catalog.vocabulary import Strategy
-from acquatop.plan.bind import Bound, BoundQuery
+from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.plan.strategy import Choice, Workload, choose
 from acquatop.topk.shared.contract import Asked
 
@@ -46,3 +46,42 @@ def fewest_that_share(bound: BoundQuery) -> int | None:
 
     at = bisect_left(counts, True, key=shares)
     return counts[at] if at < len(counts) else None
+
+
+def evaluation_key(bound: Bound, *, shared: bool = False) -> str:
+    """Return the key of the evaluation that answers a query: queries with equal keys are evaluated together.
+
+    ``shared`` asks for the key of the structure that queries with other windows share. State directories hold these
+    keys: their text must not change.
+    """
+    match bound:
+        case BoundQuery():
+            return _shared_key(bound) if shared else _same_content_key(bound)
+        case BoundWindowed() | BoundCounted():
+            return f"alone: {bound.name}"
+
+
+def _same_content_key(bound: BoundQuery) -> str:
+    """Return the key of queries with the same windows, pattern, aggregates and remote."""
+    plan, service = bound.plan, bound.service
+    asked = (service.iri, plan.service.group, plan.service.variables) if service and plan.service else None
+    return repr(
+        (
+            bound.stream.iri,
+            bound.windows,
+            bound.matcher.signature,
+            plan.aggregate,
+            asked,
+            plan.join_variables,
+            bound.refills,
+            *((bound.stream.keys, bound.stream.buckets) if bound.keys_in_executors else ()),
+        )
+    )
+
+
+def _shared_key(bound: BoundQuery) -> str:
+    """Return the key of queries with the same pattern and the same score."""
+    score = bound.plan.score
+    return (
+        f"shared: {(bound.stream.iri, bound.matcher.signature, score.expression, score.condition, score.descending)!r}"
+    )

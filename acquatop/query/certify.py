@@ -1,28 +1,19 @@
-"""Say how far an answer can be trusted, never more than is so."""
+"""Certification of answers that a remote has a part in, or the stream alone."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from acquatop.answer.answer import Status
+from acquatop.answer.certificate import Certificate
 from acquatop.query.ranking import TopKOperator
 from acquatop.topk.contract import Certainty, Top
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """An answer's status; where it is approximate, why, and the best merit that what is missing could have."""
-
-    status: Status
-    reason: str | None = None
-    bound: float | None = None
 
 
 def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
     """Return the certificate of an answer that a remote has a part in; ``fetched`` are the keys fetched just now.
 
-    The merit of the last result, or minus infinity where there are fewer than k, is the bar: what cannot reach
+    The bar is the merit of the last result, or minus infinity if there are fewer than k. Solutions that cannot reach
     it cannot matter.
     """
     bar = float(top.merits[-1]) if len(top) == operator.k else -math.inf

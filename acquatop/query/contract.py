@@ -1,88 +1,107 @@
-"""What drives a group of queries, whichever way they are answered together: parts of a stream in, answers out."""
+"""Contract of every kind of query at work: records of streams in, answers out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from acquatop.answer.answer import Answer
 from acquatop.ingest.reduce.contract import Part, Reducer
-from acquatop.plan.bind import BoundQuery
+from acquatop.plan.bind import Bound
 from acquatop.windows import Windows
 
-EMPTY_RUN = 10_000
-"""The longest run of empty windows that is answered one by one: time has jumped when there are more."""
+MAX_EMPTY_WINDOWS = 10_000
+"""Longest run of empty windows that is answered one by one: a longer one is a jump in time."""
 
 
-class Held(NamedTuple):
-    """How much is held for a query."""
+class Sizes(NamedTuple):
+    """Number of objects held for a query."""
 
     candidates: int = 0
     replica_keys: int = 0
 
 
-class Group(Protocol):
-    """Top-k queries over one stream that are answered together. Called by one thread at a time.
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A watermark that a stream has reached.
 
-    Each query's answers are those that it would have by itself.
+    All records up to ``watermark_ms`` have been handed in. ``due_at`` is the time at which they came. Each
+    evaluation may wait ``longest_wait`` seconds for the remotes.
+    """
+
+    stream: str
+    watermark_ms: int
+    due_at: float
+    longest_wait: float = math.inf
+
+
+class Evaluation(Protocol):
+    """Queries that are evaluated together. Called by one thread at a time, except :meth:`close`.
+
+    Each query gets the answers that it would get alone.
     """
 
     @property
-    def slide_ms(self) -> int:
-        """How often windows close, those of the most frequent of several."""
+    def slide_ms(self) -> float:
+        """Shortest slide of its windows; infinite if time closes none."""
 
     @property
-    def members(self) -> Mapping[str, object]:
-        """The queries, by name, in the order in which they joined."""
+    def names(self) -> Sequence[str]:
+        """Names of the queries, in the order in which they joined."""
 
-    def join(self, bound: BoundQuery, after_ms: int | None = None) -> object:
-        """Answer one more query, from the first window on that opens at a time or after it."""
+    def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
+        """Answer one more query.
 
-    def rejoin(self, bound: BoundQuery) -> object | None:
-        """Let a query go on that was a member when the snapshot was taken; None if it was none."""
+        On streams in ``after_ms`` its first window is the first that opens at that time or later.
+        """
+
+    def resume_query(self, bound: Bound) -> bool:
+        """Continue a query of the restored snapshot; return False if the snapshot does not have it."""
 
     def leave(self, name: str) -> None:
-        """Answer a query no more."""
+        """Stop answering a query."""
 
-    def closed(self) -> Sequence[tuple[Windows, int | None]]:
-        """Return the windows that members have, and of each the last that has closed."""
+    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
+        """Return the windows on a stream, each with the last that has closed."""
 
-    def held(self, name: str) -> Held:
-        """Return how much is held for a query."""
+    def due_after(self, stream: str, time_ms: int) -> int | None:
+        """Return the next time after ``time_ms`` at which a stream may bring answers; None if no time does."""
 
-    def reducers(self) -> Sequence[Reducer]:
-        """Return what to make of the stream's next records."""
+    def reducers(self, stream: str) -> Sequence[Reducer]:
+        """Return the reducers for the stream's next records."""
 
-    def add(self, parts: Sequence[Part], names: Sequence[str] | None = None) -> None:
-        """Take in what one partition comes to: a part for each of the reducers.
+    def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
+        """Take in one partition: one part per reducer; ``names`` are the queries when it was reduced."""
 
-        ``names`` are the members when these were made; without it they are the members now.
+    def advance(self, tick: Tick) -> Iterator[Answer]:
+        """Yield the answers that are due at a watermark, oldest first.
+
+        A query's windows begin with the first that holds a record of the stream, or with the first after the
+        stream's start if the catalog gives one. Of more than ``MAX_EMPTY_WINDOWS`` empty windows in a row at most
+        the first is answered. The next answer counts the others.
         """
 
-    def advance(
-        self, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
-    ) -> Iterator[Answer]:
-        """Yield the answers of all windows that close at the watermark or before it, oldest first.
-
-        Call it once all events up to the watermark have been handed in; ``due_at`` is when they
-        came, ``longest_wait`` how many seconds each evaluation may wait for the remote. A query's windows begin
-        with the first that holds an event, matched by the pattern or not, or with the first after the
-        stream's start if that is given. Of a run of more than ``EMPTY_RUN`` windows without events
-        at most the first is answered; the others are counted with the next answer.
-        """
-
-    def finish(self) -> Iterator[Answer]:
-        """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
+    def finish(self, stream: str) -> Iterator[Answer]:
+        """Yield the answers that are due when a stream ends; with the last stream, all that are left."""
 
     def close(self) -> None:
-        """Let go of what runs beside; safe to call again, and from any thread."""
+        """Release threads, connections and files; safe to call again, and from any thread."""
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here. O(all that is held)."""
+        """Return the whole state. O(all that is held)."""
+
+    def snapshot_committed(self) -> None:
+        """Note that the last snapshot is durable: data that only older snapshots need may go."""
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot: on a new group, before any query joins, with the same arguments."""
+        """Restore a snapshot. Call it before any query joins."""
 
-    def saved(self) -> None:
-        """Note that the last snapshot is safe: what only older ones need may go."""
+    def sizes(self, name: str) -> Sizes:
+        """Return the number of objects held for a query."""
+
+
+def next_close(windows: Sequence[tuple[Windows, int | None]], time_ms: int) -> int | None:
+    """Return the time at which the next of some windows closes after ``time_ms``."""
+    return min((each.bounds(each.first(time_ms + 1))[1] for each, _ in windows), default=None)

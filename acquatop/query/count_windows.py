@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from acquatop.answer.answer import Answer, Status
 from acquatop.catalog.vocabulary import Strategy
@@ -14,13 +13,12 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
 from acquatop.ingest.reduce.records import Records
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
-from acquatop.query.at_work import GroupAtWork, WindowedAtWork
-from acquatop.query.contract import Held
+from acquatop.query.contract import Evaluation, Sizes, Tick
 from acquatop.query.counters import Tally
 from acquatop.query.element_positions import Positions
-from acquatop.query.evaluation import QueryGroup
-from acquatop.query.per_element import EveryElement
-from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.query.evaluation import TopKEvaluation
+from acquatop.query.per_element import PerElementEvaluation
+from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
 from acquatop.windows import Windows
 from replica.clocks import Clock
@@ -30,42 +28,7 @@ _MILLISECONDS = Windows(width_ms=1, slide_ms=1)
 _RECORDS = Records()
 
 
-class OverPositions(Protocol):
-    """What answers a query over elements the times of which are their positions: a part of what is at work."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The queries that it answers."""
-
-    def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
-        """Answer a query."""
-
-    def rejoin(self, bound: Bound) -> bool:
-        """Let a query go on that was answered when the snapshot was taken; say whether it was."""
-
-    def reducers(self, stream: str) -> Sequence[Reducer]:
-        """Return what to make of the next elements."""
-
-    def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
-        """Take in what elements come to, a part for each reducer."""
-
-    def advance(self, stream: str, watermark_ms: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
-        """Yield the answers of the windows that close up to a position, oldest first."""
-
-    def close(self) -> None:
-        """Let go of what runs beside."""
-
-    def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
-
-    def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot, before any query joins."""
-
-    def held(self, name: str) -> Held:
-        """Return how much is held for a query."""
-
-
-class CountedQuery:
+class CountedEvaluation:
     """A query over the last n elements of a stream, answered with every m of them.
 
     Elements are the stream's good records, also those that the query's pattern does not match. They are counted in
@@ -97,9 +60,9 @@ class CountedQuery:
             self._positions.start_after(time_ms)
         self._work.join(self._bound, {})
 
-    def rejoin(self, bound: Bound) -> bool:
-        """Go on."""
-        return self._work.rejoin(self._bound)
+    def resume_query(self, bound: Bound) -> bool:
+        """Continue the query of the snapshot."""
+        return self._work.resume_query(self._bound)
 
     def leave(self, name: str) -> None:
         """Do nothing: it is closed with the query."""
@@ -132,9 +95,9 @@ class CountedQuery:
 
     # Answers out ----------------------------------------------------------------------------------
 
-    def advance(self, stream: str, watermark_ms: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
+    def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers of all windows that close with an element up to the watermark, oldest first."""
-        return self._go_on(watermark_ms, due_at)
+        return self._go_on(tick.watermark_ms, tick.due_at)
 
     def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers of all windows that close with an element that has come."""
@@ -146,7 +109,7 @@ class CountedQuery:
             return
         parts = list(reduced(elements, self._work.reducers(self._iri)))
         self._work.add(self._iri, parts, self.names)
-        for answer in self._work.advance(self._iri, self._positions.count, due_at, math.inf):
+        for answer in self._work.advance(Tick(self._iri, self._positions.count, due_at)):
             if self._says_all or answer.rows or answer.triples or answer.boolean:
                 yield self._timed(answer)
 
@@ -176,8 +139,9 @@ class CountedQuery:
         }
         return pack_parts(parts)
 
-    def saved(self) -> None:
-        """Do nothing: all that is kept is in the snapshot."""
+    def snapshot_committed(self) -> None:
+        """Pass it on."""
+        self._work.snapshot_committed()
 
     def resume(self, snapshot: bytes) -> None:
         """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
@@ -187,16 +151,16 @@ class CountedQuery:
             self._work.resume(parts["work"])
             self._tally = Tally.restore(parts["tally"])
 
-    def held(self, name: str) -> Held:
-        """Return how many candidates there are."""
-        return self._work.held(name)
+    def sizes(self, name: str) -> Sizes:
+        """Return the sizes of the evaluation over positions."""
+        return self._work.sizes(name)
 
 
-def _work(bound: BoundCounted, clock: Clock, positions: Positions) -> OverPositions:
+def _work(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
     """Return what answers a query over positions."""
     query, choice = bound.query, bound.choice
     if not isinstance(query, BoundQuery):
-        return WindowedAtWork(WindowedQuery(query, clock=clock, instant=positions.time_of))
+        return SparqlEvaluation(query, clock=clock, instant=positions.time_of)
     if choice is not None and choice.strategy is Strategy.BLOCKS:
-        return EveryElement(query, clock=clock)
-    return GroupAtWork(QueryGroup(query, None, clock=clock))
+        return PerElementEvaluation(query, clock=clock)
+    return TopKEvaluation(query, None, clock=clock)

@@ -10,28 +10,29 @@ import numpy as np
 from rdflib.term import Identifier
 
 from acquatop.answer.answer import Answer, Counts, Row, Status
-from acquatop.answer.relation_to_stream import RelationToStream
+from acquatop.answer.assembly import Assembly, ClosedWindow, Result
+from acquatop.answer.certificate import Certificate
 from acquatop.answer.render import Rendering
 from acquatop.ingest.match import number_column
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.solutions import Solutions
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.plan.bind import Bound, BoundQuery
-from acquatop.query.contract import Held
+from acquatop.query.contract import Sizes, Tick, next_close
 from acquatop.query.held_solutions import HeldSolutions
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import NONE, Changes
 from acquatop.topk.snapshot import State, pack, pack_parts, pack_table, reading, unpack, unpack_parts, unpack_table
+from acquatop.windows import Windows
 from connectors.mapping import TIME
-from replica.budget import NOTHING, Spending
 from replica.clocks import Clock
 
 _KIND, _VERSION = "every element", 1
-_NOTHING_SPENT = Spending()
+_EXACT = Certificate(Status.EXACT)
 
 
-class EveryElement:
+class PerElementEvaluation:
     """Keeps the best of the last n elements as they change with each; the elements' times are their positions, from 1.
 
     An element costs some nanoseconds; one with which the best change also the ranking of k rows, and one that is
@@ -43,12 +44,18 @@ class EveryElement:
     def __init__(self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time) -> None:
         self._bound = bound
         self._windows = bound.windows
+        self.slide_ms = bound.windows.slide_ms
         self._clock = clock
-        self._wall_clock = wall_clock
         self._k = bound.plan.k + bound.plan.offset
         self._scoring = ReplicaScoring(bound.plan.score, None)
         self._rendering = Rendering(bound.plan)
-        self._output = RelationToStream(bound.plan.output)
+        self._assembly = Assembly(
+            bound.name,
+            bound.plan.output,
+            score_variable=bound.plan.score.variable,
+            clock=clock,
+            wall_clock=wall_clock,
+        )
         self._skyline = BlockSkyline(self._k, bound.windows.width_ms)
         self._base = 1
         """The position of the first element that the skyline has seen."""
@@ -71,16 +78,27 @@ class EveryElement:
     def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
         """Begin."""
 
-    def rejoin(self, bound: Bound) -> bool:
-        """Go on."""
+    def resume_query(self, bound: Bound) -> bool:
+        """Continue the query of the snapshot."""
         return self._has_resumed
+
+    def leave(self, name: str) -> None:
+        """Do nothing: the evaluation is closed with its only query."""
+
+    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
+        """Return the windows over positions, and the last that has closed."""
+        return [(self._windows, self._next - 1 if self._next else None)]
+
+    def due_after(self, stream: str, time_ms: int) -> int | None:
+        """Return the position at which the next window closes."""
+        return next_close(self.windows(stream), time_ms)
 
     def close(self) -> None:
         """Do nothing: nothing runs beside."""
 
-    def held(self, name: str) -> Held:
-        """Return how many solutions are held."""
-        return Held(len(self._held))
+    def sizes(self, name: str) -> Sizes:
+        """Return the number of solutions that are held."""
+        return Sizes(len(self._held))
 
     # Elements in ----------------------------------------------------------------------------------
 
@@ -108,14 +126,20 @@ class EveryElement:
 
     # Answers out ----------------------------------------------------------------------------------
 
-    def advance(self, stream: str, watermark_ms: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
+    def finish(self, stream: str) -> Iterator[Answer]:
+        """Yield nothing: a window that is not full closes with no element."""
+        return iter(())
+
+    def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers of all windows that close up to a position, oldest first."""
-        first, self._next = self._next, self._windows.first(watermark_ms + 1)
+        first, self._next = self._next, self._windows.first(tick.watermark_ms + 1)
         for window in self._due(first, self._next):
             opens, closes = self._windows.bounds(window)
             if self._has_changed(closes) or self._shown is None:
                 self._shown = tuple(self._rows())
-            yield self._output(self._answer(window, opens, closes, self._shown, due_at))
+            closed = ClosedWindow(window, opens, closes, tick.due_at)
+            result = Result(self._shown, self._bound.plan.projection)
+            yield self._assembly.answer(closed, result, _EXACT, Counts(unscored=self._count_unscored(opens, closes)))
         gone = int(np.searchsorted(self._unscored, self._windows.bounds(self._next)[0], side="right"))
         self._unscored = self._unscored[gone:]
         self._held.trim(lambda: self._skyline.held() + self._base)
@@ -156,28 +180,15 @@ class EveryElement:
         score = self._rendering.score_of(merit)
         return self._rendering.bindings(self._held.terms(position), score), score
 
-    def _answer(self, window: int, opens: int, closes: int, rows: tuple[Row, ...], due_at: float) -> Answer:
+    def _count_unscored(self, opens: int, closes: int) -> int:
+        """Return the number of a window's elements that have no score."""
         after, until = np.searchsorted(self._unscored, (opens, closes), side="right").tolist()
-        return Answer(
-            query=self._bound.name,
-            window=window,
-            opens_ms=opens,
-            closes_ms=closes,
-            rows=rows,
-            status=Status.EXACT,
-            reason=None,
-            spending=_NOTHING_SPENT,
-            budget=NOTHING,
-            refreshed=(),
-            failure=None,
-            counts=Counts(unscored=until - after),
-            latency_seconds=self._clock() - due_at,
-            emitted_ms=round(1000 * self._wall_clock()),
-            score_variable=self._bound.plan.score.variable,
-            variables=self._bound.plan.projection,
-        )
+        return int(until - after)
 
     # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot_committed(self) -> None:
+        """Do nothing: the whole state is in the snapshot."""
 
     def snapshot(self) -> bytes:
         """Return everything that is needed to go on from here. O(n)."""
@@ -195,7 +206,7 @@ class EveryElement:
                 "left": _whole(left),
             },
         }
-        parts = {"state": pack(_KIND, _VERSION, State(settings, tables)), "output": self._output.snapshot()}
+        parts = {"state": pack(_KIND, _VERSION, State(settings, tables)), "output": self._assembly.snapshot()}
         return pack_parts({**parts, "held": pack_table(self._held.table())} if len(self._held) else parts)
 
     def resume(self, snapshot: bytes) -> None:
@@ -213,7 +224,7 @@ class EveryElement:
             self._changes = deque(zip(*columns, strict=True))
             if "held" in parts:
                 self._held.resume(unpack_table(parts["held"]))
-            self._output.resume(parts["output"])
+            self._assembly.resume(parts["output"])
         self._has_resumed = True
 
 

@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sized
 from typing import Protocol
 
 from acquatop.answer.expected_quality import Content
-from acquatop.ingest.panes import Pane
-from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.refresh.proposers.contract import Proposed
+from acquatop.refresh.replica_refresh import Refreshable
 from acquatop.topk.contract import FloatArray, Rows, Top
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Keys to ask the remote for.
-
-    ``unknown`` are those that nothing is known of, the most promising first; ``held`` are those of
-    the candidates; ``absent`` those without a score although they have been asked for.
-    """
-
-    unknown: list[str]
-    held: Proposed
-    absent: list[str]
-
-
-class Intake(Protocol):
-    """What takes in what a stream's windows hold."""
-
-    def add_pane(self, pane: Pane) -> None:
-        """Take in one pane's solutions. Panes come in the order of time."""
-
-    def note_late(self, first: int, last: int) -> None:
-        """Note that something came for a pane after a window of its own had closed: those still open lack it, too."""
 
 
 class Ranked(Protocol):
@@ -53,28 +26,22 @@ class Ranked(Protocol):
     def unscored(self, window: int) -> int:
         """Return how many of a window's solutions have no score."""
 
+    def snapshot(self) -> bytes:
+        """Return the ranking's own state; empty if the content has it all."""
 
-class TopKOperator(Ranked, Protocol):
+    def resume(self, snapshot: bytes) -> None:
+        """Restore a snapshot."""
+
+
+class TopKOperator(Ranked, Refreshable, Protocol):
     """Changes in, a window's best out. Windows are integers that grow."""
 
     @property
-    def scoring(self) -> ReplicaScoring:
-        """How solutions are scored."""
+    def list(self) -> Sized:
+        """Candidates that are held."""
 
     def settle(self, window: int) -> None:
         """Note that all panes of a window have come."""
-
-    def wanted(
-        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
-    ) -> Wanted:
-        """Return what to ask the remote for in a window, of each kind all, or the first ``limit``.
-
-        Of the absent those that were asked for at a time or before it. What is held are the K+N candidates; with
-        ``beyond_candidates`` also others of the window's best that could become results, as far as they are known.
-        """
-
-    def needed(self) -> Iterable[str]:
-        """Return the keys whose values the open windows need, or may need again."""
 
     def apply_changes(self, keys: Iterable[str]) -> None:
         """Rescore what joins with keys whose remote values have changed; let in who has a score now."""

@@ -1,25 +1,79 @@
-"""What a query's answers say of the remote: its values, how fresh they are, and how far they can be trusted."""
+"""Facts about the remote in a query's answers: values, freshness, certificate and expected quality."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 
-from acquatop.answer.estimate import Estimate
+from acquatop.answer.answer import Status
+from acquatop.answer.certificate import Certificate
+from acquatop.answer.estimate import CERTAIN, Estimate
 from acquatop.answer.expected_quality import Expectation
-from acquatop.query.certify import Certificate, certify
+from acquatop.query.certify import certify, certify_alone
 from acquatop.query.ranking import TopKOperator
 from acquatop.refresh.lookup_cache import Glimpse
 from acquatop.topk.contract import Top
-from replica.budget import Budget
+from replica.budget import NOTHING, Budget
 from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
 
 
-class RemoteSide:
-    """A query's replica, as its answers show it.
+class RemoteFacts(Protocol):
+    """Facts that an answer states about its remote."""
 
-    They say what they can be expected to be worth, unless nobody ``expects`` them to.
+    @property
+    def budget(self) -> Budget:
+        """Budget of an evaluation."""
+
+    def certify(self, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
+        """Return the certificate of an answer, after some keys were fetched."""
+
+    def expect(self, window: int, top: Top, status: Status) -> Estimate | None:
+        """Return the expected quality of an answer; None if nothing is estimated."""
+
+    def terms(self, keys: list[str]) -> Sequence[dict[str, str]]:
+        """Return the replica's terms for each key, by variable."""
+
+    def ages(self, keys: list[str]) -> Sequence[float | None]:
+        """Return the seconds since each key was fetched."""
+
+    def was_refreshed(self, key: str, fetched: frozenset[str]) -> bool | None:
+        """Return True if a key was fetched just now; None without a remote."""
+
+
+class NoRemoteFacts:
+    """Facts of a query that asks no remote."""
+
+    budget = NOTHING
+
+    def certify(self, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
+        """Return the certificate of an answer that the stream alone decides."""
+        return certify_alone(top)
+
+    def expect(self, window: int, top: Top, status: Status) -> Estimate | None:
+        """Return None."""
+        return None
+
+    def terms(self, keys: list[str]) -> Sequence[dict[str, str]]:
+        """Return no terms."""
+        return [{}] * len(keys)
+
+    def ages(self, keys: list[str]) -> Sequence[float | None]:
+        """Return no ages."""
+        return [None] * len(keys)
+
+    def was_refreshed(self, key: str, fetched: frozenset[str]) -> bool | None:
+        """Return None."""
+        return None
+
+
+class ReplicaFacts:
+    """Facts about a query's replica.
+
+    Expected quality is estimated unless ``expects`` is False.
     """
 
     def __init__(
@@ -41,24 +95,23 @@ class RemoteSide:
 
     @property
     def budget(self) -> Budget:
-        """What may be spent on an evaluation."""
+        """Budget of an evaluation."""
         return self._maintainer.budget
 
     def certify(self, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
-        """Say how far an answer can be trusted, after some keys were fetched."""
+        """Return the certificate of an answer, after some keys were fetched."""
         return certify(self._operator, window, top, fetched)
 
-    def expect(self, window: int, top: Top) -> Estimate | None:
-        """Return what an answer can be expected to be worth, if anybody wants to know."""
+    def expect(self, window: int, top: Top, status: Status) -> Estimate | None:
+        """Return the expected quality of an answer: an exact one is certain to be right."""
+        if status is Status.EXACT:
+            return CERTAIN
         if self._expectation is None:
             return None
         return self._expectation.of(top, self._operator.content(window), self._maintainer.now())
 
-    def of(self, keys: list[str]) -> tuple[list[dict[str, str]], list[float]]:
-        """Return what the replica has for each key, by variable, and how many seconds ago it was fetched."""
-        return self._terms(keys), self._ages(keys)
-
-    def _terms(self, keys: list[str]) -> list[dict[str, str]]:
+    def terms(self, keys: list[str]) -> Sequence[dict[str, str]]:
+        """Return the replica's terms for each key, by variable."""
         rows = self._store.rows(keys)
         columns = [self._store.terms(name, rows) for name in self._store.variables]
         return [
@@ -66,7 +119,12 @@ class RemoteSide:
             for terms in (zip(*columns, strict=True) if columns else [()] * len(keys))
         ]
 
-    def _ages(self, keys: list[str]) -> list[float]:
+    def ages(self, keys: list[str]) -> Sequence[float | None]:
+        """Return the seconds since each key was fetched."""
         fetched_at = self._store.fetched_at(self._store.rows(keys))
         ages: list[float] = np.maximum(0.0, self._maintainer.now() - fetched_at).tolist()
         return ages
+
+    def was_refreshed(self, key: str, fetched: frozenset[str]) -> bool | None:
+        """Return True if a key was fetched just now."""
+        return key in fetched

@@ -13,7 +13,7 @@ import pyoxigraph as ox
 
 from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import BoundWindowed, bind_windowed
-from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.query.sparql.template import text_of
 from replica.maintainer import Maintainer
 from replica.remotes import RemoteError
@@ -26,6 +26,7 @@ from rspql.ast import rewritten
 from rspql.compiler import compile_query
 from rspql.plan import RemotePart, TopKPlan, WindowedPlan
 from rspql.printer import inside_text, query_text
+from tests.support.fed import Fed
 from tests.support.worlds import NS
 
 PREFIX = f"PREFIX : <{NS}>\n"
@@ -149,7 +150,7 @@ class GraphRemote:
 
 def at_work(
     bound_query: BoundWindowed, data: ox.Store | None = None, *, load: bool = False, **options: Any
-) -> tuple[WindowedQuery, list[GraphRemote]]:
+) -> tuple[Fed, list[GraphRemote]]:
     """Return a query at work on remotes in memory, which share their data."""
     data = ox.Store() if data is None else data
     remotes = [GraphRemote(remote.part, data) for remote in bound_query.remotes]
@@ -161,7 +162,7 @@ def at_work(
     ]
     for maintainer in maintainers if load else ():
         maintainer.load()
-    return WindowedQuery(bound_query, maintainers, **options), remotes
+    return Fed(SparqlEvaluation(bound_query, maintainers, **options), bound_query), remotes
 
 
 def content(records: Iterable[Record], opens: int, closes: int, *, latest: bool) -> list[ox.Triple]:

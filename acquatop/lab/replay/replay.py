@@ -19,7 +19,8 @@ from acquatop.lab.replay.remembered_remote import RememberedRemote
 from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.trace import Trace
 from acquatop.plan.bind import BoundQuery
-from acquatop.query.evaluation import QueryGroup
+from acquatop.query.contract import Tick
+from acquatop.query.evaluation import TopKEvaluation
 from acquatop.topk.contract import FloatArray
 from replica.access import Access
 from replica.budget import Budget
@@ -71,7 +72,7 @@ class Replay:
         """Yield what the engine answers in a setting, window by window."""
         bound = _bound(self.trace.bound, setting)
         maintainer = self._maintainer(bound)
-        group = QueryGroup(
+        evaluation = TopKEvaluation(
             bound,
             maintainer,
             clock=_standing_still,
@@ -81,12 +82,15 @@ class Replay:
             expects=False,
             hashes=self._hashes,
         )
-        member = group.join(bound)
+        evaluation.join(bound, {})
+        member = evaluation.members[bound.name]
+        stream = bound.stream.iri
         shown = slice(bound.plan.offset, None)
         for number, (records, closes_ms) in enumerate(zip(self._batches, self._closes, strict=True)):
             if len(records):
-                group.add([self._part(number, records, each) for each in group.reducers()])
-            for answer in group.advance(closes_ms):
+                parts = [self._part(number, records, each) for each in evaluation.reducers(stream)]
+                evaluation.add(stream, parts, evaluation.names)
+            for answer in evaluation.advance(Tick(stream, closes_ms, _standing_still())):
                 top = member.operator.top(answer.window)
                 ages = [row.age_seconds for row in answer.rows if row.age_seconds is not None]
                 yield Given(
@@ -99,7 +103,7 @@ class Replay:
                     answer.status.value,
                     float(np.mean(ages)) if ages else float("nan"),
                 )
-        group.close()
+        evaluation.close()
 
     @cached_property
     def _batches(self) -> Sequence[pa.RecordBatch]:

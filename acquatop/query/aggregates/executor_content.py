@@ -16,7 +16,6 @@ from acquatop.ingest.buckets.partials import BucketPartials, chunks_in
 from acquatop.ingest.buckets.replica_values import BucketView
 from acquatop.ingest.buckets.task import Bucket, BucketBest, BucketFound, BucketTask, Chunk, Pane, Ranking
 from acquatop.ingest.match import Matcher
-from acquatop.ingest.panes import Pane as Solutions
 from acquatop.topk.snapshot import pack_parts, pack_table, reading, unpack_parts, unpack_table
 from acquatop.windows import Windows
 from replica.store import ReplicaStore
@@ -95,10 +94,6 @@ class ScatteredContent:
             self._is_resumed = False
             self._folder.remove(set(self._folder.names()) - {*self._uses, *self._unused, *self._long_unused})
         return BucketPartials(matcher, windows, self.columns, self.buckets, self._folder)
-
-    def add_pane(self, pane: Solutions) -> None:
-        """Refuse solutions: they are reduced where they are."""
-        raise AssertionError("what comes here is where partials are")
 
     def add_partials(self, table: pa.Table) -> None:
         """Take note of where some panes' partials are."""

@@ -11,8 +11,8 @@ from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, Content
 from acquatop.ingest.buckets.task import BucketBest, Ranking, merits_of, reaches_of
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.executor_content import ScatteredContent
-from acquatop.query.ranking import Wanted
 from acquatop.refresh.proposers.contract import Proposed
+from acquatop.refresh.replica_refresh import Wanted
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from acquatop.topk.order import best
 from acquatop.windows import Windows
@@ -125,6 +125,13 @@ class Scattered:
         """Return what a window holds: what is known here, and some that stand for all others."""
         found = self._look()
         return Content(self._scored(found.rows), self._scored(found.sample), float(found.rest))
+
+    def snapshot(self) -> bytes:
+        """Return nothing: the whole state is the content's."""
+        return b""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Do nothing."""
 
     def unscored(self, window: int) -> int:
         """Return how many keys have no score, although what is known of them would let them be results."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
 from acquatop.plan.bind import BoundQuery
+from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.executor_content import RunTasks, ScatteredContent
-from acquatop.query.evaluation import aggregate_columns
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
 

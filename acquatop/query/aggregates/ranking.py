@@ -10,8 +10,8 @@ import numpy as np
 from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, Content, considered
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.content import AggregatedContent
-from acquatop.query.ranking import Wanted
 from acquatop.refresh.proposers.contract import Proposed
+from acquatop.refresh.replica_refresh import Wanted
 from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
@@ -148,6 +148,13 @@ class Aggregated:
 
     def _rows_of(self, keys: IntArray) -> Rows:
         return self._named(Rows(self.list.newest(keys), keys, keys, self._parts_of(keys)))
+
+    def snapshot(self) -> bytes:
+        """Return nothing: the whole state is the content's."""
+        return b""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Do nothing."""
 
     def unscored(self, window: int) -> int:
         """Return how many keys have no score, although what is known of them would let them be results."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from acquatop.answer.answer import Answer
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.shared_best import Needs, SharedBest, panes_of, scored_of
-from acquatop.plan.bind import BoundQuery
-from acquatop.query.contract import EMPTY_RUN, Held
+from acquatop.plan.bind import Bound, BoundQuery
+from acquatop.query.contract import MAX_EMPTY_WINDOWS, Sizes, Tick, next_close
 from acquatop.query.lateness import Came
-from acquatop.query.member import Bindings
+from acquatop.query.member import ShownBindings
 from acquatop.query.shared.late_solutions import Stragglers
 from acquatop.query.shared.member import SharedMember
 from acquatop.query.shared.pane_log import PaneLog
@@ -31,15 +31,7 @@ _LOG_ROOM = 4_096
 """How much longer the log of panes gets until it is looked what of it nobody needs any more."""
 
 
-def shared_key(bound: BoundQuery) -> str:
-    """Return what queries must have in common to be one group: the pattern, and how its solutions are ranked."""
-    score = bound.plan.score
-    return (
-        f"shared: {(bound.stream.iri, bound.matcher.signature, score.expression, score.condition, score.descending)!r}"
-    )
-
-
-class SharedGroup:
+class SharedEvaluation:
     """Queries without a remote, over a stream whose arrivals are distinct: scores never change.
 
     Records are reduced once for all of them, to what any may need, and the driver holds one list of candidates. What
@@ -58,7 +50,7 @@ class SharedGroup:
         self._log_room = _LOG_ROOM
         self._closed_ms = self._ended_ms = BEFORE_ALL
         """All windows that close until one, and, as there was no more to come, all that open before the other, have."""
-        self._shown: dict[tuple[tuple[str, ...], str | None], dict[str, Bindings]] = {}
+        self._shown: dict[tuple[tuple[str, ...], str | None], ShownBindings] = {}
         self._resumed: dict[str, bytes] = {}
 
     @property
@@ -68,26 +60,37 @@ class SharedGroup:
 
     # Queries come and go --------------------------------------------------------------------------
 
-    def join(self, bound: BoundQuery, after_ms: int | None = None) -> SharedMember:
-        """Answer one more query, from the first window on that opens at a time or after it."""
-        since = None if after_ms is None else max(bound.windows.last(after_ms) + 1, 0)
-        member = self.members[bound.name] = SharedMember(bound, since, self._shown_like(bound))
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the members."""
+        return list(self.members)
+
+    def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
+        """Add a member, from the first window on that opens at a time or later."""
+        assert isinstance(bound, BoundQuery)
+        time_ms = after_ms.get(bound.stream.iri)
+        since = None if time_ms is None else max(bound.windows.last(time_ms) + 1, 0)
+        member = self._enrol(bound, since)
         self._structure.meta.join_at(bound.name, _asked(bound), member.first)
-        return member
 
-    def rejoin(self, bound: BoundQuery) -> SharedMember | None:
-        """Let a query go on that was a member when the snapshot was taken; None if it was none."""
+    def resume_query(self, bound: Bound) -> bool:
+        """Continue a member of the snapshot."""
+        assert isinstance(bound, BoundQuery)
         part = self._resumed.get(f"member {bound.name}")
-        if part is None:
-            return None
-        member = self.members[bound.name] = SharedMember(bound, None, self._shown_like(bound))
-        window = member.resume(part)
-        self._structure.meta.join_at(bound.name, _asked(bound), window, member.first)
+        if part is not None:
+            member = self._enrol(bound, None)
+            self._structure.meta.join_at(bound.name, _asked(bound), member.resume(part), member.first)
+        return part is not None
+
+    def _enrol(self, bound: BoundQuery, since: int | None) -> SharedMember:
+        shown = self._shown_like(bound)
+        member = SharedMember(bound, since, shown, clock=self._clock, wall_clock=self._wall_clock)
+        self.members[bound.name] = member
         return member
 
-    def _shown_like(self, bound: BoundQuery) -> dict[str, Bindings]:
-        """Return what solutions are shown with by queries that show the same of them."""
-        return self._shown.setdefault((bound.plan.projection, bound.plan.score.variable), {})
+    def _shown_like(self, bound: BoundQuery) -> ShownBindings:
+        """Return the bindings that queries with the same projection have shown."""
+        return self._shown.setdefault((bound.plan.projection, bound.plan.score.variable), ShownBindings())
 
     def leave(self, name: str) -> None:
         """Answer a query no more."""
@@ -97,21 +100,21 @@ class SharedGroup:
     def close(self) -> None:
         """Do nothing: nothing runs beside."""
 
-    def saved(self) -> None:
-        """Do nothing: all that is kept is in the snapshot."""
+    def snapshot_committed(self) -> None:
+        """Do nothing: the whole state is in the snapshot."""
 
     # Parts in -------------------------------------------------------------------------------------
 
-    def reducers(self) -> Sequence[Reducer]:
-        """Return what to make of the stream's records: one reducer for all members."""
+    def reducers(self, stream: str) -> Sequence[Reducer]:
+        """Return one reducer for all members."""
         plan, meta = self._bound.plan, self._structure.meta
         # What is too late is so for windows, too, that have closed before a query came.
         boundaries = {Series(each.at, each.step) for each in meta.boundaries()}
         needs = Needs(max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._passed_ms)
         return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
 
-    def add(self, parts: Sequence[Part], names: Sequence[str] | None = None) -> None:
-        """Take in what one partition comes to."""
+    def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
+        """Take in one partition."""
         (part,) = parts
         for member in self.members.values():
             member.note(part.facts.events, part.facts.bad or {}, part.facts.earliest_ms)
@@ -147,18 +150,16 @@ class SharedGroup:
 
     # Answers out ----------------------------------------------------------------------------------
 
-    def advance(
-        self, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
-    ) -> Iterator[Answer]:
-        """Yield the answers of all windows that close at the watermark or before it: see :class:`Group`."""
-        self._begin(watermark_ms)
+    def advance(self, tick: Tick) -> Iterator[Answer]:
+        """Yield the answers of all windows that close at the watermark or before it."""
+        self._begin(tick.watermark_ms)
         closes = self._structure.meta.next_close
-        if closes is not None and closes <= watermark_ms:
-            self._closed_ms = max(self._closed_ms, self._structure.meta.last_close(watermark_ms))
-        yield from self._advance(watermark_ms, self._clock() if due_at is None else due_at)
+        if closes is not None and closes <= tick.watermark_ms:
+            self._closed_ms = max(self._closed_ms, self._structure.meta.last_close(tick.watermark_ms))
+        yield from self._advance(tick.watermark_ms, tick.due_at)
         self._let_go()
 
-    def finish(self) -> Iterator[Answer]:
+    def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
         self._begin(math.inf)
         meta, until = self._structure.meta, BEFORE_ALL
@@ -184,13 +185,13 @@ class SharedGroup:
         while (closes := meta.next_close) is not None and closes <= until:
             step = meta.last_close(until)
             # Only where time has jumped is there so much to do that it may be left out.
-            if until - closes >= EMPTY_RUN * meta.shortest:
+            if until - closes >= MAX_EMPTY_WINDOWS * meta.shortest:
                 if self._skip_empty(until):
                     continue
                 step = closes
             for name, top in self._structure.advance(step):
                 member = self.members[name]
-                yield member.answer(top, self._log, self._stragglers, due_at, self._clock, self._wall_clock)
+                yield member.answer(top, self._log, self._stragglers, due_at)
 
     def _skip_empty(self, until: int) -> bool:
         """Leave windows out of which there are too many without events; say whether there were any."""
@@ -216,13 +217,17 @@ class SharedGroup:
 
     # What is held ---------------------------------------------------------------------------------
 
-    def closed(self) -> Sequence[tuple[Windows, int | None]]:
-        """Return the members' windows, and of each the last that has closed."""
+    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
+        """Return the members' windows, each with the last that has closed."""
         return [(member.windows, member.closed) for member in self.members.values()]
 
-    def held(self, name: str) -> Held:
-        """Return how many candidates there are for all members."""
-        return Held(len(self._structure) + len(self._stragglers))
+    def due_after(self, stream: str, time_ms: int) -> int | None:
+        """Return the close of the next window of any member."""
+        return next_close(self.windows(stream), time_ms)
+
+    def sizes(self, name: str) -> Sizes:
+        """Return the number of candidates of all members together."""
+        return Sizes(len(self._structure) + len(self._stragglers))
 
     # Snapshots ------------------------------------------------------------------------------------
 

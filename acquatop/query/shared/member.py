@@ -7,13 +7,14 @@ import math
 from collections.abc import Mapping
 
 from acquatop.answer.answer import Answer
+from acquatop.answer.assembly import ClosedWindow
 from acquatop.ingest.reduce.shared_best import Panes
 from acquatop.ingest.scoring import BoolArray
 from acquatop.plan.bind import BoundQuery
-from acquatop.query.contract import EMPTY_RUN
+from acquatop.query.contract import MAX_EMPTY_WINDOWS
 from acquatop.query.counters import Tally
 from acquatop.query.lateness import Answered, Came
-from acquatop.query.member import Bindings, Closed, GroupMember
+from acquatop.query.member import Member, ShownBindings
 from acquatop.query.shared.late_solutions import Stragglers
 from acquatop.query.shared.pane_log import PaneLog
 from acquatop.query.shared.ranking import Shared
@@ -21,11 +22,7 @@ from acquatop.topk.contract import Certainty, Top
 from acquatop.topk.lost import LOST
 from acquatop.topk.shared.moments import BEFORE_ALL
 from acquatop.topk.snapshot import pack_parts, unpack_parts
-from replica.budget import Spending
 from replica.clocks import Clock
-from replica.maintainer import Refreshed
-
-_NOTHING = Refreshed(frozenset(), (), Spending(), 0, None)
 
 
 class SharedMember:
@@ -35,10 +32,12 @@ class SharedMember:
     is answered, as soon as it is known, ``closed`` the last that has closed. ``shown`` is what others have shown.
     """
 
-    def __init__(self, bound: BoundQuery, since: int | None, shown: dict[str, Bindings] | None = None) -> None:
+    def __init__(
+        self, bound: BoundQuery, since: int | None, shown: ShownBindings, *, clock: Clock, wall_clock: Clock
+    ) -> None:
         self.windows = bound.windows
         self.operator = Shared(bound.plan)
-        self.member = GroupMember(bound, self.operator, since=since, shown=shown)
+        self.member = Member(bound, self.operator, clock=clock, wall_clock=wall_clock, since=since, shown=shown)
         self.first = 0 if since is None and bound.windows.t0_ms is not None else since
         self.closed: int | None = None
         self._begun_ms = BEFORE_ALL
@@ -94,7 +93,7 @@ class SharedMember:
         else:
             return 0
         run = (until if occupied is None else min(until, self.windows.first(occupied))) - window
-        return run if run > EMPTY_RUN else 0
+        return run if run > MAX_EMPTY_WINDOWS else 0
 
     def skip(self, window: int, run: int) -> None:
         """Leave windows out, from the next on."""
@@ -107,18 +106,17 @@ class SharedMember:
             return self.windows.bounds(self.closed)[0]
         return BEFORE_ALL if self.first is None else self.windows.bounds(self.first)[0]
 
-    def answer(
-        self, top: Top, log: PaneLog, stragglers: Stragglers, due_at: float, clock: Clock, wall_clock: Clock
-    ) -> Answer:
+    def answer(self, top: Top, log: PaneLog, stragglers: Stragglers, due_at: float) -> Answer:
         """Return the answer of a window that closes."""
         opens_ms, closes_ms = self.windows.bounds(top.window)
         self.closed = top.window
         top = stragglers.among(top, self.answered, self.operator.k)
         if self._lost_until is not None and top.window <= self._lost_until:
             top = Top(top.window, top.rows, top.merits, Certainty.APPROXIMATE, LOST, math.inf)
-        self.operator.show(top, log.unscored(self.answered, opens_ms, closes_ms))
-        closed = Closed(top.window, opens_ms, closes_ms, _NOTHING, self._tally.take(), due_at)
-        return self.member.answer(closed, clock, wall_clock)
+        unscored = log.unscored(self.answered, opens_ms, closes_ms)
+        self.operator.show(top, unscored)
+        closed = ClosedWindow(top.window, opens_ms, closes_ms, due_at)
+        return self.member.answer(closed, self._tally.take(unscored))
 
     # Snapshots ------------------------------------------------------------------------------------
 

@@ -31,6 +31,13 @@ class Shared:
         """Return the terms of one of the best: what the window's pattern binds."""
         return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
 
+    def snapshot(self) -> bytes:
+        """Return nothing: the whole state is the content's."""
+        return b""
+
+    def resume(self, snapshot: bytes) -> None:
+        """Do nothing."""
+
     def unscored(self, window: int) -> int:
         """Return how many of the window's solutions have no score."""
         return self._unscored

@@ -7,20 +7,23 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 from pyoxigraph import BlankNode, Literal, NamedNode
 from rdflib import BNode, URIRef
 from rdflib import Literal as RdflibLiteral
 from rdflib.term import Identifier
 
 from acquatop.answer.answer import Answer, Row, Shown, Status
-from acquatop.answer.relation_to_stream import RelationToStream
+from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse, Result
+from acquatop.answer.certificate import Certificate
 from acquatop.catalog.graphs import load_graphs
+from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.records import Records
 from acquatop.ingest.terms import iri_to_rdflib, to_rdflib
-from acquatop.plan.bind import BoundWindowed
-from acquatop.query.contract import EMPTY_RUN
+from acquatop.plan.bind import Bound, BoundWindowed
+from acquatop.query.contract import MAX_EMPTY_WINDOWS, Sizes, Tick, next_close
 from acquatop.query.counters import Tally
-from acquatop.query.sparql.evaluate import Evaluator, Result
+from acquatop.query.sparql.evaluate import Evaluator
+from acquatop.query.sparql.evaluate import Result as Found
 from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.query.sparql.template import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
@@ -39,8 +42,8 @@ from rspql.ast import XSD
 _KIND, _VERSION = "windowed query", 1
 
 
-class WindowedQuery:
-    """A query at work, free of any runtime: whoever has events hands them in and takes the answers.
+class SparqlEvaluation:
+    """One query that is evaluated over whole windows.
 
     An answer is due whenever a window closes. Each window then shows what it held when it last
     closed, nothing before it first has. Time is that of the stream that lags most behind; one that
@@ -66,10 +69,10 @@ class WindowedQuery:
         instant: Callable[[int], int] = int,
     ) -> None:
         self.name = bound.name
+        self.names: Sequence[str] = [bound.name]
         self.slide_ms = min((window.windows.slide_ms for window in bound.windows), default=0)
         self._bound = bound
         self._clock = clock
-        self._wall_clock = wall_clock
         self._instant = instant
         self._store = store = QuadStore()
         load_graphs(store.current, bound.graphs)
@@ -79,39 +82,59 @@ class WindowedQuery:
         self._evaluator = Evaluator(plan.query, store, windows=windows, remotes=plan.remotes, functions=plan.functions)
         joins = _joins(bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms)
         self._remotes = Remotes([*joins], self._evaluator.keys, clock)
-        self._output = RelationToStream(bound.plan.output)
+        self._assembly = Assembly(
+            bound.name,
+            bound.plan.output,
+            score_variable=bound.plan.score_variable,
+            clock=clock,
+            wall_clock=wall_clock,
+        )
         self._watermarks: dict[str, float] = {stream.iri: -math.inf for stream in bound.streams}
         self._newest_ms = -math.inf
         self._results: dict[str, list[str]] = {}
         self._tally = Tally()
+        self._is_resumed = False
 
-    # Events in ------------------------------------------------------------------------------------
+    # Queries come and go --------------------------------------------------------------------------
 
-    def add(self, stream: str, records: pa.RecordBatch) -> None:
-        """Take in a batch of a stream's decoded records."""
-        self._tally.count(records)
-        # What is late for one window is late for those, too, that have closed since.
-        self._tally.late += max((graph.add(records) for graph in self._graphs_on(stream)), default=0)
+    def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
+        """Start the query; show only windows that open after the given times of streams."""
+        for stream, time_ms in after_ms.items():
+            for graph in self._graphs_on(stream):
+                graph.start_after(time_ms)
 
-    def start_after(self, stream: str, time_ms: int) -> None:
-        """Show only windows on a stream that open at a time or after it: earlier ones began without this query."""
-        for graph in self._graphs_on(stream):
-            graph.start_after(time_ms)
+    def resume_query(self, bound: Bound) -> bool:
+        """Continue the query of the snapshot."""
+        return self._is_resumed
 
-    def advance(
-        self, stream: str, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
-    ) -> Iterator[Answer]:
-        """Yield the answers that are due, oldest first, once a stream has come to a watermark.
+    def leave(self, name: str) -> None:
+        """Do nothing: the evaluation is closed with its only query."""
 
-        Call it once all events up to the watermark have been handed in; ``due_at`` is when they
-        came, ``longest_wait`` how many seconds each answer may wait for the remotes together.
-        Windows begin with the first that holds an event, or with the first after the start
-        if that is given. Of a run of more than ``EMPTY_RUN`` empty windows at most the first is
-        answered; the others are counted with the next answer.
-        """
+    # Records in -----------------------------------------------------------------------------------
+
+    def reducers(self, stream: str) -> Sequence[Reducer]:
+        """Return the reducer that keeps all records."""
+        return [_RECORDS]
+
+    def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
+        """Take in one partition's records."""
+        for records in parts[0].table.to_batches():
+            self._tally.count(records)
+            # A record that is late for one window is late for all that have closed since.
+            self._tally.late += max((graph.add(records) for graph in self._graphs_on(stream)), default=0)
+
+    # Answers out ----------------------------------------------------------------------------------
+
+    def advance(self, tick: Tick) -> Iterator[Answer]:
+        """Yield the answers that are due, oldest first; time is that of the slowest stream."""
+        stream, watermark_ms = tick.stream, tick.watermark_ms
         self._watermarks[stream] = max(watermark_ms, self._watermarks[stream])
         self._newest_ms = max(watermark_ms, self._newest_ms)
-        yield from self._advance(min(self._watermarks.values()), due_at, longest_wait)
+        yield from self._advance(min(self._watermarks.values()), tick.due_at, tick.longest_wait)
+
+    def due_after(self, stream: str, time_ms: int) -> int | None:
+        """Return the close of the next window on a stream."""
+        return next_close(self.windows(stream), time_ms)
 
     def close(self) -> None:
         """Let go of what tells of the remotes' changes: the query is over."""
@@ -130,7 +153,7 @@ class WindowedQuery:
             closes = [close for graph in self._graphs if (close := graph.last_close_ms()) is not None]
             # Which stream ends last must not decide which windows are answered.
             until = max([*closes, self._newest_ms])
-        yield from self._advance(until, None, math.inf)
+        yield from self._advance(until, self._clock(), math.inf)
 
     def windows(self, stream: str) -> list[tuple[Windows, int | None]]:
         """Return the windows on a stream, and of each the last that has closed."""
@@ -154,7 +177,7 @@ class WindowedQuery:
                 "store": self._store.snapshot(),
                 **{f"graph{at}": graph.snapshot() for at, graph in enumerate(self._graphs)},
                 "remotes": self._remotes.snapshot(),
-                "output": self._output.snapshot(),
+                "output": self._assembly.snapshot(),
                 "tally": self._tally.snapshot(),
             }
         )
@@ -165,18 +188,25 @@ class WindowedQuery:
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
             self._tally = Tally.restore(parts["tally"])
-            self._output.resume(parts["output"])
+            self._assembly.resume(parts["output"])
             for at, graph in enumerate(self._graphs):
                 graph.resume(parts[f"graph{at}"])
             self._store.resume(parts["store"])
             self._remotes.resume(parts["remotes"])
             self._watermarks = {iri: settings["watermarks"][iri] for iri in self._watermarks}
             self._newest_ms, self._results = settings["newest_ms"], settings["results"]
+        self._is_resumed = True
+
+    def snapshot_committed(self) -> None:
+        """Do nothing: the whole state is in the snapshot."""
+
+    def sizes(self, name: str) -> Sizes:
+        """Return zeros: there are no candidates."""
+        return Sizes()
 
     # Time goes on ---------------------------------------------------------------------------------
 
-    def _advance(self, watermark_ms: float, due_at: float | None, longest_wait: float) -> Iterator[Answer]:
-        due_at = self._clock() if due_at is None else due_at
+    def _advance(self, watermark_ms: float, due_at: float, longest_wait: float) -> Iterator[Answer]:
         for graph in self._graphs:
             graph.begin(watermark_ms)
         while (now := self._next_close_ms()) <= watermark_ms:
@@ -196,50 +226,39 @@ class WindowedQuery:
         begun = [(graph, graph.next) for graph in self._graphs if graph.next is not None]
         targets = [(graph, graph.windows.first(until_ms), next_) for graph, next_ in begun]
         run = sum(max(0, target - next_) for _, target, next_ in targets)
-        if run <= EMPTY_RUN:
+        if run <= MAX_EMPTY_WINDOWS:
             return False
         for graph, target, next_ in targets:
             graph.skip_to(max(target, next_))
         self._tally.skipped += run
         return True
 
-    # Answers out ----------------------------------------------------------------------------------
+    # One answer -----------------------------------------------------------------------------------
 
     def _evaluate(self, now_ms: int, due_at: float, longest_wait: float) -> Answer:
         closing = [graph for graph in self._graphs if graph.next_close_ms == now_ms]
         for graph in closing:
             graph.show_next()
         consulted = self._remotes.consult(now_ms, self._results, longest_wait)
-        result = self._evaluator.evaluate(consulted.answers, self._instant(now_ms))
-        self._note_results(result)
-        status, reason = self._status(consulted)
+        found = self._evaluator.evaluate(consulted.answers, self._instant(now_ms))
+        self._note_results(found)
         shown = [_shown(graph) for graph in (*closing, *self._graphs) if graph.shown is not None]
-        answered_at = self._clock()
-        answer = Answer(
-            query=self.name,
-            window=shown[0].index,
-            opens_ms=shown[0].opens_ms,
-            closes_ms=shown[0].closes_ms,
-            rows=tuple(self._row(rank, row, consulted) for rank, row in enumerate(result.rows, start=1)),
-            status=status,
-            reason=reason,
-            spending=consulted.spending,
-            budget=self._remotes.budget,
-            refreshed=tuple(map(to_rdflib, consulted.refreshed)),
-            failure=consulted.failure,
-            score_variable=self._bound.plan.score_variable,
-            variables=result.names,
-            counts=self._tally.take(rejected=consulted.rejected),
-            latency_seconds=answered_at - due_at,
-            emitted_ms=round(1000 * self._wall_clock()),
+        result = Result(
+            rows=tuple(self._row(rank, row, consulted) for rank, row in enumerate(found.rows, start=1)),
+            variables=found.names,
             form=self._evaluator.form,
-            boolean=result.boolean,
-            triples=result.triples,
+            boolean=found.boolean,
+            triples=found.triples,
             windows=tuple(shown[len(closing) :]) if len(self._graphs) > 1 else (),
         )
-        return self._output(answer)
+        use = RemoteUse(
+            tuple(map(to_rdflib, consulted.refreshed)), consulted.spending, self._remotes.budget, consulted.failure
+        )
+        closed = ClosedWindow(shown[0].index, shown[0].opens_ms, shown[0].closes_ms, due_at)
+        counts = self._tally.take(rejected=consulted.rejected)
+        return self._assembly.answer(closed, result, self._certificate(consulted), counts, use)
 
-    def _status(self, consulted: Consulted) -> tuple[Status, str | None]:
+    def _certificate(self, consulted: Consulted) -> Certificate:
         reasons = [
             f"{count} of the keys to ask <{service}> for have no answer from it yet"
             for service, count in consulted.missing.items()
@@ -248,10 +267,10 @@ class WindowedQuery:
         if any(graph.is_uncertain for graph in self._graphs):
             reasons.append("something that belongs into a window came too late")
         if reasons:
-            return Status.APPROXIMATE, "; ".join(reasons)
-        return (Status.CERTIFIED if consulted.is_stale else Status.EXACT), None
+            return Certificate(Status.APPROXIMATE, "; ".join(reasons))
+        return Certificate(Status.CERTIFIED if consulted.is_stale else Status.EXACT)
 
-    def _note_results(self, result: Result) -> None:
+    def _note_results(self, result: Found) -> None:
         """Remember which keys the results hold, best first, for the ranker: where there is an order that says so."""
         keys = [join.part.key for join in self._remotes.joins if join.part.key] if self._bound.plan.query.order else []
         self._results = {key: [text_of(row[key]) for row in result.rows if key in row] for key in keys}
@@ -283,6 +302,9 @@ class WindowedQuery:
             return float(term.value) if isinstance(term, Literal) else None
         except ValueError:
             return None
+
+
+_RECORDS = Records()
 
 
 def _graph(store: QuadStore, bound: BoundWindowed, number: int) -> WindowGraph:

@@ -16,6 +16,7 @@ from acquatop.engine.observer import Silent
 from acquatop.engine.stream import Pipeline, Unit
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.records import Records
+from acquatop.query.contract import Tick
 from acquatop.runtime import Batch
 from connectors import ConnectorError
 from examples.oxigraph import OxigraphServer
@@ -151,11 +152,11 @@ def test_queries_on_a_stream_share_the_wait_for_their_remotes(world: World) -> N
         def reducers(self, stream: str) -> Sequence[Records]:
             return [Records()]
 
-        def add(self, stream: str, parts: object) -> None:
+        def add(self, stream: str, parts: object, names: object) -> None:
             pass
 
-        def advance(self, stream: str, watermark_ms: int, due_at: float, longest_wait: float) -> Iterator[Answer]:
-            waits.append(longest_wait)
+        def advance(self, tick: Tick) -> Iterator[Answer]:
+            waits.append(tick.longest_wait)
             return iter(())
 
     engine = world.engine(until_end=False)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -24,11 +25,12 @@ from acquatop.engine.stream import Pipeline, Unit
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.late import TOO_FAR_AHEAD, LateFinder
-from acquatop.plan.bind import BoundCounted, BoundQuery, bind_query
-from acquatop.query.at_work import AtWork, Bound, GroupAtWork, WindowedAtWork, at_work_key
-from acquatop.query.count_windows import CountedQuery
-from acquatop.query.evaluation import QueryGroup
-from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, bind_query
+from acquatop.plan.grouping import evaluation_key
+from acquatop.query.contract import Evaluation
+from acquatop.query.count_windows import CountedEvaluation
+from acquatop.query.evaluation import TopKEvaluation
+from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.runtime import Batch, Position
 from acquatop.windows import Windows
 from connectors.columns import ColumnsMapping
@@ -122,7 +124,7 @@ class Desk(Silent):
 
     def register(self, text: str, name: str = "q") -> Unit:
         bound = bind_query(PREFIX + text, self.catalog, name=name)
-        unit = Unit(at_work_key(bound), work_of(bound))
+        unit = Unit(evaluation_key(bound), work_of(bound))
         for stream in bound.streams:
             assert self.streams[stream.iri.removeprefix(NS)].join(unit, bound)
         return unit
@@ -148,12 +150,14 @@ def rows(lines: Sequence[bytes]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(lines, pa.binary())], ["value"])
 
 
-def work_of(bound: Bound) -> AtWork:
-    if isinstance(bound, BoundCounted):
-        return CountedQuery(bound)
-    return (
-        GroupAtWork(QueryGroup(bound, None)) if isinstance(bound, BoundQuery) else WindowedAtWork(WindowedQuery(bound))
-    )
+def work_of(bound: Bound) -> Evaluation:
+    match bound:
+        case BoundCounted():
+            return CountedEvaluation(bound)
+        case BoundQuery():
+            return TopKEvaluation(bound, None)
+        case _:
+            return SparqlEvaluation(bound)
 
 
 @pytest.fixture
@@ -607,10 +611,10 @@ def test_what_waits_is_bounded_when_one_recording_is_far_ahead_of_another(
     (folder / "a").write_bytes(b"".join(line(time, f"s{time}") + b"\n" for time in range(1_000, 2_000_000, 1_000)))
     (folder / "b").write_bytes(b"".join(line(time, f"t{time}") + b"\n" for time in range(1_000, 2_000_000, 50_000)))
     waiting: list[int] = []
-    add, job = WindowedQuery.add, Pipeline.job
+    add, job = SparqlEvaluation.add, Pipeline.job
 
-    def noted(query: WindowedQuery, stream: str, records: pa.RecordBatch) -> None:
-        add(query, stream, records)
+    def noted(query: SparqlEvaluation, stream: str, *parts: Any) -> None:
+        add(query, stream, *parts)
         (graph,) = query._graphs_on(stream)
         waiting.append(len(graph._panes._waiting() or ()))
 
@@ -620,7 +624,7 @@ def test_what_waits_is_bounded_when_one_recording_is_far_ahead_of_another(
         return job(pipeline)
 
     moment = threading.Event()
-    monkeypatch.setattr(WindowedQuery, "add", noted)
+    monkeypatch.setattr(SparqlEvaluation, "add", noted)
     monkeypatch.setattr(Pipeline, "job", slow)
     streams = catalog(folder, options="maxBytesPerBatch = 400")
     with Engine(streams, runtime="local", until_end=True) as engine:

@@ -9,7 +9,7 @@ import pytest
 
 from acquatop import Answer, Engine, Status
 from acquatop.errors import EvaluationError, UserError
-from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.query.sparql.evaluation import SparqlEvaluation
 from examples.oxigraph import OxigraphServer
 from replica.remotes.sparql import SparqlRemote
 from tests.support.windowed import PREFIX, Record, catalog
@@ -97,14 +97,14 @@ def test_what_ends_one_stream_early_ends_the_query(world: World) -> None:
 
 
 def test_an_error_in_one_query_leaves_the_others_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    advance = WindowedQuery.advance
+    advance = SparqlEvaluation.advance
 
-    def fail(query: WindowedQuery, *arguments: object) -> Iterator[Answer]:
+    def fail(query: SparqlEvaluation, *arguments: object) -> Iterator[Answer]:
         if query.name == "broken":
             raise EvaluationError("no luck")
         return advance(query, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(WindowedQuery, "advance", fail)
+    monkeypatch.setattr(SparqlEvaluation, "advance", fail)
     world.write("a", Record(1_000, "k", 1))
     engine = world.engine(until_end=False)
     broken, other = (engine.register(PREFIX + FRIENDS, name=name) for name in ("broken", "other"))

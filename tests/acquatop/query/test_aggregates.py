@@ -26,7 +26,7 @@ from acquatop.query.aggregates import content as aggregated_content
 from acquatop.query.aggregates import deduplicated as retained
 from acquatop.query.aggregates.deduplicated import Identities
 from acquatop.query.aggregates.ranking import Aggregated
-from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.topk.aggregates import aggregate_view, keyed_content
 from replica.budget import Budget
 from replica.maintainer import Maintainer
@@ -34,6 +34,7 @@ from replica.store import ReplicaStore, Solution, SolutionStore
 from rspql.scoring import vectorise_condition
 from tests.acquatop.query.test_both_evaluations import Both
 from tests.rspql.test_aggregate_meaning import Rows, meant
+from tests.support.fed import Fed
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import NS, STREAM, XSD, integer
 
@@ -427,7 +428,7 @@ class Replay:
         return [(key, columns, score) for _, _, key, columns, score in wanted]
 
     def known(self) -> dict[str, int]:
-        store = self.query.group._store
+        store = self.query.maintainer.store if self.query.maintainer else None
         terms = {key: store.term("followers", key) for key in self.keys} if store else {}
         return {key: int(term.split('"')[1]) for key, term in terms.items() if term is not None}
 
@@ -450,7 +451,7 @@ class Replay:
     def reach(self, answer: Answer) -> float:
         """Return the best merit that a key of the window with no value from the remote could have."""
         rows, _ = self.columns(answer.opens_ms, answer.closes_ms)
-        unknown = [key for key in rows if self.query.group._store.rows([text_of(key)])[0] < 0]
+        unknown = [key for key in rows if self.query.maintainer.store.rows([text_of(key)])[0] < 0]
         scores = [score for key in unknown if (score := self.own_score(rows[key])) is not None]
         return max((self.best(score) for score in scores), default=-math.inf)
 
@@ -512,7 +513,7 @@ def test_both_evaluations_give_the_same(shape: Shape) -> None:
         Maintainer(SolutionStore(part.key, part.variables), replay.remote, Budget(1000, 1000, 5.0))
         for part in found.plan.remotes
     ]
-    replay.query = Both(replay.query, WindowedQuery(found, keepers))
+    replay.query = Both(replay.query, Fed(SparqlEvaluation(found, keepers), found))
     for one, other in replay.answers():
         assert (one.window, one.closes_ms) == (other.window, other.closes_ms)
         # A late record that is no solution makes only the other uncertain.
@@ -580,7 +581,8 @@ def test_a_newer_arrival_of_a_subject_moves_it_to_another_key_or_to_none() -> No
 def test_a_sum_beyond_64_bits_is_an_error_to_both(score: str) -> None:
     shape = plain(columns=7, score=score, start=0)
     query = ContinuousQuery(shape.bind(), None)
-    other = WindowedQuery(bind_windowed(query._bound.plan.windowed, shape.catalog(), text=""))
+    windowed = bind_windowed(query._bound.plan.windowed, shape.catalog(), text="")
+    other = Fed(SparqlEvaluation(windowed), windowed)
     posts = [Post(at, user, None, 2**62, None) for at, user in enumerate("aabc", start=1)]
     posts.append(Post(5, "a", None, 2**62 + 2**20, None))
     for each in (query, other):

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from acquatop.answer.answer import Answer, Status, term_json
 from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import bind_windowed
-from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.query.sparql.evaluation import SparqlEvaluation
 from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore, Solution, SolutionStore
 from rspql import ast
 from rspql.printer import inside_text
 from tests.acquatop.query.test_continuous_query import Replay, Shape, shapes
+from tests.support.fed import Fed
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import (
     NS,
@@ -43,7 +44,7 @@ class Both:
     """Two queries at work on the same events, their answers side by side."""
 
     incremental: ContinuousQuery
-    windowed: WindowedQuery
+    windowed: Fed
 
     def add(self, stream: str, records: pa.RecordBatch) -> None:
         self.incremental.add(stream, records)
@@ -54,7 +55,7 @@ class Both:
         yield from zip(*ways, strict=True)
 
 
-def windowed(replay: Replay) -> WindowedQuery:
+def windowed(replay: Replay) -> Fed:
     start = "" if replay.shape.start is None else f"start_ms = {replay.shape.start}"
     catalog = Catalog.parse(
         catalog_text(arrivals=replay.shape.arrivals, start=start), file=Path("c.toml"), variables={}
@@ -62,7 +63,7 @@ def windowed(replay: Replay) -> WindowedQuery:
     found = bind_windowed(replay.bound.plan.windowed, catalog, text="")
     (part,) = found.plan.remotes
     keeper = Maintainer(SolutionStore(part.key, part.variables), replay.remote, Budget(1000, 1000, 5.0))
-    return WindowedQuery(found, [keeper])
+    return Fed(SparqlEvaluation(found, [keeper]), found)
 
 
 SCORES = (

@@ -123,7 +123,7 @@ class Replay:
         self.bound = shape.bind()
         self.query = continuous(self.bound, self.remote)
         if shape.preload:
-            self.query.group.maintainer.load()
+            self.query.maintainer.load()
 
     def mentions(self) -> int | None:
         return None if self.random.random() < 0.1 else self.random.randint(0, self.shape.values)
@@ -158,7 +158,7 @@ class Replay:
 
 
 def known_followers(query: ContinuousQuery) -> dict[str, int]:
-    terms = {user: query.group._store.term("followers", user_term(user)) for user in USERS}
+    terms = {user: query.maintainer.store.term("followers", user_term(user)) for user in USERS}
     return {user: int(term.split('"')[1]) for user, term in terms.items() if term is not None}
 
 
@@ -180,7 +180,7 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         if answer.status is not Status.APPROXIMATE:
             assert shown(answer) == replay.right(answer, known_followers(replay.query))
             inside = solutions_in(replay.events, answer.opens_ms, answer.closes_ms, latest=shape.arrivals == "latest")
-            unknown = [pair for pair in inside if replay.query.group._store.rows([user_term(pair[0])])[0] < 0]
+            unknown = [pair for pair in inside if replay.query.maintainer.store.rows([user_term(pair[0])])[0] < 0]
             assert all(shape.cannot_reach(answer, mentions) for _, mentions in unknown)
         if answer.status is Status.EXACT:
             assert shown(answer) == replay.right(answer, replay.remote.followers)

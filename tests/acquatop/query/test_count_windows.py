@@ -19,9 +19,10 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.job import Job
 from acquatop.plan.bind import BoundCounted, bind_query
-from acquatop.query.count_windows import CountedQuery
+from acquatop.query.contract import Tick
+from acquatop.query.count_windows import CountedEvaluation
 from acquatop.query.element_positions import Positions
-from acquatop.query.per_element import EveryElement
+from acquatop.query.per_element import PerElementEvaluation
 from acquatop.topk.snapshot import SnapshotError
 
 NS = "http://example.org/"
@@ -91,13 +92,13 @@ def bind(text: str, arrivals: str = "distinct", start: str = "") -> BoundCounted
     return bound
 
 
-def begun(bound: BoundCounted) -> CountedQuery:
-    query = CountedQuery(bound, clock=lambda: 0.0)
+def begun(bound: BoundCounted) -> CountedEvaluation:
+    query = CountedEvaluation(bound, clock=lambda: 0.0)
     query.join(bound, {})
     return query
 
 
-def hand_in(query: CountedQuery, bound: BoundCounted, trades: Sequence[Trade]) -> None:
+def hand_in(query: CountedEvaluation, bound: BoundCounted, trades: Sequence[Trade]) -> None:
     lines = pa.record_batch([pa.array([trade.line() for trade in trades], pa.binary())], ["value"])
     parts = list(Job(bound.stream.mapping, query.reducers(STREAM))([lines]))
     if parts:
@@ -111,11 +112,11 @@ def answers(shape: Shape, *, lateness: int = 1_000, kept: bool = False) -> list[
     for batch in shape.batches():
         hand_in(query, bound, batch)
         newest = max([newest, *(trade.t for trade in batch)])
-        given += query.advance(STREAM, newest - lateness, 0.0, 0.0)
+        given += query.advance(Tick(STREAM, newest - lateness, 0.0))
         if kept:
-            snapshot, query = query.snapshot(), CountedQuery(bound, clock=lambda: 0.0)
+            snapshot, query = query.snapshot(), CountedEvaluation(bound, clock=lambda: 0.0)
             query.resume(snapshot)
-            assert query.rejoin(bound)
+            assert query.resume_query(bound)
     return [*given, *query.finish(STREAM)]
 
 
@@ -217,7 +218,7 @@ def test_the_block_skyline_answers_as_panes_do_whatever_the_step(shape: Shape, r
     for strategy in (Strategy.BLOCKS, Strategy.EACH):
         chosen = replace(bound, hint=strategy.value)
         query = begun(chosen)
-        assert isinstance(query._work, EveryElement) == (strategy is Strategy.BLOCKS)
+        assert isinstance(query._work, PerElementEvaluation) == (strategy is Strategy.BLOCKS)
         hand_in(query, bound, trades)
         given.append([*query.finish(STREAM)])
     assert canonical(given[0]) == canonical(given[1])
@@ -304,7 +305,7 @@ def test_what_comes_too_late_has_no_position_and_makes_those_windows_uncertain_t
     bound = bind(top(n=3))
     query = begun(bound)
     hand_in(query, bound, [Trade(at, at, at) for at in (10, 20, 30, 40)])
-    first = list(query.advance(STREAM, 30, 0.0, 0.0))
+    first = list(query.advance(Tick(STREAM, 30, 0.0)))
     hand_in(query, bound, [Trade(25, 25, 99), Trade(50, 50, 50), Trade(60, 60, 60)])
     second = list(query.finish(STREAM))
     # It would have been the third of all, so it is missing up to the fifth.
@@ -325,7 +326,7 @@ def test_elements_count_from_the_streams_start_or_from_when_a_query_came() -> No
     trades = [Trade(at, at, at) for at in range(1, 7)]
     for query_at, start in ((0, "start_ms = 2"), (2, ""), (2, "start_ms = 1")):
         bound = bind(top(n=2, step=2), start=start)
-        query = CountedQuery(bound, clock=lambda: 0.0)
+        query = CountedEvaluation(bound, clock=lambda: 0.0)
         query.join(bound, {STREAM: query_at} if query_at else {})
         hand_in(query, bound, trades)
         assert [answer.closes_ms for answer in query.finish(STREAM)] == [4, 6]
@@ -338,9 +339,9 @@ def test_what_waits_is_all_that_time_can_bring() -> None:
     assert query.due_after(STREAM, 5) is None
     hand_in(query, bound, [Trade(30, 1, 1), Trade(20, 2, 2)])
     assert query.due_after(STREAM, 5) == 20
-    assert len(list(query.advance(STREAM, 20, 0.0, 0.0))) == 1
+    assert len(list(query.advance(Tick(STREAM, 20, 0.0)))) == 1
     assert query.due_after(STREAM, 20) == 30
-    assert len(list(query.advance(STREAM, 30, 0.0, 0.0))) == 1
+    assert len(list(query.advance(Tick(STREAM, 30, 0.0)))) == 1
     assert query.due_after(STREAM, 30) is None
 
 
@@ -354,9 +355,9 @@ def test_only_what_may_still_be_among_the_best_is_held() -> None:
     prices = np.random.default_rng(4).permutation(60_000).tolist()
     for start in range(0, 60_000, 15_000):
         hand_in(query, bound, [Trade(at, at, 1 + prices[at]) for at in range(start, start + 15_000)])
-        list(query.advance(STREAM, start + 14_999, 0.0, 0.0))
+        list(query.advance(Tick(STREAM, start + 14_999, 0.0)))
     # The skyband of 3 in 10 000 is some 30.
-    assert query.held("q").candidates < 1_100
+    assert query.sizes("q").candidates < 1_100
 
 
 def test_other_bytes_are_no_snapshot() -> None:

@@ -153,10 +153,10 @@ class Replay:
     def add(self, posts: Sequence[Post]) -> None:
         """Hand in posts as an executor would: the job travels there, and its parts back."""
         lines = pa.record_batch([pa.array([post.line() for post in posts], pa.binary())], ["value"])
-        job = Job(self.bound.stream.mapping, self.query.group.reducers())
+        job = Job(self.bound.stream.mapping, self.query.reducers(STREAM))
         parts = [Part.from_bytes(part.to_bytes()) for part in cloudpickle.loads(cloudpickle.dumps(job))([lines])]
         if parts:
-            self.query.group.add(parts)
+            self.query.evaluation.add(STREAM, parts, self.query.names)
         self.handed_in += posts
 
     def answers(self) -> Iterator[Answer]:

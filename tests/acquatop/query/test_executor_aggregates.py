@@ -27,7 +27,8 @@ from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.query.aggregates import executor_content as scattered_content
 from acquatop.query.aggregates.on_executors import in_process
 from acquatop.query.aggregates.on_executors import scattered_content as scattered
-from acquatop.query.evaluation import QueryGroup
+from acquatop.query.contract import Tick
+from acquatop.query.evaluation import TopKEvaluation
 from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
@@ -53,9 +54,9 @@ class Twins(Replay):
         self.folder = folder
         self.there: BoundQuery = replace(self.bound, stream=stream)
         self.now = 0.0
-        self.groups = [QueryGroup(self.bound, self.keeper()), self.scattered()]
+        self.groups = [TopKEvaluation(self.bound, self.keeper()), self.scattered()]
         for group in self.groups:
-            group.join(self.bound)
+            group.join(self.bound, {})
         self.query = self
 
     def keeper(self) -> Maintainer[ReplicaStore] | None:
@@ -69,10 +70,10 @@ class Twins(Replay):
             keeper.load()
         return keeper
 
-    def scattered(self) -> QueryGroup:
+    def scattered(self) -> TopKEvaluation:
         keeper = self.keeper()
         content = scattered(self.there, keeper, self.folder, in_process, durable=True)
-        return QueryGroup(self.there, keeper, scattered=content)
+        return TopKEvaluation(self.there, keeper, scattered=content)
 
     def steps(self) -> Iterator[tuple[int, list[list[Post]]]]:
         """Yield how far time has come, and what has come until then, cut into partitions."""
@@ -94,11 +95,12 @@ class Twins(Replay):
 
     def add(self, stream: str, records: Any) -> None:
         for group in self.groups:
-            group.add([Part.from_bytes(part.to_bytes()) for part in reduced(records, group.reducers())])
+            parts = [Part.from_bytes(part.to_bytes()) for part in reduced(records, group.reducers(STREAM))]
+            group.add(STREAM, parts, group.names)
 
     def advance(self, stream: str, watermark: int) -> Iterator[list[Answer]]:
         self.now += 1.0
-        yield from map(list, zip(*(group.advance(watermark) for group in self.groups), strict=True))
+        yield from map(list, zip(*(group.advance(Tick(STREAM, watermark, 0.0)) for group in self.groups), strict=True))
 
 
 @settings(max_examples=10)
@@ -129,17 +131,17 @@ class Lives:
     def do(self, step: Any) -> list[Any]:
         """Hand in parts, or tell how far time has come."""
         if isinstance(step, int):
-            return [answer.canonical() for answer in self.group.advance(step)]
-        self.group.add(step)
+            return [answer.canonical() for answer in self.group.advance(Tick(STREAM, step, 0.0))]
+        self.group.add(STREAM, step, self.group.names)
         return []
 
     def hand_in(self, posts: Sequence[Post]) -> None:
         records = decoded(self.twins.bound, posts)
-        self.here.add(list(reduced(records, self.here.reducers())))
-        self.step([Part.from_bytes(part.to_bytes()) for part in reduced(records, self.group.reducers())])
+        self.here.add(STREAM, list(reduced(records, self.here.reducers(STREAM))), self.here.names)
+        self.step([Part.from_bytes(part.to_bytes()) for part in reduced(records, self.group.reducers(STREAM))])
 
     def advance(self, watermark: int) -> None:
-        right = [answer.canonical() for answer in self.here.advance(watermark)]
+        right = [answer.canonical() for answer in self.here.advance(Tick(STREAM, watermark, 0.0))]
         assert self.step(watermark) == right
 
     def step(self, step: Any) -> list[Any]:
@@ -149,7 +151,7 @@ class Lives:
 
     def save(self) -> None:
         self.kept = [*self.kept[-1:], (self.group.snapshot(), len(self.done))]
-        self.group.saved()
+        self.group.snapshot_committed()
 
     def die(self, at: int) -> None:
         """End, with files left that nobody knows of, and go on from one of the states that are kept."""
@@ -159,7 +161,7 @@ class Lives:
         state, count = self.kept[at]
         self.group = self.twins.scattered()
         self.group.resume(state)
-        assert self.group.rejoin(self.twins.there) is not None
+        assert self.group.resume_query(self.twins.there)
         for step, found in self.done[count:]:
             assert self.do(step) == found
 
@@ -180,7 +182,7 @@ def test_it_goes_on_from_either_state_and_no_file_is_missing_or_left(shape: Shap
             if lives.kept and chance.random() < 0.2:
                 lives.die(chance.randrange(len(lives.kept)))
                 event("died")
-        lives.group.reducers()
+        lives.group.reducers(STREAM)
         lives.advance(3 * SPAN)
         lives.save()
         lives.save()
@@ -197,7 +199,7 @@ def test_chunks_are_made_one_before_they_are_many() -> None:
         twins = Twins(plain(pattern="?post :mentions ?user", width=30, slide=10), folder, buckets=1)
         for post in some_posts(30):
             twins.add(STREAM, decoded(twins.bound, [post]))
-            content = twins.groups[1]._content
+            content = twins.groups[1]._content._content
             assert all(len(chunks) <= 4 for pane in content._panes.values() for chunks in pane)
         assert [there.canonical() == here.canonical() for here, there in twins.advance(STREAM, 40)] == 4 * [True]
 
@@ -206,7 +208,7 @@ def test_the_same_events_in_two_partitions_are_in_two_files_and_done_again_in_on
     with quick_folder() as folder:
         twins = Twins(plain(pattern="?post :mentions ?user"), folder)
         for posts in ("s1", "s2", "s2"):
-            list(reduced(decoded(twins.bound, [Post(1, posts, "a", None, None)]), twins.groups[1].reducers()))
+            list(reduced(decoded(twins.bound, [Post(1, posts, "a", None, None)]), twins.groups[1].reducers(STREAM)))
         assert len(list(folder.iterdir())) == 2
 
 
@@ -217,7 +219,7 @@ def test_a_file_that_is_missing_is_named() -> None:
         (file,) = folder.iterdir()
         file.unlink()
         with pytest.raises(EnvironmentProblem, match=rf"(?s){file.name}.*every executor"):
-            list(twins.groups[1].advance(SPAN))
+            list(twins.groups[1].advance(Tick(STREAM, SPAN, 0.0)))
 
 
 def test_a_key_has_the_same_bucket_everywhere() -> None:

@@ -22,8 +22,9 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
 from acquatop.plan.bind import BoundQuery, bind_query
-from acquatop.query.evaluation import QueryGroup
-from acquatop.query.shared.evaluation import SharedGroup
+from acquatop.query.contract import Tick
+from acquatop.query.evaluation import TopKEvaluation
+from acquatop.query.shared.evaluation import SharedEvaluation
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 
 CATALOG = Catalog.parse(
@@ -128,18 +129,18 @@ class Played:
         """Go on in another group, from what this one keeps."""
         anew.resume(self.group.snapshot())
         for bound in self.members.values():
-            assert anew.rejoin(bound) is not None
+            assert anew.resume_query(bound)
         self.group = anew
 
     def add(self, cuts: Sequence[Sequence[bytes]]) -> None:
         """Hand in a batch as executors would: the job travels there, and its parts back."""
-        job = Job(CATALOG.streams[STREAM].mapping, self.group.reducers())
-        if isinstance(self.group, SharedGroup):
+        job = Job(CATALOG.streams[STREAM].mapping, self.group.reducers(STREAM))
+        if isinstance(self.group, SharedEvaluation):
             job = cloudpickle.loads(cloudpickle.dumps(job))
         for lines in cuts:
             parts = list(job([pa.record_batch([pa.array(lines, pa.binary())], ["value"])]))
             if parts:
-                self.group.add([Part.from_bytes(part.to_bytes()) for part in parts], list(self.members))
+                self.group.add(STREAM, [Part.from_bytes(part.to_bytes()) for part in parts], list(self.members))
 
     def of(self, name: str) -> list[str]:
         return [told(answer) for answer in self.said if answer.query == name]
@@ -162,7 +163,7 @@ class Replay:
         self.shape = shape
         self.chance = random.Random(shape.seed)
         self.bound = [query.bind(number) for number, query in enumerate(shape.queries)]
-        self.shared = Played(SharedGroup(self.bound[0]))
+        self.shared = Played(SharedEvaluation(self.bound[0]))
         self.alone: dict[str, Played] = {}
         self.now = 0
         self.newest: int | None = None
@@ -177,21 +178,21 @@ class Replay:
             self.come_and_go(step)
             self.take(self.batch(step))
             if self.chance.random() < self.shape.kills and self.shared.members:
-                self.shared.killed(SharedGroup(next(iter(self.shared.members.values()))))
+                self.shared.killed(SharedEvaluation(next(iter(self.shared.members.values()))))
             if step == self.shape.steps - 3:
                 # A recording that has come to its end may go on later.
                 for each in self.played:
-                    each.said += each.group.finish()
+                    each.said += each.group.finish(STREAM)
 
     def come_and_go(self, step: int) -> None:
         for number, query in enumerate(self.shape.queries):
             name = f"q{number}"
             if query.comes == step:
-                self.alone[name] = Played(QueryGroup(self.bound[number], None))
+                self.alone[name] = Played(TopKEvaluation(self.bound[number], None))
                 after = None if self.newest is None else max(self.newest, self.watermark)
                 for played in (self.shared, self.alone[name]):
                     played.members[name] = self.bound[number]
-                    played.group.join(self.bound[number], after)
+                    played.group.join(self.bound[number], {} if after is None else {STREAM: after})
             if query.comes + query.stays == step:
                 self.shared.group.leave(name)
                 del self.shared.members[name], self.alone[name].members[name]
@@ -214,7 +215,7 @@ class Replay:
         if self.newest is not None:
             self.watermark = max(self.newest - self.shape.disorder // 2, self.watermark)
             for each in self.played:
-                each.said += each.group.advance(self.watermark)
+                each.said += each.group.advance(Tick(STREAM, self.watermark, 0.0))
 
 
 def line(chance: random.Random, shape: Shape, time: int, number: str) -> bytes:
@@ -229,8 +230,8 @@ def line(chance: random.Random, shape: Shape, time: int, number: str) -> bytes:
 def few_empty(run: int) -> ExitStack:
     """Let time have jumped where so few windows are empty."""
     with ExitStack() as stack:
-        for module in ("query_group", "shared_group", "shared_member"):
-            stack.enter_context(patch(f"acquatop.{module}.EMPTY_RUN", run))
+        for module in ("schedule", "shared.evaluation", "shared.member"):
+            stack.enter_context(patch(f"acquatop.query.{module}.MAX_EMPTY_WINDOWS", run))
         return stack.pop_all()
 
 

@@ -36,7 +36,6 @@ from acquatop.query.non_empty_windows import Occupancy
 from acquatop.query.shared.late_solutions import Stragglers
 from acquatop.query.shared.pane_log import PaneLog
 from acquatop.query.sparql import quad_store
-from acquatop.query.sparql.evaluation import WindowedQuery
 from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.refresh.order import RefreshOrder
@@ -64,6 +63,7 @@ from replica.budget import Budget, Spending
 from replica.rankers import DEFAULT_RANKERS
 from replica.store import ReplicaStore
 from tests.acquatop.query.test_sparql_evaluation import Replay, Shape, shapes
+from tests.support.fed import Fed
 from tests.support.windowed import Record, at_work, batch, bound
 
 Chance = random.Random
@@ -574,7 +574,7 @@ class Cut:
                 self.replay.befriend(chance.choice("klmn"), chance.choice("klmn"))
         raise AssertionError("this never ends")
 
-    def begin(self) -> WindowedQuery:
+    def begin(self) -> Fed:
         return at_work(self.replay.bound, self.replay.remote, load=self.replay.shape.load)[0]
 
 

@@ -20,10 +20,10 @@ from acquatop.answer.answer import Answer, Status
 from acquatop.errors import EvaluationError, UserError
 from acquatop.plan.bind import BoundWindowed
 from acquatop.query.sparql.evaluate import Evaluator
-from acquatop.query.sparql.evaluation import WindowedQuery
 from acquatop.query.sparql.quad_store import QuadStore
 from rspql.diagnostics import QueryError
 from rspql.parser import parse
+from tests.support.fed import Fed
 from tests.support.windowed import Record, at_work, batch, bound, brute_force, content
 from tests.support.worlds import NS, XSD
 
@@ -261,7 +261,7 @@ def friends(**known: str) -> ox.Store:
     return store
 
 
-def feed(query: WindowedQuery, bound_query: BoundWindowed, *records: Record, stream: str = A) -> list[Answer]:
+def feed(query: Fed, bound_query: BoundWindowed, *records: Record, stream: str = A) -> list[Answer]:
     query.add(stream, batch(bound_query, stream, records))
     return list(query.advance(stream, max(each.t for each in records)))
 

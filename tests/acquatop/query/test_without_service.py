@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from acquatop.answer.answer import Status
 from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import BoundQuery, bind_windowed
-from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.query.sparql.evaluation import SparqlEvaluation
 from tests.acquatop.query.test_both_evaluations import Both
 from tests.acquatop.query.test_continuous_query import Replay, Shape, shapes
+from tests.support.fed import Fed
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import STREAM, Event, bound, catalog_text, integer, records, solutions_in, user_term
 
@@ -68,7 +69,8 @@ def test_both_evaluations_give_the_same_scores(shape: Shape, filtered: str, bare
     changes = {"selected": "", "score": "?mentions"} if bare else {}
     replay.bound = bind(shape, filtered=filtered, **changes)
     parsed = Catalog.parse(catalog(shape), file=Path("c.toml"), variables={})
-    other_way = WindowedQuery(bind_windowed(replay.bound.plan.windowed, parsed, text=""), [])
+    windowed = bind_windowed(replay.bound.plan.windowed, parsed, text="")
+    other_way = Fed(SparqlEvaluation(windowed), windowed)
     replay.query = Both(ContinuousQuery(replay.bound, None), other_way)  # type: ignore[assignment]
     for one, other in replay.answers():  # type: ignore[misc]
         assert (one.window, one.closes_ms, one.status) == (other.window, other.closes_ms, other.status)

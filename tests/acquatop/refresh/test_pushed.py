@@ -99,7 +99,7 @@ def test_how_many_are_kept_is_found_from_what_changes() -> None:
     bound_query = bound(query_text(width=9_000, slide=3, k=2), CHOSEN)
     users = [f"u{at}" for at in range(400)]
     world = Pushed(bound_query, {user: at for at, user in enumerate(users)})
-    world.query = ContinuousQuery(bound_query, world.query.group.maintainer, clock=lambda: 0.0)
+    world.query = ContinuousQuery(bound_query, world.query.maintainer, clock=lambda: 0.0)
     held = world.query.operator.list
     assert isinstance(held, Refilled)
     assert held.controller.kmax == 2

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from acquatop.query.sparql.evaluation import WindowedQuery
+from acquatop.query.sparql.evaluation import SparqlEvaluation
 from replica.access import CONCURRENCY, Access
 from replica.budget import Budget
 from replica.maintainer import Maintainer
@@ -17,6 +17,7 @@ from replica.spending.account import Account
 from replica.spending.quota import Quota
 from replica.store import Solution, SolutionStore
 from replica.workers import Work, Workers
+from tests.support.fed import Fed
 from tests.support.windowed import GraphRemote, Record, batch, bound
 from tests.support.worlds import NS
 
@@ -61,7 +62,7 @@ class Slow:
             )
             for each, remote in zip(self.bound.remotes, self.remotes, strict=True)
         ]
-        self.query = WindowedQuery(self.bound, keepers, clock=self.clock)
+        self.query = Fed(SparqlEvaluation(self.bound, keepers, clock=self.clock), self.bound)
 
     def clock(self) -> float:
         self.now += 10.0
@@ -112,7 +113,7 @@ def test_a_remote_that_hangs_keeps_no_other_from_being_asked_and_heard() -> None
         Maintainer(SolutionStore(part.key, part.variables), remote, Budget(99, 99, 0.2), access=Access(concurrency=2))
         for part, remote in zip((first, second), remotes, strict=True)
     ]
-    query = WindowedQuery(two, keepers)
+    query = Fed(SparqlEvaluation(two, keepers), two)
     for at in range(2):  # whoever has the first turn
         names = [f"{name}{at}" for name in "klmnop"]
         query.add(A, batch(two, A, [Record(9 + 3 * at, name, 1) for name in names]))

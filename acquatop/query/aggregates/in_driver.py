@@ -1,0 +1,92 @@
+"""Content of queries with aggregates per key, kept in the driver's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from acquatop.ingest.identity_hash import IdentityHash
+from acquatop.ingest.panes import Pane
+from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.pane_partials import PanePartials
+from acquatop.plan.bind import BoundQuery
+from acquatop.query.aggregates.columns import aggregate_columns
+from acquatop.query.aggregates.content import AggregatedContent
+from acquatop.query.aggregates.late_partials import split_late
+from acquatop.query.aggregates.ranking import Aggregated
+from replica.store import ReplicaStore
+
+_CONTENT = "content"
+
+
+class AggregatesInDriver:
+    """Aggregates per key, computed once and ranked by every member.
+
+    If arrivals are distinct, reducers send partial aggregates (:meth:`add`). Otherwise solutions come pane by pane
+    (:meth:`add_pane`).
+    """
+
+    def __init__(self, bound: BoundQuery, store: ReplicaStore | None, hashes: IdentityHash | None) -> None:
+        latest_only = bound.stream.arrivals == "latest"
+        self._bound = bound
+        self._store = store
+        self._content = AggregatedContent(aggregate_columns(bound), store, latest_only=latest_only, hashes=hashes)
+        self._rankings: dict[str, Aggregated] = {}
+
+    def enrol(self, bound: BoundQuery) -> Aggregated:
+        """Return the ranking of one more member."""
+        n = bound.service.refresh.n if bound.service else 0
+        ranking = Aggregated(bound.plan, self._store, bound.windows, self._content, n=n)
+        self._rankings[bound.name] = ranking
+        return ranking
+
+    def leave(self, name: str) -> None:
+        """Drop the ranking of a member."""
+        ranking = self._rankings.pop(name, None)
+        if ranking is not None:
+            ranking.leave()
+
+    def reducers(self) -> Sequence[Reducer]:
+        """Return the reducer that makes partial aggregates per pane and key."""
+        bound, content = self._bound, self._content
+        return [PanePartials(bound.matcher, bound.windows, content.columns, content.codes.hashes)]
+
+    def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:
+        """Take in partial aggregates."""
+        found = split_late(part.table, closed)
+        for first, last in found.spans:
+            self._content.note_late(first, last)
+        if len(found.in_time):
+            self._content.add_partials(found.in_time)
+        return found.count
+
+    def add_pane(self, pane: Pane) -> None:
+        """Take in the solutions of one pane."""
+        self._content.add_pane(pane)
+
+    def note_late(self, first: int, last: int) -> None:
+        """Note a late solution of the windows ``first`` to ``last``."""
+        self._content.note_late(first, last)
+
+    def complete(self, window: int) -> None:
+        """Do nothing: the first ranking that settles counts for all."""
+
+    def values_changed(self) -> None:
+        """Do nothing: reducers do not see the replica."""
+
+    def open_from(self, window: int) -> None:
+        """Release earlier solutions."""
+        self._content.close_before(window)
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Return the parts of the state."""
+        return {_CONTENT: self._content.snapshot()}
+
+    def resume(self, parts: Mapping[str, bytes]) -> None:
+        """Restore the parts of a snapshot; the replica must have been restored before."""
+        self._content.resume(parts[_CONTENT])
+
+    def snapshot_committed(self) -> None:
+        """Do nothing: the whole state is in the snapshot."""
+
+    def release(self) -> None:
+        """Do nothing: there is nothing besides memory."""

@@ -1,0 +1,106 @@
+"""Remote that a top-k evaluation joins its stream with, or none."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from acquatop.plan.bind import BoundQuery
+from acquatop.query.ranking import TopKOperator
+from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts, ReplicaFacts
+from acquatop.refresh.lookup_cache import Glimpse
+from acquatop.refresh.replica_refresh import NoRefresh, Refresh, ReplicaRefresh
+from replica.maintainer import Maintainer
+from replica.rankers import RankerRegistry
+from replica.store import ReplicaStore
+
+
+class JoinedRemote(Protocol):
+    """Replica, its refresh, and the facts that answers state about it."""
+
+    @property
+    def store(self) -> ReplicaStore | None:
+        """Values of the replica; None without a remote."""
+
+    @property
+    def refresh(self) -> Refresh:
+        """Refresh at the close of a window."""
+
+    @property
+    def keys(self) -> int:
+        """Number of keys in the replica."""
+
+    def facts(self, ranking: TopKOperator, offset: int) -> RemoteFacts:
+        """Return the facts that answers of one ranking state."""
+
+    def renew_lookups(self) -> None:
+        """Forget looked-up rows: the replica may have changed."""
+
+    def close(self) -> None:
+        """Close the feed."""
+
+
+class NoRemote:
+    """The stream alone."""
+
+    store = None
+    keys = 0
+
+    def __init__(self) -> None:
+        self.refresh = NoRefresh()
+
+    def facts(self, ranking: TopKOperator, offset: int) -> RemoteFacts:
+        """Return the facts of a query without a remote."""
+        return NoRemoteFacts()
+
+    def renew_lookups(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class ReplicaRemote:
+    """One service's replica."""
+
+    def __init__(self, maintainer: Maintainer[ReplicaStore], refresh: Refresh, *, expects: bool) -> None:
+        self.store = maintainer.store
+        self.refresh = refresh
+        self._maintainer = maintainer
+        self._glimpse = Glimpse(maintainer.store)
+        self._expects = expects
+
+    @property
+    def keys(self) -> int:
+        """Number of keys in the replica."""
+        return len(self.store)
+
+    def facts(self, ranking: TopKOperator, offset: int) -> RemoteFacts:
+        """Return the facts that answers of one ranking state."""
+        return ReplicaFacts(ranking, self._maintainer, self._glimpse, offset, expects=self._expects)
+
+    def renew_lookups(self) -> None:
+        """Forget looked-up rows."""
+        self._glimpse.renew()
+
+    def close(self) -> None:
+        """Close the feed."""
+        self._maintainer.close()
+
+
+def remote_of(
+    bound: BoundQuery,
+    maintainer: Maintainer[ReplicaStore] | None,
+    rankers: RankerRegistry,
+    random: np.random.Generator | None,
+    *,
+    expects: bool,
+) -> JoinedRemote:
+    """Return the remote of a query, or the stream alone."""
+    if maintainer is None:
+        return NoRemote()
+    assert bound.service is not None
+    random = random or np.random.default_rng(0)
+    refresh = ReplicaRefresh(bound.service, maintainer, rankers, random, slide_ms=bound.windows.slide_ms)
+    return ReplicaRemote(maintainer, refresh, expects=expects)

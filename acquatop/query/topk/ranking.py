@@ -1,0 +1,314 @@
+"""Topk+N: keep the candidates of every open window as events arrive and remote values change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from acquatop.answer.expected_quality import Content, ContentOfStream
+from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column, term_column
+from acquatop.ingest.panes import Pane
+from acquatop.ingest.reduce.pane_best import Best
+from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.ingest.unscored import Solution, Waiting, numbers_of, objects, rows_of, solutions_of
+from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
+from acquatop.refresh.replica_refresh import Wanted
+from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
+from acquatop.topk.lost import Rank
+from acquatop.topk.order import best
+from acquatop.topk.pane_dominance import PaneDominance
+from acquatop.topk.refill.controller import Controller
+from acquatop.topk.refill.refilled import Refilled
+from acquatop.topk.snapshot import pack_parts, unpack_parts
+from acquatop.windows import Windows
+from connectors.mapping import TIME
+from replica.store import ReplicaStore
+from rspql.plan import TopKPlan
+
+
+class TopKN:
+    """The candidates of one query, joined with a replica; without a store the stream alone decides.
+
+    With ``refill`` the windows' content is kept, and no answer is uncertain for what was dropped. Where arrivals are
+    ``distinct``, none replaces another. ``content`` is what else the windows hold, which others may look at, too.
+
+    Solutions whose key the replica does not know have no score yet: they wait, outside the list,
+    until the remote has been asked for them. A solution that the remote has nothing for, or whose
+    score cannot be computed, is no solution of the query, but it stays with those that wait, as
+    the remote may have something later.
+    """
+
+    def __init__(
+        self,
+        plan: TopKPlan,
+        store: ReplicaStore | None,
+        windows: Windows,
+        *,
+        n: int,
+        refill: bool = False,
+        distinct: bool = False,
+        content: ContentOfStream | None = None,
+    ) -> None:
+        self.scoring = ReplicaScoring(plan.score, store)
+        self.k = plan.k + plan.offset
+        self.list = _refilled(self.k, n, self.scoring) if refill else _list(self.k, n, self.scoring, store, distinct)
+        self._distinct = distinct
+        self._store = store
+        self._refills = refill
+        self.waiting = Waiting()
+        self._numbers = plan.score.stream_variables
+        self._terms = plan.stream_variables
+        self._windows = windows
+        self._content = content
+        self._open_from = -(2**63)
+
+    # Arrivals -----------------------------------------------------------------------------------
+
+    def add_pane(self, pane: Pane) -> None:
+        """Take in one pane's solutions; only those that could matter become candidates."""
+        if pane.last < self._open_from:
+            return
+        gone = pane.solutions.column(GONE)
+        self._remove(pane.solutions.filter(gone).column(IDENTITY).to_pylist())
+        solutions = pane.solutions.filter(pc.invert(gone))
+        if not len(solutions):
+            return
+        parts = tuple(solutions.column(number_column(name)).to_numpy() for name in self._numbers)
+        if self._refills:
+            self._take(self._rows(solutions, parts, np.arange(len(solutions))), pane)
+            return
+        keys = solutions.column(KEY).combine_chunks().dictionary_encode()
+        merits = self.scoring.merits_of(keys.dictionary.to_pylist(), keys.indices.to_numpy(), parts)
+        chosen, rest = self._choose(solutions, merits)
+        self._forget(solutions, parts, merits, rest, pane)
+        self._take(self._rows(solutions, parts, chosen), pane)
+
+    def add_best(self, pane: Best) -> None:
+        """Take in what is left of some of a pane's solutions, where arrivals are distinct."""
+        if pane.last < self._open_from:
+            return
+        summary = pane.summary
+        if summary.let_go:
+            assert isinstance(self.list, PaneDominance), "what is refilled is handed all there is"
+            self.list.note_pruned(pane.first, pane.last, summary.lows, summary.highs)
+        if summary.shed and self._store is not None:
+            self.list.note_lost(pane.first, pane.last, np.inf, summary.lows, summary.highs)
+        self._let_wait(pane.candidates.take(self.list.add(pane.first, pane.last, pane.candidates)))
+
+    def note_late(self, first: int, last: int) -> None:
+        """Note that something came for a pane after a window of its own had closed: those still open lack it, too.
+
+        It may have been a solution there, or have replaced one, so nothing is certain in them.
+        """
+        anything = (np.inf,) * len(self._numbers)
+        nothing = tuple(-each for each in anything)
+        self.list.note_lost(first, last, np.inf, nothing, anything)
+
+    def _remove(self, identities: list[str]) -> None:
+        if identities and not self._distinct:
+            self.list.remove(objects(identities))
+            self.waiting.remove(identities)
+
+    def _choose(self, solutions: pa.Table, merits: FloatArray) -> tuple[IntArray, IntArray]:
+        """Return which solutions go on: the pane's best K+N, all without a merit, all that replace one held."""
+        goes_on = np.isnan(merits)
+        if not self._distinct:
+            held = pa.array([*self.list.held().identities.tolist(), *self.waiting.identities()], pa.string())
+            goes_on |= pc.is_in(solutions.column(IDENTITY), value_set=held).to_numpy(zero_copy_only=False)
+        scored = np.flatnonzero(~np.isnan(merits))
+        # Rows come sorted by identity, so positions order as identities do.
+        goes_on[scored[best(self.list.k + self.list.n, merits[scored], _times(solutions)[scored], scored)]] = True
+        return np.flatnonzero(goes_on), np.flatnonzero(~goes_on)
+
+    def _forget(
+        self, solutions: pa.Table, parts: tuple[FloatArray, ...], merits: FloatArray, rest: IntArray, pane: Pane
+    ) -> None:
+        if not len(rest):
+            return
+        times = _times(solutions)
+        (at,) = rest[best(1, merits[rest], times[rest], rest)].tolist()
+        assert isinstance(self.list, PaneDominance), "what is refilled is handed all there is"
+        rank = Rank(-float(merits[at]), -int(times[at]), solutions.column(IDENTITY)[at].as_py())
+        lows = tuple(float(part[rest].min()) for part in parts)
+        highs = tuple(float(part[rest].max()) for part in parts)
+        self.list.note_lost(pane.first, pane.last, lows=lows, highs=highs, rank=rank)
+
+    def _rows(self, solutions: pa.Table, parts: tuple[FloatArray, ...], at: IntArray) -> Rows:
+        rows = solutions.take(pa.array(at))
+        identities, keys, *terms = (
+            objects(rows.column(name).to_pylist()) for name in (IDENTITY, KEY, *map(term_column, self._terms))
+        )
+        return Rows(_times(rows), identities, keys, tuple(part[at] for part in parts), tuple(terms))
+
+    def _take(self, arrivals: Rows, pane: Pane) -> None:
+        """Put arrivals where they belong: into the list, or among those that wait."""
+        self.waiting.remove(arrivals.identities.tolist())
+        rejected = self.list.add(pane.first, pane.last, arrivals)
+        self._let_wait(arrivals.take(rejected))
+
+    def _let_wait(self, rows: Rows) -> None:
+        shed = self.waiting.put(solutions_of(rows, *self._windows.spans(rows.times)))
+        # Without a remote, what has no score will never have one.
+        for each in shed if self._store is not None else ():
+            self.list.note_lost(each.first, each.last, np.inf, each.numbers, each.numbers)
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return everything that is needed to go on from here. O(what is held)."""
+        parts = {
+            "numbers": f"{self._open_from} {self.scoring.scored}".encode(),
+            "list": self.list.snapshot(),
+            "waiting": self.waiting.snapshot(),
+        }
+        return pack_parts(parts)
+
+    def resume(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of the same query."""
+        parts = unpack_parts(snapshot)
+        self._open_from, self.scoring.scored = map(int, parts["numbers"].split())
+        if self._refills:
+            clock = _scored(self.scoring)
+            self.list = Refilled.restore(parts["list"], self.scoring, _factory(self.k, self.scoring), clock)
+        else:
+            self.list = PaneDominance.restore(parts["list"], self.scoring)
+        self.waiting = Waiting.restore(parts["waiting"])
+
+    # Changes of the remote's values ---------------------------------------------------------------
+
+    def apply_changes(self, keys: Iterable[str]) -> None:
+        """Rescore what joins with keys whose remote values have changed; let in who has a score now."""
+        changed = set(keys)
+        if not changed:
+            return
+        woken = self.waiting.take(changed)
+        # Where a key has but one solution, and that has waited, none with the key has been forgotten.
+        elsewhere = changed - {each.key for each in woken if each.identity == each.key}
+        self._let_wait(self.list.change(objects(sorted(elsewhere))))
+        for (first, last), several in _by_span(woken):
+            rows = rows_of(several)
+            self._let_wait(rows.take(self.list.add(first, last, rows)))
+
+    # What an answer needs -------------------------------------------------------------------------
+
+    def settle(self, window: int) -> None:
+        """Note that all panes of a window have come."""
+        self.list.settle(window)
+
+    def top(self, window: int) -> Top:
+        """Return a window's best, and whether anything that is not held could be among them."""
+        return self.list.top(window)
+
+    def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
+        """Return the terms of one of the best: what the window's pattern binds."""
+        return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
+
+    def wanted(
+        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
+    ) -> Wanted:
+        """Return the candidates' keys, of all windows: those that wait, and those held. No others can be results."""
+        assert self._store is not None
+        waiting = list(self.waiting)
+        if waiting:
+            in_order = np.argsort(-self.scoring.expected(numbers_of(waiting), len(waiting)), kind="stable")
+            waiting = [waiting[at] for at in in_order]
+        known = self._known(waiting)
+        unknown = [each.key for each, is_known in zip(waiting, known, strict=True) if not is_known]
+        absent = [each.key for each, is_known in zip(waiting, known, strict=True) if is_known]
+        is_due = self._store.fetched_at(self._store.rows(absent)) <= absent_before
+        absent = [absent[at] for at in np.flatnonzero(is_due).tolist()]
+        return Wanted(unknown, self._proposed(), absent)
+
+    def _proposed(self) -> Proposed:
+        """Return the keys of all that is held, each at its best place."""
+        held = self.list.held()
+        _, at = np.unique(held.keys, return_index=True)
+        at.sort()
+        if not len(at):
+            return NOTHING_PROPOSED
+        rows = held.take(at)
+        _, lasts = self._windows.spans(rows.times)
+        return Proposed(tuple(rows.keys.tolist()), self.scoring.merits(rows.keys, rows.parts), lasts, rows.parts)
+
+    def needed(self) -> Iterable[str]:
+        """Return the keys of all that is held, waits, or may be brought back."""
+        content = self.list.keys() if isinstance(self.list, Refilled) else self.list.held().keys.tolist()
+        return {*content, *(each.key for each in self.waiting)}
+
+    def content(self, window: int) -> Content:
+        """Return what a window holds: what is held and what waits, and some of what was let go."""
+        assert self._content is not None
+        return self._content.of(window, self.list.covering(window), self.waiting.of(window))
+
+    def unscored(self, window: int) -> int:
+        """Return how many of a window's solutions have no score."""
+        return len(self.waiting.of(window))
+
+    def without_value(self, window: int, bar: float) -> FloatArray:
+        """Return the merits that solutions without a value could have, of those that could reach the bar."""
+        waiting = self.waiting.of(window)
+        known = self._known(waiting)
+        unknown = [each.numbers for each, is_known in zip(waiting, known, strict=True) if not is_known]
+        reach = {numbers: self.scoring.reach(numbers, numbers) for numbers in set(unknown)}
+        return np.array([reach[numbers] for numbers in unknown if reach[numbers] >= bar])
+
+    def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
+        """Say whether anything whose key has not been fetched just now could reach the bar, be it held or not."""
+        lost = self.list.lost(window)
+        if lost is not None and self.scoring.reach(*lost[1:]) >= bar:
+            return True
+        held = self.list.covering(window)
+        stale = np.array([key not in fetched for key in held.keys.tolist()], dtype=bool)
+        columns = [part[stale].tolist() for part in held.parts]
+        numbers = set(zip(*columns, strict=True)) if columns else {()} if stale.any() else set()
+        numbers |= {each.numbers for each in self.waiting.of(window) if each.key not in fetched}
+        return any(self.scoring.reach(each, each) >= bar for each in numbers)
+
+    def _known(self, waiting: list[Solution]) -> list[bool]:
+        assert self._store is not None
+        known: list[bool] = (self._store.rows([each.key for each in waiting]) >= 0).tolist()
+        return known
+
+    def close_before(self, window: int) -> None:
+        """Let go of all that lies only in windows before this one."""
+        self._open_from = max(self._open_from, window)
+        self.list.close_before(window)
+        self.waiting.close_before(window)
+
+
+def _list(k: int, n: int, scoring: ReplicaScoring, store: ReplicaStore | None, distinct: bool) -> PaneDominance:
+    return PaneDominance(k, n, scoring, distinct=distinct, fixed=distinct and store is None)
+
+
+def _refilled(k: int, n: int, scoring: ReplicaScoring) -> Refilled:
+    """Return candidates that are refilled from the windows' content.
+
+    What a refill and an update cost is measured in rows scored, not in seconds: the same input gives the same n.
+    """
+
+    return Refilled(_factory(k, scoring), scoring, Controller(k, k + n), in_order=False, clock=_scored(scoring))
+
+
+def _factory(k: int, scoring: ReplicaScoring) -> Callable[[int], PaneDominance]:
+    return lambda n: PaneDominance(k, n, scoring)
+
+
+def _scored(scoring: ReplicaScoring) -> Callable[[], float]:
+    return lambda: float(scoring.scored)
+
+
+def _times(solutions: pa.Table) -> npt.NDArray[np.int64]:
+    return np.asarray(solutions.column(TIME).to_numpy())
+
+
+def _by_span(solutions: Iterable[Solution]) -> Iterator[tuple[tuple[int, int], list[Solution]]]:
+    """Yield solutions by the windows that they lie in."""
+    spans: dict[tuple[int, int], list[Solution]] = {}
+    for each in solutions:
+        spans.setdefault((each.first, each.last), []).append(each)
+    yield from spans.items()
