@@ -1,1 +1,1 @@
-"""Top-k structures over sliding windows: one file each, free of any runtime."""
+"""Top-k structures over sliding windows: one per file, independent of any runtime."""

@@ -1,4 +1,4 @@
-"""Looking values up in columns, whole columns at a time: integers without sorting where they lie close together."""
+"""Vectorised lookup of values in columns. Integers that lie close together need no sorting."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import numpy.typing as npt
 from acquatop.topk.contract import AnyArray, IntArray
 
 _SPREAD = 64
-"""How sparse integers may be for a table of all that lies between them."""
+"""Largest range of integers, per compared value, for which a lookup table is built."""
 _TABLE_ROOM = 8
 
 
 def among(column: AnyArray, wanted: AnyArray) -> npt.NDArray[np.bool_]:
-    """Return which of a column's values are among others. O(n), or O(n log n) for integers that lie far apart.
+    """Return a mask of the column's values that are among others.
+
+    O(n), or O(n log n) for integers that lie far apart.
 
     >>> among(np.array([3, 9, 4]), np.array([4, 3])).tolist()
     [True, False, True]
@@ -36,10 +38,10 @@ def among(column: AnyArray, wanted: AnyArray) -> npt.NDArray[np.bool_]:
 
 
 class Places:
-    """Where a column's values stand: found by looking at the wanted ones only, however long the column.
+    """Index of the positions of a column's values. A lookup reads only the wanted values' entries.
 
-    What is looked at first costs O(n), and what is kept some 100 bytes for each different value. Integers are
-    compared as a whole every time, which takes less.
+    The first lookup builds the index in O(n); the index takes some 100 bytes per different value.
+    Integer columns have no index: they are compared as a whole at each lookup, which is cheaper.
 
     >>> places = Places(np.array(["a", "b", "a"], dtype=object))
     >>> places.of(np.array(["a", "c"], dtype=object)).tolist()
@@ -51,7 +53,10 @@ class Places:
 
     @cached_property
     def _last(self) -> tuple[dict[Any, int], list[int]]:
-        """Where each value stands last; and for each place, where its value stands before it, -1 if nowhere."""
+        """Map each value to its last position, and each position to the value's previous one.
+
+        The previous position is -1 if there is none.
+        """
         last: dict[Any, int] = {}
         before = []
         for at, value in enumerate(self._column.tolist()):
@@ -60,7 +65,7 @@ class Places:
         return last, before
 
     def of(self, wanted: AnyArray) -> IntArray:
-        """Return the places of some values, in order."""
+        """Return the positions of some values, in order."""
         if self._column.dtype.kind in "iu" or len(wanted) >= len(self._column):
             return np.flatnonzero(among(self._column, wanted))
         last, before = self._last
@@ -74,7 +79,9 @@ class Places:
 
 
 def newest_of(identities: AnyArray, times: IntArray) -> IntArray:
-    """Return the positions of the newest of each identity, in order; of the same time, of what stands last.
+    """Return the positions of the newest row of each identity, in order.
+
+    Of rows with the same time, the last one counts.
 
     >>> newest_of(np.array([7, 8, 7, 7]), np.array([5, 1, 9, 2])).tolist()
     [1, 2]
@@ -86,18 +93,21 @@ def newest_of(identities: AnyArray, times: IntArray) -> IntArray:
 
 
 def newest_of_codes(codes: IntArray, times: IntArray, count: int) -> IntArray:
-    """Return the positions of each code's newest in one pane, in the pane's order."""
+    """Return the positions of the newest row of each code of a pane, in the pane's order."""
     order = np.arange(len(times))
     if (times[1:] < times[:-1]).any():
         order = np.argsort(times, kind="stable")
-    # Where a code comes again, what is written last stays.
+    # If a code occurs again, the later assignment wins.
     newest = np.full(count, -1)
     newest[codes[order]] = order
     return np.flatnonzero(newest[codes] == np.arange(len(codes)))
 
 
 def codes_of(columns: Sequence[AnyArray]) -> list[IntArray]:
-    """Return small numbers from 0 in the identities' place: the same for the same, in all columns."""
+    """Return small integers from 0 that stand for identities.
+
+    Equal identities have equal integers in all columns.
+    """
     if columns[0].dtype.kind not in "iu":
         numbers: dict[Any, int] = {}
         return [

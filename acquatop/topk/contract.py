@@ -1,12 +1,12 @@
-"""What every top-k structure takes in and gives out, whichever way it works inside.
+"""Contract of the top-k structures: their input and output.
 
-A structure is handed *arrivals*, pane by pane, as columns; it is told which keys' remote values
-have changed; and it says, at a window's close, which are the window's best, and whether that is
-certain. Time is not its business: a pane is known by the first and the last of the windows that
-hold it, so windows by time and windows by count are the same to it (:mod:`acquatop.windows`).
+A structure is given *arrivals*, pane by pane, as columns, and is told the keys with changed remote
+values. When a window closes it returns the window's best, and says if they are certain. It knows
+nothing of time: a pane is identified by the first and the last window that hold it, so time-based
+and count-based windows look the same (:mod:`acquatop.windows`).
 
-**The one total order**: the greater merit, then the newer, then the smaller identity. A merit is
-the score, or its negative where the smallest scores are wanted.
+**The one total order**: greater merit first, then newer, then smaller identity. A merit is the
+score, or its negative if the smallest scores are wanted.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
-"""A column of integers, of floats, or of objects (text)."""
+"""Column of integers, of floats, or of objects (text)."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Equally long columns: what is known of each of some arrivals.
+    """Columns of equal length that describe arrivals.
 
-    ``identities`` say what replaces what: a newer arrival takes the place of the older one of the
-    same identity. Where every arrival counts, each has an identity of its own. ``keys`` are what
-    joins with the remote; a key that is an identity, too, has that one arrival only. Both are
-    integers or objects with an order, such as text. ``parts`` are
-    the scoring variables' values on the stream's side; ``carried`` goes along untouched.
+    ``identities`` tell which arrivals replace each other: a newer arrival replaces the older one of
+    the same identity. If every arrival counts, each has its own identity. ``keys`` join with the
+    remote; a key that is also the identity belongs to that one arrival only. Both are integers or
+    ordered objects, such as text. ``parts`` are the stream-side values of the scoring variables.
+    ``carried`` columns are passed along untouched.
     """
 
     times: IntArray
@@ -57,7 +57,7 @@ class Rows:
 
     @classmethod
     def together(cls, several: Iterable[Rows]) -> Rows:
-        """Return the rows of at least one, one after the other."""
+        """Concatenate one or more sets of rows."""
         each = list(several)
         return cls(
             np.concatenate([rows.times for rows in each]),
@@ -72,21 +72,21 @@ NO_ROWS = Rows(np.empty(0, np.int64), np.empty(0, object), np.empty(0, object), 
 
 
 class Scoring(Protocol):
-    """How arrivals become merits: handed to a structure, which knows neither the score nor the remote."""
+    """Computation of merits. It hides the score and the remote from the structures."""
 
     def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
-        """Return the merit of each row with the remote's present values; NaN where there is none."""
+        """Return each row's merit with the present remote values; NaN if it has none."""
 
     def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
         """Return the best merit possible for parts within ranges.
 
-        With ``keys`` for the present values of any of these, minus infinity if none has a value;
-        without, for any value that the remote could have.
+        With ``keys``, consider the present values of any of these; minus infinity if none has a
+        value. Without, consider any value that the remote could have.
         """
 
 
 class FirstPart:
-    """The scoring of queries without a remote: the first part is the merit.
+    """Scoring for queries without a remote: the first part is the merit.
 
     >>> FirstPart().merits(np.array([7]), (np.array([2.5]),))
     array([2.5])
@@ -97,12 +97,12 @@ class FirstPart:
         return np.asarray(parts[0], dtype=np.float64)
 
     def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
-        """Return the highest that the first part can be."""
+        """Return the upper end of the first part's range."""
         return highs[0]
 
 
 class Certainty(enum.StrEnum):
-    """Whether a window's best are certainly its best, for the values that the structure was given."""
+    """Certainty of an answer: is it the window's best, for the values given to the structure?"""
 
     EXACT = "exact"
     APPROXIMATE = "approximate"
@@ -110,10 +110,10 @@ class Certainty(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Top:
-    """A window's best, best first, and how far they can be trusted.
+    """A window's best, best first, with their certainty.
 
-    Where ``certainty`` is approximate, ``reason`` says why, and nothing that is missing has a
-    merit above ``bound``.
+    If ``certainty`` is approximate, ``reason`` explains it, and no missing row has a merit above
+    ``bound``.
     """
 
     window: int
@@ -128,58 +128,60 @@ class Top:
 
 
 class TopK(Protocol):
-    """The contract. Windows are integers that grow; those before the current one are closed.
+    """Contract of a top-k structure over windows.
 
-    Not safe for use by several threads at once. Given the same calls, every structure that says
-    *exact* gives the same rows; how a pane's arrivals are cut into several calls changes nothing.
+    Windows are increasing integers; those before the current one are closed.
+
+    Not safe for use by several threads at once. Given the same calls, all structures that say
+    *exact* return the same rows. Splitting a pane's arrivals over several calls changes nothing.
     """
 
     rejected: int
-    """How many arrivals had no merit: NaN is no score."""
+    """Number of arrivals without a merit: NaN is no score."""
 
     @property
     def k(self) -> int:
-        """How many an answer has at most."""
+        """Largest number of rows in an answer."""
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
-        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected.
+        """Add arrivals of the windows ``first`` to ``last``; return the positions of the rejected.
 
-        Rejected is what has no merit (NaN); what it would replace is replaced all the same. Panes
-        come in any order, as long as none of their windows has been asked for. After that only such
-        arrivals may come as replace nothing and have been replaced by nothing since, as those that had
-        no merit before. Raises ``ValueError`` for closed windows only.
+        An arrival without a merit (NaN) is rejected; it still replaces the older one of its
+        identity. Panes may come in any order until one of their windows has been asked for. Later,
+        only arrivals that replace nothing, and that nothing has replaced since, may be added, such
+        as those that had no merit before. Raise ``ValueError`` if all these windows are closed.
         """
 
     def change(self, keys: AnyArray) -> Rows:
-        """Score anew what joins with keys whose remote values have changed; return those without a merit by now.
+        """Rescore the rows of keys whose remote values changed; return those now without a merit.
 
-        They are held no longer.
+        The returned rows are no longer held.
         """
 
     def remove(self, identities: AnyArray) -> None:
-        """Take out what is no solution any more."""
+        """Remove rows that are no longer solutions."""
 
     def top(self, window: int) -> Top:
-        """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        """Return the best k of a complete window. Ask for windows oldest first."""
 
     def close_before(self, window: int) -> None:
         """Close all windows before this one."""
 
     def held(self) -> Rows:
-        """Return all that is held, best first."""
+        """Return all rows that are held, best first."""
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the complete state as bytes."""
 
     @classmethod
     def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
 
     def _check(self) -> None:
         """Assert every invariant."""
 
     def __len__(self) -> int:
-        """Return how many candidates are held."""
+        """Return the number of candidates held."""
 
 
 class NotANumberError(ValueError):
@@ -187,7 +189,7 @@ class NotANumberError(ValueError):
 
 
 def refuse(rejected: IntArray, arrivals: Rows) -> None:
-    """Raise :class:`NotANumberError` if any arrival was rejected: for callers that expect none.
+    """Raise :class:`NotANumberError` if any arrival was rejected. For callers that expect none.
 
     >>> rows = Rows(np.array([5]), np.array(["a"]), np.array(["a"]), (np.array([np.nan]),))
     >>> refuse(np.array([0]), rows)

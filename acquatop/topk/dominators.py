@@ -1,4 +1,4 @@
-"""Count who dominates whom among candidates that stand in order: better, and expiring no earlier."""
+"""Dominator counts of ordered candidates: others that are better and expire no earlier."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from acquatop.topk.contract import IntArray
 
 _BLOCK = 256
 _FEW = 128
-"""How many different last windows are looked at one by one."""
+"""Range of last windows below which each last window is handled on its own."""
 
 
 def dominators(lasts: IntArray, most: int) -> IntArray:
-    """Return how many before each have a last window no earlier than its own, counting to ``most`` at least.
+    """Return how many candidates before each one have a last window no earlier than its own.
 
-    O(n·w) for w last windows where these are few; O(n·b + n log n) for blocks of b where they are many.
+    Counts are exact below ``most``; higher ones are ``most`` at least. O(n·w) if all w last windows
+    lie within a small range. Otherwise O(n·b + (n/b)·s log s) for blocks of b, with s candidates
+    that have fewer than ``most`` dominators.
 
     >>> dominators(np.array([3, 5, 3, 4]), 10).tolist()
     [0, 0, 2, 1]
@@ -28,11 +30,12 @@ def dominators(lasts: IntArray, most: int) -> IntArray:
 
 
 def _by_last(lasts: IntArray, each: list[int]) -> IntArray:
-    """Look at one last window after the other, the earliest first."""
+    """Process one last window after the other, the earliest first."""
     counts = np.empty(len(lasts), dtype=np.int64)
     places = np.arange(len(lasts))
     for last in each:
-        # Those that expire earlier are gone by now: where one stands among the others says how many are before it.
+        # Candidates that expire earlier are gone by now. The position among the others is the count
+        # of those before it.
         here = (lasts == last).nonzero()[0]
         counts[places[here]] = here
         later = (lasts > last).nonzero()[0]
@@ -41,7 +44,7 @@ def _by_last(lasts: IntArray, each: list[int]) -> IntArray:
 
 
 def _by_block(lasts: IntArray, most: int) -> IntArray:
-    """Search each block in the sorted ones before it."""
+    """Process blocks in order, searching in the sorted last windows of the blocks before."""
     counts = np.empty(len(lasts), dtype=np.int64)
     earlier = np.tri(_BLOCK, k=-1, dtype=bool)
     before = lasts[:0]
@@ -50,7 +53,8 @@ def _by_block(lasts: IntArray, most: int) -> IntArray:
         size = len(block)
         within = np.count_nonzero((block[None, :] >= block[:, None]) & earlier[:size, :size], axis=1)
         counts[start : start + size] = within + len(before) - np.searchsorted(before, block, side="left")
-        # Who is dominated by as many as are asked for dominates no one that these do not.
+        # A candidate with ``most`` dominators adds nothing: whatever it dominates, they dominate
+        # too.
         matters = block[counts[start : start + size] < most]
         before = np.sort(np.concatenate((before, matters)))
     return counts

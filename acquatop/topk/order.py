@@ -1,4 +1,4 @@
-"""The one total order, over columns: sorting by it, and finding the best by it without sorting all."""
+"""The one total order over columns: sort by it, or select the best without sorting all."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 
 
 class Identities(Protocol):
-    """A column of identities, of which only those are made or looked at that ties depend on."""
+    """Column of identities. Only those that decide a tie are made or read."""
 
     def __getitem__(self, at: IntArray, /) -> AnyArray:
-        """Return those at some positions."""
+        """Return the identities at some positions."""
 
 
 def ranking(merits: FloatArray, times: IntArray, identities: Identities) -> IntArray:
-    """Return the positions of all rows, best first: the greater merit, the newer, the smaller identity.
+    """Return the positions of all rows, best first: greater merit, newer, smaller identity.
 
-    Identities are compared only where merit and time are equal. O(n log n).
+    Identities are compared only if merit and time are equal. O(n log n).
 
     >>> ranking(np.array([1.0, 2.0, 2.0, 2.0]), np.array([9, 3, 4, 4]), np.array(["a", "b", "d", "c"])).tolist()
     [3, 2, 1, 0]
@@ -41,7 +41,10 @@ def ranking(merits: FloatArray, times: IntArray, identities: Identities) -> IntA
 
 
 def best(count: int, merits: FloatArray, times: IntArray, identities: Identities) -> IntArray:
-    """Return the positions of the best ``count`` rows, best first. O(n), and O(count log count).
+    """Return the positions of the best ``count`` rows, best first.
+
+    O(n + count log count), unless many rows tie with the last in merit and time: these are sorted
+    too.
 
     >>> best(2, np.array([1.0, 3.0, 2.0, 3.0]), np.arange(4), np.arange(4)).tolist()
     [3, 1]
@@ -53,7 +56,7 @@ def best(count: int, merits: FloatArray, times: IntArray, identities: Identities
     bar = np.partition(merits, len(merits) - count)[len(merits) - count]
     at_least = np.flatnonzero(merits >= bar)
     if len(at_least) > 2 * count:
-        # Most are tied at the bar: of those only the newest can be among the best.
+        # Most are tied at the bar. Of these, only the newest can be among the best.
         tied = at_least[merits[at_least] == bar]
         wanted = count - (len(at_least) - len(tied))
         newest = np.partition(times[tied], len(tied) - wanted)[len(tied) - wanted]

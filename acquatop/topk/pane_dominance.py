@@ -1,10 +1,10 @@
 """Dominance counting by pane: the Super-MTK+N list as arrays, updated a pane at a time.
 
-A candidate is *dominated* by a better one that expires no earlier. Who is dominated by k+n others
-is in no window's best k+n, now or later, and is dropped. As panes come in time order, a new pane
-outlives all that is held: each candidate's count grows by the number of better ones in the pane's
-best, found by one search in a sorted array; the pane's best are merged in. There are no marks on
-candidates, no pointers, and nothing is done per window or per event.
+A candidate is *dominated* by a better one that expires no earlier. A candidate with k+n dominators
+is in no window's best k+n, now or later, and is dropped. Panes come in time order, so a new pane
+outlives all candidates. Its best are merged in, and each candidate's count grows by the number of
+new ones before it: one cumulative sum over the merged order. There are no marks on candidates, no
+pointers, and no work per window or per event.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KIND, _VERSION = "pane-dominance", 1
 
 @dataclass
 class _Candidates:
-    """The candidates, best first: the negative of each merit; its last window, its dominators, its row's slot."""
+    """The candidates, best first: negative merit, last window, dominators, slot of the row."""
 
     minus: FloatArray
     lasts: IntArray
@@ -66,14 +66,16 @@ class _Candidates:
 
 
 class PaneDominance:
-    """The best k of every open window, and n more for scores that fall, in arrays.
+    """The best k of every open window, plus n more in case scores fall, in arrays.
 
-    With ``distinct`` no identity ever comes twice, which lets a pane's arrivals be dropped as they
-    come; with ``fixed`` no merit ever changes either, and nothing need be remembered of the dropped.
+    With ``distinct`` no identity ever comes twice, so a pane's arrivals can be dropped as they
+    come. With ``fixed`` no merit ever changes either, so nothing is remembered of dropped arrivals.
 
-    An arrival costs one comparison, unless it is among its pane's best so far. With L candidates, a pane costs
-    O(L + (k+n) log L), and a change of remote values O(L log L) for all keys together. L is at most (k+n) per
-    open pane, and about (k+n)·H(width/slide) in random order, however many arrivals a window holds.
+    An arrival costs one comparison, unless it is among its pane's best so far. With L candidates, a
+    pane that comes in time order costs O(L + (k+n) log L). A change of remote values costs O(L log
+    L) for all keys together, plus a new count of dominators (:mod:`acquatop.topk.dominators`). L is
+    at most (k+n) per open pane, and about (k+n)·H(width/slide) in random order, however many
+    arrivals a window holds.
     """
 
     def __init__(
@@ -103,7 +105,7 @@ class PaneDominance:
     # Arrivals -----------------------------------------------------------------------------------
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
-        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected."""
+        """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected."""
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
@@ -121,9 +123,10 @@ class PaneDominance:
         return rejected
 
     def note_pruned(self, first: int, last: int, lows: tuple[float, ...], highs: tuple[float, ...]) -> None:
-        """Note that only the best k + n of some arrivals of a pane were added, the parts of all of which lie in ranges.
+        """Note that only the best k + n of some arrivals of a pane were added.
 
-        Only where identities are distinct, and windows have not been asked for.
+        ``lows`` and ``highs`` are the ranges of the parts of all of them. Valid only if identities
+        are distinct, and no window of the pane has been asked for.
         """
         pane = self._panes.setdefault((first, last), PaneTop(first, last, self._distinct))
         pane.has_let_go = True
@@ -139,10 +142,10 @@ class PaneDominance:
         highs: tuple[float, ...] = (),
         rank: Rank | None = None,
     ) -> None:
-        """Note that windows have lost something that never came here, worth ``merit`` at most for now.
+        """Note that windows have lost an arrival that never came here.
 
-        ``lows`` and ``highs`` are the ranges of its parts, needed where merits change; ``rank`` is its very
-        place, where that is known.
+        It is worth ``merit`` at most for now. ``lows`` and ``highs`` are the ranges of its parts,
+        needed if merits can change. ``rank`` is its exact place, if known.
         """
         if last >= self._current:
             self._lost.note(last, best_with(merit) if rank is None else rank)
@@ -150,7 +153,7 @@ class PaneDominance:
                 self._lost.widen(last, lows, highs)
 
     def settle(self, window: int) -> None:
-        """Let all panes of a window join the candidates, in time order: they are complete."""
+        """Merge all panes of a window into the candidates, in time order: they are complete."""
         self._settled = max(self._settled, window)
         due = sorted(span for span in self._panes if span[0] <= window)
         for span in due:
@@ -186,11 +189,11 @@ class PaneDominance:
             self._lost.widen(pane.last, pane.lows, pane.highs)
 
     def _learn(self, found: Scored) -> None:
-        """Guess the merit that the next pane's best will have: this one's, some places further down."""
+        """Guess the last merit of the next pane's best: some places below this pane's last."""
         capacity = self.k + self.n
         self._guess = -math.inf
         if len(found) == capacity > 1:
-            # The last places' distance from each other tells how far down some more of them would be.
+            # The spacing of the last places estimates how far down some more of them would be.
             margin = 16 + 4 * math.sqrt(capacity)
             middle = float(found.merits[capacity // 2])
             step = (middle - float(found.merits[-1])) / max(1, capacity - capacity // 2 - 1)
@@ -198,18 +201,18 @@ class PaneDominance:
                 self._guess = float(found.merits[-1]) - margin * step
 
     def _merge(self, new: Scored, last: int) -> None:
-        """Merge a pane's best into the candidates: newer than all of them, so before those of the same merit."""
+        """Merge a pane's best into the candidates. They are newer, so they win ties in merit."""
         capacity = self.k + self.n
         added = self._added(new, last)
         is_rivalled = last <= self._last
         self._last = max(self._last, last)
-        # Stable: the new stand before the old of the same merit.
+        # Stable: new candidates stand before old ones of the same merit.
         both = added.with_(self._held)
         order = both.minus.argsort(kind="stable")
         both = both.take(order)
         is_old = order >= len(added)
         ahead = (~is_old).cumsum()
-        # Only those that lie in the same last window expire no earlier than the new ones.
+        # Of the old candidates, only those with a last window no earlier dominate new ones.
         both.counts += np.where(is_old, ahead, ahead - 1 + (self._rivals(both, is_old, last) if is_rivalled else 0))
         stays = both.counts < capacity
         stays &= both.lasts >= self._current
@@ -219,7 +222,7 @@ class PaneDominance:
         self._compact()
 
     def _added(self, new: Scored, last: int) -> _Candidates:
-        """Return arrivals as candidates that no one dominates yet."""
+        """Return arrivals as candidates without dominators."""
         size = len(new)
         start = self._pool.append(new.rows)
         self._newest = max(self._newest, int(new.rows.times.max()))
@@ -231,13 +234,13 @@ class PaneDominance:
         return np.asarray((is_old & (both.lasts >= last)).cumsum())
 
     def _compact(self) -> None:
-        """Let the pool forget the rows that no candidate needs, once they are most of it."""
+        """Drop the pool's rows that no candidate needs, once a third of the rows are such."""
         if self._pool.used > 1.5 * len(self._held):
             self._pool.keep(self._held.slots)
             self._held.slots = np.arange(len(self._held))
 
     def _insert(self, last: int, merits: FloatArray, arrivals: Rows) -> IntArray:
-        """Take in arrivals of a pane that has joined already, such as those that had no merit then."""
+        """Add arrivals of a pane that has joined already, such as those that had no merit then."""
         rejected = np.flatnonzero(np.isnan(merits))
         self.rejected += len(rejected)
         at = newest_of(arrivals.identities, arrivals.times)
@@ -247,7 +250,10 @@ class PaneDominance:
         return rejected
 
     def _make_way(self, arrivals: Rows) -> AnyArray:
-        """Take out who is replaced by arrivals, one per identity; say which arrivals nothing newer hides."""
+        """Remove candidates that arrivals, one per identity, replace; return a mask of the visible.
+
+        An arrival is visible if no newer candidate has its identity.
+        """
         visible = np.ones(len(arrivals), dtype=bool)
         if self._distinct or not len(self._held) or not len(arrivals):
             return visible
@@ -262,14 +268,14 @@ class PaneDominance:
         return visible
 
     def _place(self, new: Scored, last: int) -> None:
-        """Put arrivals of any time where they belong."""
+        """Insert arrivals of any time at their places."""
         self._recount(self._held.with_(self._added(new, last)))
         self._compact()
 
     # Changes ------------------------------------------------------------------------------------
 
     def change(self, keys: AnyArray) -> Rows:
-        """Score anew what joins with keys whose remote values have changed; return those without a merit by now."""
+        """Rescore rows of keys whose remote values changed; return those now without a merit."""
         self._expire()
         elsewhere = self._perhaps_lost(keys)
         self._lost.raise_to_reach(self._scoring, elsewhere)
@@ -280,7 +286,10 @@ class PaneDominance:
         return self.rescore(keys)
 
     def rescore(self, keys: AnyArray) -> Rows:
-        """Do as :meth:`change` does, for a caller that adds again what was lost with the keys and may matter now."""
+        """Rescore like :meth:`change`, without raising the bounds on what was lost.
+
+        For callers that add again any lost rows of these keys that may matter now.
+        """
         self._refuse_if_fixed()
         self._expire()
         for pane in self._panes.values():
@@ -304,7 +313,7 @@ class PaneDominance:
         return rows.take(np.flatnonzero(gone)) if gone.any() else None
 
     def _perhaps_lost(self, keys: AnyArray) -> AnyArray:
-        """Return the keys of which something may have been lost: not those whose one solution is held."""
+        """Return the keys that may have lost rows: not those whose only solution is held."""
         if self._distinct or not len(self._held):
             return keys
         rows = self._pool.take(self._held.slots)
@@ -312,7 +321,7 @@ class PaneDominance:
         return keys[~among(keys, its_own)]
 
     def remove(self, identities: AnyArray) -> None:
-        """Take out what is no solution any more."""
+        """Remove rows that are no longer solutions."""
         self._refuse_if_fixed()
         for pane in self._panes.values():
             pane.remove(identities, self.k + self.n)
@@ -321,7 +330,7 @@ class PaneDominance:
             self._recount(self._held.where(~older))
 
     def resize(self, n: int) -> None:
-        """Hold n more than k from now on."""
+        """Set the number of candidates held beyond k."""
         if n < 0:
             raise ValueError("n must be at least 0")
         for pane in self._panes.values():
@@ -337,7 +346,7 @@ class PaneDominance:
             raise ValueError("this structure was told that merits are fixed and identities do not come again")
 
     def _recount(self, held: _Candidates) -> None:
-        """Put candidates in order and count anew by how many each is dominated; drop who is by k+n."""
+        """Sort candidates, recount their dominators, and drop those with k+n of them."""
         rows = self._pool.take(held.slots)
         self._held = held.take(ranking(-held.minus, rows.times, rows.identities))
         self._held.counts = dominators(self._held.lasts, self.k + self.n)
@@ -351,7 +360,7 @@ class PaneDominance:
             self._held = self._held.where(~is_dominated)
 
     def _drop(self, dropped: _Candidates) -> None:
-        """Remember candidates as lost."""
+        """Record candidates as lost."""
         if len(dropped) and not self._fixed:
             rows = self._pool.take(dropped.slots)
             self._lost.note_all(dropped.lasts, -dropped.minus, rows.times, rows.identities)
@@ -360,7 +369,7 @@ class PaneDominance:
     # Answers ------------------------------------------------------------------------------------
 
     def top(self, window: int) -> Top:
-        """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        """Return the best k of a complete window. Ask for windows oldest first."""
         if window < self._current:
             raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
         self.settle(window)
@@ -371,7 +380,10 @@ class PaneDominance:
         return Top(window, rows, merits, Certainty.APPROXIMATE, LOST, lost.merit)
 
     def lost(self, window: int) -> tuple[Rank, tuple[float, ...], tuple[float, ...]] | None:
-        """Return the best place of what a window has lost, and the lows and highs of its parts; None if nothing."""
+        """Return the best place of a window's lost arrivals, and their parts' lows and highs.
+
+        None if the window has lost nothing.
+        """
         rank, parts = self._lost.best(window), self._lost.parts(window)
         return None if rank is None else (rank, *(parts or ((), ())))
 
@@ -383,14 +395,14 @@ class PaneDominance:
             del self._panes[span]
 
     def held(self) -> Rows:
-        """Return all that is held, best first; what lies only in windows to come, last."""
+        """Return all rows held: candidates, best first, then those of panes not yet settled."""
         self._expire()
         waiting = [Rows.together(pane.rows) for pane in self._panes.values() if pane.size]
         listed = [self._pool.take(self._held.slots)] if len(self._held) else []
         return Rows.together([*listed, *waiting]) if listed or waiting else NO_ROWS
 
     def covering(self, window: int) -> Rows:
-        """Return what is held of a window that has been asked for, best first."""
+        """Return the candidates that lie in a window that has been asked for, best first."""
         return self._covering(window, len(self._held))[0]
 
     def _covering(self, window: int, count: int) -> tuple[Rows, FloatArray]:
@@ -405,7 +417,7 @@ class PaneDominance:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the columns of what is held take: what objects in them refer to comes on top."""
+        """Bytes of the columns held, without the objects that they refer to."""
         panes = (column for pane in self._panes.values() for rows in pane.rows for column in columns_of(rows))
         return self._pool.nbytes + self._held.nbytes + sum(each.nbytes for each in panes)
 
@@ -417,7 +429,7 @@ class PaneDominance:
     # Snapshots ----------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the complete state as bytes."""
         self._expire()
         settings: dict[str, Any] = {
             "k": self.k,
@@ -448,7 +460,7 @@ class PaneDominance:
 
     @classmethod
     def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         with reading():
             settings = state.settings

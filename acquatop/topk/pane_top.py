@@ -1,4 +1,4 @@
-"""The arrivals of one pane that can still matter, as they come in, in batches of any size."""
+"""Best arrivals of one pane, collected in batches of any size."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Scored:
 
 @dataclass
 class PaneTop:
-    """The best ``capacity`` of a pane, or all of it where newer arrivals may replace older ones.
+    """The best ``capacity`` of a pane, or all of it if newer arrivals may replace older ones.
 
-    All arrivals of a pane enter and leave every window together, so of arrivals that replace nothing
-    only the pane's best can ever matter. The merit of the last of them is a bar that most of the
-    others do not pass: these cost one comparison each, and are gone. Where an arrival may replace
-    an older one, all are held until the pane is complete, as each may still make room for another.
+    All arrivals of a pane enter and leave every window together. If no arrival replaces another,
+    only the pane's best can ever matter. The merit of the last of them is a bar that most others do
+    not pass: these cost one comparison each and are dropped. If arrivals may replace older ones,
+    all are held until the pane is complete, as each may still make room for another.
     """
 
     first: int
@@ -50,14 +50,15 @@ class PaneTop:
     bar: float = _NOTHING
     has_let_go: bool = False
     floor: Rank | None = None
-    """The best place that anything let go had before merits changed."""
+    """Best place that any dropped arrival had before merits changed."""
     lows: tuple[float, ...] = ()
     highs: tuple[float, ...] = ()
 
     def add(self, merits: FloatArray, arrivals: Rows, capacity: int, sieve: Sieve, guess: float) -> IntArray:
-        """Take in arrivals and return the positions of those without a merit.
+        """Add arrivals and return the positions of those without a merit.
 
-        ``guess`` is a merit that ``capacity`` arrivals of a batch are likely to have: a wrong one costs time only.
+        ``guess`` is a merit that ``capacity`` arrivals of a batch are likely to reach. A wrong
+        guess costs only time.
         """
         kept = self._passing(merits, capacity, sieve, guess) if self.distinct else np.arange(len(merits))
         passed = merits.take(kept)
@@ -71,7 +72,7 @@ class PaneTop:
             self.has_let_go = True
         if len(kept):
             self.merits.append(passed)
-            # A copy: what was handed in is the caller's.
+            # Copied: the arrays handed in belong to the caller.
             self.rows.append(arrivals.take(kept))
             self.size += len(kept)
         if self.distinct and self.size > 2 * capacity + 64:
@@ -83,12 +84,12 @@ class PaneTop:
         self.widen_to(tuple(map(_lowest, parts)), tuple(map(_highest, parts)))
 
     def widen_to(self, lows: tuple[float, ...], highs: tuple[float, ...]) -> None:
-        """Note ranges that arrivals' parts lie in."""
+        """Note ranges that contain arrivals' parts."""
         self.lows = tuple(map(min, self.lows, lows)) if self.lows else lows
         self.highs = tuple(map(max, self.highs, highs)) if self.highs else highs
 
     def newest(self) -> tuple[FloatArray, Rows]:
-        """Return the newest arrival of each identity, with its merit, which may be none (NaN)."""
+        """Return the newest arrival of each identity with its merit, which may be NaN."""
         merits, rows = self._all()
         at = newest_of(rows.identities, rows.times)
         return merits[at], rows.take(at)
@@ -101,14 +102,17 @@ class PaneTop:
         return Scored(merits[order], rows.take(order))
 
     def lost(self, found: Scored, capacity: int) -> Rank | None:
-        """Return the best place of what was let go, given the pane's best; None if all is still there."""
+        """Return the best place of dropped arrivals, given the pane's best;
+
+        None if none was dropped.
+        """
         if not self.has_let_go or len(found) < capacity:
             return self.floor
         after = place(found, -1, after=1)
         return after if self.floor is None else min(after, self.floor)
 
     def change(self, scoring: Scoring, keys: AnyArray, capacity: int) -> Rows | None:
-        """Score anew what joins with keys; return what has no merit any more."""
+        """Rescore the rows of some keys; return those now without a merit."""
         if not self.size:
             return None
         merits, rows = self._all()
@@ -119,13 +123,13 @@ class PaneTop:
         changed = merits.copy()
         changed[touched] = scoring.merits(rows.keys[touched], tuple(part[touched] for part in rows.parts))
         gone = np.isnan(changed) & ~np.isnan(merits)
-        # Where an arrival replaces older ones it does so without a merit, too.
+        # An arrival without a merit still replaces older ones.
         kept = np.flatnonzero(~gone) if self.distinct else np.arange(len(changed))
         self._set(changed[kept], rows.take(kept))
         return rows.take(np.flatnonzero(gone)) if gone.any() else None
 
     def remove(self, identities: AnyArray, capacity: int) -> None:
-        """Take out arrivals."""
+        """Remove arrivals by identity."""
         if self.size:
             merits, rows = self._all()
             self.fix_floor(capacity)
@@ -133,28 +137,34 @@ class PaneTop:
             self._set(merits[kept], rows.take(kept))
 
     def let_go(self, capacity: int) -> None:
-        """Before merits change: hold no more than the best, so that it does not matter in how many parts all came."""
+        """Drop all but the best, before merits change.
+
+        This makes the result independent of the batches in which arrivals came.
+        """
         if self.distinct and self.size > capacity:
             self._prune(capacity)
 
     def fix_floor(self, capacity: int) -> None:
-        """Before merits or the capacity change: what was let go until now has a place after the present last one."""
+        """Fix the best place of dropped arrivals, before merits or the capacity change.
+
+        Until now they rank after the present last one. The bar is reset.
+        """
         if self.has_let_go and self.size:
             self.floor = self.lost(self.best(capacity), capacity)
         self.bar = _NOTHING
 
     def raise_floor(self, merit: float) -> None:
-        """Note that what was let go may by now be worth up to a merit."""
+        """Note that dropped arrivals may by now be worth up to a merit."""
         floor = best_with(merit)
         self.floor = floor if self.floor is None else min(floor, self.floor)
 
     def _passing(self, merits: FloatArray, capacity: int, sieve: Sieve, guess: float) -> IntArray:
-        """Return the positions of the arrivals that pass the bar, and those without a merit."""
+        """Return the positions of arrivals that pass the bar, and of those without a merit."""
         if self.size >= capacity:
             return sieve.passing(merits, self.bar)
         if len(merits) <= capacity:
             return np.arange(len(merits))
-        # The pane's last place is not known yet: with a guess that holds, one comparison is enough.
+        # The pane's last place is not known yet. If the guess holds, one comparison is enough.
         kept = sieve.passing(merits, guess)
         if capacity <= len(kept) <= 4 * capacity and np.count_nonzero(merits.take(kept) >= guess) >= capacity:
             return kept
@@ -184,7 +194,7 @@ def place(scored: Scored, at: int, after: int = 0) -> Rank:
 
 
 def _lowest(part: FloatArray) -> float:
-    # What is no number may be taken for any.
+    # NaN may stand for any number, so the range is unbounded.
     lowest = float(part.min())
     return -math.inf if math.isnan(lowest) else lowest
 
@@ -195,9 +205,10 @@ def _highest(part: FloatArray) -> float:
 
 
 def _bar(merits: FloatArray, capacity: int) -> float:
-    """Return a merit that at least ``capacity`` have, close to the highest such; minus infinity if there are fewer.
+    """Return a merit that at least ``capacity`` arrivals reach, close to the highest such merit.
 
-    That of a part of them is as sound, and quickly found.
+    Only a sample is searched: its bar is valid for all, and quickly found. Minus infinity if the
+    sample is too small.
     """
     part = merits[: max(4 * capacity, len(merits) // 16)]
     part = part[~np.isnan(part)]

@@ -1,4 +1,4 @@
-"""Rows that stay where they are while what refers to them is sorted and merged."""
+"""Pool of rows with fixed slots. Their indexes can be sorted and merged without moving them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from acquatop.topk.contract import AnyArray, IntArray, Rows
 
 
 class RowPool:
-    """Rows at fixed slots. Appending and taking cost what is appended or taken, growing is amortised."""
+    """Rows at fixed slots. Appending and taking cost O(rows); growing is amortised."""
 
     def __init__(self) -> None:
         self._capacity = 0
@@ -18,16 +18,16 @@ class RowPool:
 
     @property
     def used(self) -> int:
-        """How many slots hold a row, needed or not."""
+        """Number of slots that hold a row, needed or not."""
         return self._used
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the columns take."""
+        """Bytes of the columns."""
         return sum(column.nbytes for column in self._columns)
 
     def append(self, rows: Rows) -> int:
-        """Put rows into slots that follow each other, and return the first."""
+        """Put rows into consecutive slots and return the first."""
         start, stop = self._used, self._used + len(rows)
         columns = columns_of(rows)
         if not self._columns:
@@ -56,7 +56,7 @@ class RowPool:
         return self._columns[2][slots]
 
     def keep(self, slots: IntArray) -> None:
-        """Move the rows at some slots to the first ones, in this order, and forget all others."""
+        """Move the rows at some slots to the first slots, in this order, and drop all others."""
         for column in self._columns:
             column[: len(slots)] = column[slots]
             if column.dtype == object:
@@ -64,7 +64,7 @@ class RowPool:
         self._used = len(slots)
 
     def _widen(self, columns: list[AnyArray]) -> None:
-        """Let columns of text hold longer text than they have until now."""
+        """Widen columns whose type is too narrow for new rows, such as longer text."""
         for at, column in enumerate(columns):
             mine = self._columns[at]
             if mine.dtype != column.dtype:

@@ -1,4 +1,4 @@
-"""Find the few merits that pass a bar among the many that do not, at the speed of the comparison."""
+"""Filter for the few merits that pass a bar, at the speed of the comparison."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from acquatop.topk.contract import FloatArray, IntArray
 
 
 class Sieve:
-    """Compares with a bar into a buffer of its own: a fresh one each time would cost more than the comparison."""
+    """Comparison with a bar, into a reused buffer.
+
+    A new buffer each time would cost more than the comparison.
+    """
 
     def __init__(self) -> None:
         self._passing = np.empty(0, dtype=bool)
 
     def passing(self, merits: FloatArray, bar: float) -> IntArray:
-        """Return the positions of all merits but those below a bar: NaN is not below it.
+        """Return the positions of all merits that are not below a bar. NaN is not below it.
 
         >>> Sieve().passing(np.array([1.0, np.nan, 3.0, 2.0]), 2.0).tolist()
         [1, 2, 3]

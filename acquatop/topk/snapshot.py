@@ -1,4 +1,4 @@
-"""A structure's state as bytes: named columns, versioned, compressed, and nothing that runs when it is read."""
+"""Serialised state of a structure: named columns, versioned, compressed. Reading runs no code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TABLE = b"acquatop-table\n"
 
 
 class SnapshotError(ValueError):
-    """Bytes that are no snapshot of the structure that should go on from them."""
+    """Bytes that are no snapshot of the structure to be restored."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class State:
 
 
 def pack(kind: str, version: int, state: State) -> bytes:
-    """Return a structure's state as bytes: a checksum, a line of JSON, then an Arrow stream per table.
+    """Return a structure's state as bytes: checksum, line of JSON, an Arrow stream per table.
 
     Columns of objects must hold text, or tuples of text.
 
@@ -49,7 +49,7 @@ def pack(kind: str, version: int, state: State) -> bytes:
 
 
 def unpack(kind: str, version: int, snapshot: bytes) -> State:
-    """Return what was packed; raises :class:`SnapshotError` with what is wrong with the bytes."""
+    """Return the state that was packed; raise :class:`SnapshotError` that says what is wrong."""
     content = _opened(MAGIC, snapshot, "a snapshot of a top-k structure")
     with reading():
         line, _, body = content.partition(b"\n")
@@ -65,7 +65,7 @@ def unpack(kind: str, version: int, snapshot: bytes) -> State:
 
 
 def pack_parts(parts: Mapping[str, bytes]) -> bytes:
-    """Return several snapshots as one: a checksum, a line of JSON that says how long each is, then their bytes.
+    """Return several snapshots as one: checksum, a line of JSON with their lengths, their bytes.
 
     >>> unpack_parts(pack_parts({"first": b"some", "second": b""}))
     {'first': b'some', 'second': b''}
@@ -75,7 +75,7 @@ def pack_parts(parts: Mapping[str, bytes]) -> bytes:
 
 
 def unpack_parts(snapshot: bytes) -> dict[str, bytes]:
-    """Return the snapshots that were packed into one; raises :class:`SnapshotError` with what is wrong with it."""
+    """Return the snapshots packed into one; raise :class:`SnapshotError` for other bytes."""
     content = _opened(_PARTS, snapshot, "a snapshot of several parts")
     with reading():
         line, _, body = content.partition(b"\n")
@@ -98,7 +98,7 @@ def pack_table(table: pa.Table) -> bytes:
 
 
 def unpack_table(snapshot: bytes) -> pa.Table:
-    """Return the table that was packed; raises :class:`SnapshotError` with what is wrong with the bytes."""
+    """Return the table that was packed; raise :class:`SnapshotError` that says what is wrong."""
     content = _opened(_TABLE, snapshot, "a snapshot of a table")
     with reading():
         return pa.ipc.open_stream(content).read_all()
@@ -106,7 +106,7 @@ def unpack_table(snapshot: bytes) -> pa.Table:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Raise :class:`SnapshotError` for whatever is wrong with what a snapshot says."""
+    """Turn any error while reading a snapshot into :class:`SnapshotError`."""
     try:
         yield
     except SnapshotError:
@@ -116,7 +116,7 @@ def reading() -> Iterator[None]:
 
 
 def random_settings(random: np.random.Generator) -> dict[str, Any]:
-    """Return the state of a source of chance as plain settings.
+    """Return the state of a random generator as plain settings.
 
     >>> source, other = np.random.default_rng(1), np.random.default_rng(2)
     >>> set_random(other, random_settings(source))
@@ -129,7 +129,7 @@ def random_settings(random: np.random.Generator) -> dict[str, Any]:
 
 
 def set_random(random: np.random.Generator, settings: Mapping[str, Any]) -> None:
-    """Let a source of chance go on from a state; raises :class:`SnapshotError` for one of another kind."""
+    """Set a random generator's state; raise :class:`SnapshotError` for a state of another kind."""
     with reading():
         random.bit_generator.state = dict(settings)
 
@@ -167,7 +167,7 @@ def _sealed(magic: bytes, content: bytes) -> bytes:
 
 
 def _opened(magic: bytes, snapshot: bytes, what: str) -> bytes:
-    """Return what was sealed."""
+    """Return the sealed content after verifying its checksum."""
     if not snapshot.startswith(magic):
         raise SnapshotError(f"these bytes are not {what}")
     checksum, _, content = snapshot[len(magic) :].partition(b"\n")

@@ -1,4 +1,4 @@
-"""Traces like the AcquaTop paper's data, with values that change in several ways: one file for each."""
+"""Traces like the AcquaTop paper's data, with several kinds of changing values: one per file."""
 
 from __future__ import annotations
 

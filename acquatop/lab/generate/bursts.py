@@ -12,9 +12,10 @@ from acquatop.lab.generate.levels import levels, spreads
 
 @dataclass(frozen=True)
 class Bursts:
-    """A user's value changes every ``interval`` seconds for about ``lasting``; then it rests for about ``rest``.
+    """Values that change every ``interval`` seconds for about ``lasting``, then rest for ``rest``.
 
-    Some users rest less than others. Within a burst each change draws the value anew around its user's level.
+    Some users rest less than others. Within a burst each change draws the value anew around its
+    user's level.
     """
 
     interval: float = 30.0
@@ -26,7 +27,7 @@ class Bursts:
         middles = levels(users, random)
         begins, of = at_random_times(random.gamma(1.0, 1 / self.rest, users), seconds + self.lasting, random)
         begins -= self.lasting
-        # Exponential durations: a burst of which much is over goes on as long as one that begins.
+        # Exponential durations: a burst under way has the same remaining time as a new one.
         ends = begins + random.exponential(self.lasting, len(begins))
         times, bursts = at_random_times(np.full(len(begins), 1 / self.interval), seconds, random, starts=begins)
         lies_inside = (times > 0) & (times <= seconds) & (times <= ends[bursts])

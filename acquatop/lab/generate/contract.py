@@ -1,4 +1,4 @@
-"""What a kind of change makes: the history of every user's value."""
+"""Contract of the kinds of change: each makes the history of all users' values."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 DECIMALS = 9
-"""So many digits of a value are kept: no two values are equal but by an unlikely chance."""
+"""Decimal places of a value. With these, two values are equal only by an unlikely chance."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Whose value (``users``, by number) is what from which time on, in the order of time; at 0 everyone has one."""
+    """Values of ``users`` (by number) from given times on, in time order; all have one at 0."""
 
     times_ms: IntArray
     users: IntArray
@@ -28,14 +28,16 @@ class Changes:
 
 
 class KindOfChange(Protocol):
-    """Makes values that change in one way. The same random state makes the same values."""
+    """Generator of values that change in one way. The same random state makes the same values."""
 
     def __call__(self, users: int, seconds: float, random: np.random.Generator, /) -> Changes:
-        """Return the values of so many users over so many seconds."""
+        """Return the values of ``users`` users over ``seconds`` seconds."""
 
 
 def in_order(times: FloatArray, users: IntArray, values: FloatArray) -> Changes:
-    """Return changes in the order of time, then of users; of two in the same millisecond the later given.
+    """Return changes ordered by time, then user.
+
+    Of a user's changes in the same millisecond, the last one given counts.
 
     >>> in_order(np.array([1.0, 0.0, 1.0]), np.array([0, 0, 0]), np.array([5.0, 6.0, 7.0])).values.tolist()
     [6.0, 7.0]
@@ -51,9 +53,9 @@ def in_order(times: FloatArray, users: IntArray, values: FloatArray) -> Changes:
 def at_random_times(
     rates: FloatArray, seconds: float, random: np.random.Generator, starts: FloatArray | None = None
 ) -> tuple[FloatArray, IntArray]:
-    """Return times of Poisson processes, and whose each is: by process, then by time. O(n log n) for n times.
+    """Return times of Poisson processes, and their processes, ordered by process, then time.
 
-    Each lasts so many ``seconds``, from 0 or from its start on.
+    O(n log n) for n times. Each process lasts for ``seconds``, from 0 or from its start on.
     """
     counts = random.poisson(rates * seconds)
     whose = np.repeat(np.arange(len(rates)), counts)

@@ -1,4 +1,4 @@
-"""Where each user's values lie: what the kinds of change have in common."""
+"""Level and spread of each user's values, common to the kinds of change."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def levels(users: int, random: np.random.Generator) -> FloatArray:
 
 
 def spreads(middles: FloatArray) -> FloatArray:
-    """Return how widely values are spread around their levels: the higher the wider."""
+    """Return the spreads of values around their levels: wider for higher levels."""
     return 5.0 + 0.5 * middles

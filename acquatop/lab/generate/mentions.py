@@ -1,4 +1,4 @@
-"""The stream: who is mentioned when, as in the AcquaTop paper (section 6.1)."""
+"""Stream of mentions of users, as in the AcquaTop paper (section 6.1)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class Mentions:
 def mentions(users: int, seconds: float, random: np.random.Generator) -> Mentions:
     """Return mentions of so many users within so many seconds. O(n log n).
 
-    Any 100 s hold about 38, from some 26 to some 59: they come steadily, but now and then all talk of one user. Of 400
-    users some 30 are mentioned in that time, few again and again, most once (:func:`popularity`).
+    Any 100 s hold about 38, from some 26 to some 59: they come steadily, with occasional surges of
+    mentions of one user. Of 400 users some 30 are mentioned in that time, a few many times, most
+    once (:func:`popularity`).
 
     >>> made = mentions(400, 9_040.0, np.random.default_rng(1))
     >>> starts = np.arange(0, 9_000_000, 60_000)
@@ -52,6 +53,6 @@ def mentions(users: int, seconds: float, random: np.random.Generator) -> Mention
 
 
 def popularity(users: int, random: np.random.Generator) -> FloatArray:
-    """Return what share of the mentions each user has: a long tail (Zipf and Mandelbrot's), in no order."""
+    """Return each user's share of the mentions: a long tail (Zipf-Mandelbrot), in random order."""
     shares = 1 / (np.arange(users) + 4.0)
     return np.asarray(random.permutation(shares / shares.sum()))

@@ -1,4 +1,4 @@
-"""Rare changes: most of what the replica has is right, and stays so."""
+"""Rare changes: most values in the replica are right, and stay so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from acquatop.lab.generate.levels import levels, spreads
 
 @dataclass(frozen=True)
 class Rare:
-    """Each value is drawn anew around its user's level every ``interval`` seconds on average, some more often."""
+    """Values redrawn around the user's level every ``interval`` seconds on average.
+
+    Some users' values change more often.
+    """
 
     interval: float = 4_000.0
 

@@ -1,4 +1,4 @@
-"""Values drawn anew, each with noise: the AcquaTop paper's data sets DS-CH-5 to DS-CH-80."""
+"""Values redrawn with noise: the AcquaTop paper's data sets DS-CH-5 to DS-CH-80."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from acquatop.lab.generate.levels import levels, spreads
 _MINUTE = 60.0
 _CALL = 100
 _OF_A_HUNDRED = 84.0
-"""How many of a call's hundred values would be others if none were held."""
+"""Number of a call's hundred values that would change if none were held."""
 
 
 @dataclass(frozen=True)
 class Redrawn:
-    """Every minute, hundred users by hundred, each value is drawn anew around its user's level, or held.
+    """Values redrawn around the user's level every minute, or held, in calls of 100 users.
 
-    ``changes`` is about how many of a hundred are others then (the paper's CH, from 5 to 80): a value is
-    held with probability 1 - changes/84.
+    ``changes`` is the approximate number of changed values per hundred (the paper's CH, from 5 to
+    80): a value is held with probability 1 - changes/84.
     """
 
     changes: float = 20.0

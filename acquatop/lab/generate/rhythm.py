@@ -1,4 +1,4 @@
-"""Drift with a daily rhythm: values go up and down with the time of day, and changes come with it."""
+"""Drift with a daily rhythm: values and the rate of changes vary with the time of day."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from acquatop.lab.generate.levels import levels, spreads
 
 @dataclass(frozen=True)
 class Rhythm:
-    """A value swings around its user's level once a ``day``, drifts, and is a little noisy.
+    """Values that swing around the user's level once a ``day``, drift, and are a little noisy.
 
-    It is told anew every ``interval`` seconds on average: at the user's busiest hour ten times as often as at the
-    quietest. Users live in many time zones. A day is shorter here than elsewhere, so that a recording holds some.
+    A value changes every ``interval`` seconds on average: at the user's busiest hour ten times as
+    often as at the quietest. Users are in many time zones. A day is shorter than a real one, so
+    that a recording holds several.
     """
 
     interval: float = 150.0
@@ -27,7 +28,7 @@ class Rhythm:
         swings = 2 * spreads(middles) * random.random(users)
         drifts = spreads(middles) / self.day * random.standard_normal(users)
         rates = random.gamma(2.0, 0.5 / self.interval, users)
-        # As often as at the busiest, of which so many are kept as the hour is busy.
+        # Changes are drawn at the busiest hour's rate, then thinned by how busy the hour is.
         busiest = 20 / 11
         times, whose = at_random_times(busiest * rates, seconds, random)
         kept = random.random(len(times)) < 0.55 + 0.45 * np.cos(self._angles(times, zones[whose]))

@@ -1,4 +1,4 @@
-"""The catalog and the query of a generated trace."""
+"""Catalog and query of a generated trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A generated trace: a stream of mentions, and a remote whose values change in one way."""
+"""Generated trace: a stream of mentions, and a remote whose values change in one way."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from acquatop.lab.generate.texts import CATALOG, QUERY
 from acquatop.lab.generate.walks import Walks
 
 WIDTH, SLIDE = 100, 60
-"""The windows of the AcquaTop paper, in seconds."""
+"""Width and slide of the AcquaTop paper's windows, in seconds."""
 
 KINDS: Mapping[str, KindOfChange] = MappingProxyType(
     {"redrawn": Redrawn(), "walks": Walks(), "bursts": Bursts(), "rhythm": Rhythm(), "rare": Rare()}
 )
-"""The kinds of change, by name, with what is usual for each."""
+"""Kinds of change by name, each with its defaults."""
 
 COLUMNS = ("time_ms", "subject", "value")
-"""Of both files."""
+"""Columns of both files."""
 
 _USER = "http://example.org/user/"
 
 
 @dataclass(frozen=True)
 class GeneratedTrace:
-    """The stream, the remote's history, and for how many users and windows."""
+    """The stream, the remote's history, and the numbers of users and windows."""
 
     mentions: Mentions
     changes: Changes
@@ -45,7 +45,7 @@ class GeneratedTrace:
 
     @property
     def query(self) -> str:
-        """Return the query that the paper asks, with the ranges that its numbers have here."""
+        """The paper's query, with the ranges of this trace's numbers."""
         values = self.changes.values
         return QUERY.format(
             mentions=self._most_mentions(),
@@ -56,9 +56,11 @@ class GeneratedTrace:
         )
 
     def write(self, folder: Path) -> None:
-        """Write ``stream.csv``, ``remote.csv``, ``catalog.toml`` and ``query.rspql`` into a folder, which is made.
+        """Write the trace's files into a folder, which is created if needed.
 
-        The remote's last row says again what somebody's value is: so long the recording lasts, if nothing happens.
+        The files are ``stream.csv``, ``remote.csv``, ``catalog.toml`` and ``query.rspql``. If the
+        last change is before the end, a last row of the remote repeats its value to mark the end of
+        the recording.
         """
         folder.mkdir(parents=True, exist_ok=True)
         names = np.array([f"{_USER}{number}" for number in range(self.users)])
@@ -69,7 +71,7 @@ class GeneratedTrace:
         (folder / "query.rspql").write_text(self.query, "utf-8")
 
     def _told(self, names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the remote's rows: all changes, and what shows that none followed."""
+        """Return the remote's rows: all changes, and a row that marks the end."""
         changes = self.changes
         end_ms = 1000 * (SLIDE * (self.windows - 1) + WIDTH)
         if int(changes.times_ms[-1]) >= end_ms:
@@ -78,7 +80,7 @@ class GeneratedTrace:
         return np.append(changes.times_ms, end_ms), names[users], np.append(changes.values, changes.values[-1])
 
     def _most_mentions(self) -> int:
-        """Return how often anyone is mentioned in one window."""
+        """Return the largest number of mentions of one user in one window."""
         most, times = 1, self.mentions.times_ms
         for start in range(0, 1000 * SLIDE * self.windows, 1000 * SLIDE):
             inside = slice(*np.searchsorted(times, [start, start + 1000 * WIDTH], side="right"))
@@ -89,8 +91,9 @@ class GeneratedTrace:
 def generate(change: KindOfChange, *, seed: int, users: int = 400, windows: int = 150) -> GeneratedTrace:
     """Return a trace of data like the AcquaTop paper's: the same for the same arguments.
 
-    Mentions of so many users, and values of theirs that change in some way, until so many windows of 100 s, one every
-    60 s, have closed. With one seed the mentions are the same for all kinds of change.
+    It has mentions of ``users`` users, and their values with one kind of change, until ``windows``
+    windows of 100 s, one every 60 s, have closed. With one seed the mentions are the same for all
+    kinds of change.
 
     >>> made = generate(Walks(), seed=1, windows=10)
     >>> len(made.mentions) > 200, len(made.changes) > 400

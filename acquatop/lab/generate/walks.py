@@ -1,4 +1,4 @@
-"""Random walks: each change is a step from where the value is."""
+"""Random walks: each change is a step from the present value."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _HIGHEST = 100.0
 
 @dataclass(frozen=True)
 class Walks:
-    """Each value steps up or down at random times: every ``interval`` seconds on average, some users' more often.
+    """Values that step up or down at random times, every ``interval`` seconds on average.
 
-    Steps are of some users' own size, ``step`` in the middle. Values turn back at 0 and at 100.
+    Some users' values step more often. Users have their own step sizes, ``step`` in the median.
+    Values are reflected at 0 and at 100.
     """
 
     interval: float = 240.0
@@ -28,7 +29,7 @@ class Walks:
         sizes = self.step * random.lognormal(0.0, 0.5, users)
         times, whose = at_random_times(rates, seconds, random)
         walked = np.cumsum(sizes[whose] * random.standard_normal(len(times)))
-        # One sum for all: of each user's steps what came before the first is taken off.
+        # One cumulative sum for all users; the sum before each user's first step is subtracted.
         firsts = np.searchsorted(whose, np.arange(users))
         before = np.concatenate([[0.0], walked])[firsts]
         values = _turned_back(starts[whose] + walked - before[whose])
@@ -40,7 +41,7 @@ class Walks:
 
 
 def _turned_back(values: FloatArray) -> FloatArray:
-    """Return where walks are that turn back at their bounds.
+    """Return the positions of walks reflected at their bounds.
 
     >>> _turned_back(np.array([-1.0, 50.0, 101.0, 230.0]))
     array([ 1., 50., 99., 30.])

@@ -1,1 +1,1 @@
-"""Recordings: what a stream says and what a remote gives, written down while a query runs, to be replayed."""
+"""Recordings of a running query's stream and remote, for replay."""

@@ -1,4 +1,4 @@
-"""Everything asked again, from time to time: what the remote really has, whatever an evaluation asks for."""
+"""Full snapshots: all known keys are requested from time to time, whatever evaluations request."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from replica.spending.quota import Quota
 
 @dataclass(frozen=True)
 class SnapshotBudget:
-    """How often a full snapshot begins, in the stream's time, and how many requests each may send."""
+    """Interval between full snapshots, in the stream's time, and the most requests of each."""
 
     every_ms: int
     requests: int
 
 
 class FullSnapshots:
-    """Asks a remote for all keys that are known, those first that have not been asked for longest.
+    """Requests of all known keys from a remote, those not requested for longest first.
 
-    What the budget or the remote's ``quota`` does not allow is left for the next one. A snapshot ends with the first
-    request that fails, and sends none after half of the time from one to the next: the stream waits for it, and must
-    not fall behind for good. ``requests`` counts those that were sent, ``failures`` why some have failed.
+    Keys that the budget or the remote's ``quota`` does not allow are left for the next snapshot. A
+    snapshot ends with the first request that fails. It sends no request after half of the interval,
+    because the stream waits for it and must not fall behind for good. ``requests`` counts the
+    requests sent, ``failures`` the failed snapshots by reason.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class FullSnapshots:
         self._last_ms: int | None = None
 
     def evaluate(self, time_ms: int) -> None:
-        """Take a snapshot for an evaluation if it is time for one."""
+        """Take a snapshot for an evaluation if one is due."""
         if self._last_ms is not None and time_ms - self._last_ms < self._budget.every_ms:
             return
         self._last_ms = time_ms
@@ -70,14 +71,14 @@ class FullSnapshots:
 
 
 class SnapshotTime(EventTime):
-    """The time of the evaluation under way; before one begins, a snapshot is taken if it is time for it."""
+    """Time of the current evaluation. A due snapshot is taken before an evaluation begins."""
 
     def __init__(self) -> None:
         super().__init__()
         self.snapshots: FullSnapshots | None = None
 
     def show(self, time_ms: int) -> None:
-        """Go on to the time of an evaluation."""
+        """Advance to the time of an evaluation."""
         super().show(time_ms)
         if self.snapshots is not None:
             self.snapshots.evaluate(time_ms)

@@ -1,4 +1,4 @@
-"""The catalog of a recording: its files in the place of the stream's source and of the remote."""
+"""Catalog of a recording: its files replace the stream's source and the remote."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from replica.remotes.values import XSD
 def catalog_text(
     bound: BoundQuery, prefixes: Mapping[str, str], stream: str, remote: str, columns: Sequence[TableColumn]
 ) -> str:
-    """Return a catalog for a query whose stream and remote are two files; nothing of where they came from is in it."""
+    """Return a catalog for a query whose stream and remote are two files.
+
+    It contains nothing of their origin.
+    """
     assert bound.service is not None
     names = [f"{json.dumps(name)} = {_text(iri)}" for name, iri in prefixes.items()]
     sections = ["[prefixes]", *names, "", *_stream(bound.stream, stream), "", *_service(bound.service, remote, columns)]
@@ -68,7 +71,7 @@ def _service(service: Service, file: str, columns: Sequence[TableColumn]) -> Ite
 
 
 def _text(text: str) -> str:
-    """Return a text as TOML writes it: as JSON does, but for half characters, which no text of ours has."""
+    """Return a text in TOML's notation: JSON's, except for surrogates, which do not occur here."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

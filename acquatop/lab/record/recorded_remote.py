@@ -1,4 +1,4 @@
-"""A remote, and a feed, of which all that they say is written down."""
+"""A remote and a feed whose solutions are recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from replica.store import Solution
 
 
 class RecordedRemote:
-    """Asks another remote, and hands on what it says; it is dated by when the request was sent."""
+    """Wrapper of a remote that records its solutions, dated by the sending of the request."""
 
     def __init__(self, remote: Remote, tape: RemoteTape, now: Clock) -> None:
         self.block_size = remote.block_size
@@ -30,7 +30,7 @@ class RecordedRemote:
         return solutions
 
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
-        """Return all solutions, page by page."""
+        """Yield all solutions, page by page."""
         sent_ms = milliseconds(self._now)
         for page in self._remote.load(timeout, may_ask):
             self._tape.add((), page, sent_ms)
@@ -38,7 +38,7 @@ class RecordedRemote:
 
 
 class RecordedFeed:
-    """Hands on what another feed says; it is dated by when it came."""
+    """Wrapper of a feed that records its solutions, dated by their arrival."""
 
     def __init__(self, feed: Feed, tape: RemoteTape, now: Clock) -> None:
         self._feed = feed
@@ -47,15 +47,15 @@ class RecordedFeed:
 
     @property
     def failure(self) -> str | None:
-        """What keeps the feed from its source now."""
+        """Reason that the feed cannot reach its source at present."""
         return self._feed.failure
 
     def start(self, sink: Sink) -> None:
-        """Begin to call ``sink``."""
+        """Start calling ``sink``."""
         self._feed.start(_written(sink, self._tape, self._now))
 
     def stop(self) -> None:
-        """End."""
+        """Stop."""
         self._feed.stop()
 
 
@@ -68,5 +68,5 @@ def _written(sink: Sink, tape: RemoteTape, clock: Clock) -> Sink:
 
 
 def milliseconds(now: Clock) -> int:
-    """Return what a clock shows."""
+    """Return a clock's time in milliseconds."""
     return round(1000 * now())

@@ -1,4 +1,4 @@
-"""A folder to which a running query's stream and remote are recorded, and from which it can be replayed."""
+"""Folder to which a running query's stream and remote are recorded, and which can be replayed."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ from rspql import ast
 
 CATALOG, QUERY, STREAM, REMOTE, STATE = "catalog.toml", "query.rspql", "stream.ndjson", "remote.jsonl", "state"
 _NEW = ".new"
-"""What the name of a file ends with that is being written."""
+"""Suffix of a file that is being written."""
 _WITHOUT_QUERY = {CATALOG, CATALOG + _NEW, QUERY + _NEW, REMOTE, LOCK}
-"""What a folder may hold to which a recording has not quite begun."""
+"""Files that a folder may hold if a recording has only been started."""
 
 
 class Recording:
-    """What an engine is given so that it records: the tapes, and the time that dates what a remote says.
+    """Recording of an engine: the tapes, and the clock that dates the remote's values.
 
-    The remote's values are dated in the stream's time: by the evaluation that has asked for them, or that was the last
-    when they came by themselves; what is loaded before the first one by 0. So a replay of an evaluation finds
-    what it found. Of one folder there is one recording at a time; it goes on in a folder that has the same query.
+    The remote's values are dated in the stream's time: by the evaluation that requested them, or by
+    the last one before they arrived unasked. Values loaded before the first evaluation are dated 0.
+    So a replayed evaluation finds the values that it found. A folder has one recording at a time; a
+    recording continues in a folder that has the same query.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Recording:
     def open(
         cls, folder: Path, catalog: Catalog, query: str, *, file: str, snapshots: SnapshotBudget | None = None
     ) -> Self:
-        """Begin a recording, or go on with one; :class:`UserError` says why a query or a folder is not fit for it."""
+        """Start or continue a recording; raise :class:`UserError` for an unfit query or folder."""
         bound = _recordable(bind_query(query, catalog, file=file), file)
         with ExitStack() as resources:
             with explained(folder, "record"):
@@ -91,43 +92,43 @@ class Recording:
 
     @property
     def state(self) -> Path:
-        """Where the engine keeps what it needs to go on."""
+        """Folder of the engine's state."""
         return self.folder / STATE
 
     @property
     def size(self) -> int:
-        """How many bytes the two files have."""
+        """Bytes of the two files."""
         return self.stream.size + self.remote.size
 
     @property
     def left_out(self) -> Counter[str]:
-        """How many of the remote's solutions are not in its file, by the reason."""
+        """Number of the remote's solutions that are not in its file, by reason."""
         return Counter(self.remote.left_out)
 
     @property
     def snapshot_requests(self) -> int:
-        """How many requests full snapshots have sent."""
+        """Number of requests that full snapshots have sent."""
         return 0 if self._snapshots is None else self._snapshots.requests
 
     @property
     def snapshot_failures(self) -> Counter[str]:
-        """How many full snapshots have failed, by the reason."""
+        """Number of failed full snapshots, by reason."""
         return Counter() if self._snapshots is None else Counter(self._snapshots.failures)
 
     def close(self) -> None:
-        """Close the files, and let another have the folder."""
+        """Close the files and release the folder."""
         self._resources.close()
 
     # For the engine -------------------------------------------------------------------------------
 
     def add(self, tables: list[pa.Table], *, durable: bool) -> None:
-        """Record what a batch of the stream has brought."""
+        """Record the records of a batch of the stream."""
         self.stream.add(tables, durable=durable)
         keys = {key for table in tables for key in _keys(self._bound.matcher, table)}
         self.remote.meet(sorted(keys), milliseconds(self.now))
 
     def of_remote(self, remote: Remote, quota: Quota) -> Remote:
-        """Return a remote that records what it says; from now on full snapshots are taken of it."""
+        """Return a remote that records its solutions; full snapshots use it from now on."""
         recorded = RecordedRemote(remote, self.remote, self.now)
         if self._budget is not None and not isinstance(self._service.source, PushSource):
             timeout = self._service.timeout_seconds
@@ -136,7 +137,7 @@ class Recording:
         return recorded
 
     def of_feed(self, feed: Feed) -> Feed:
-        """Return a feed that records what it says."""
+        """Return a feed that records its solutions."""
         return RecordedFeed(feed, self.remote, self.now)
 
     # The catalog ----------------------------------------------------------------------------------
@@ -170,7 +171,7 @@ def _recordable(bound: Bound, file: str) -> BoundQuery:
 
 
 def _columns(bound: BoundQuery) -> list[TableColumn]:
-    """Return the table's columns; :class:`UserError` for a pattern that is none around its key."""
+    """Return the table's columns; raise :class:`UserError` if the pattern is no star."""
     assert bound.plan.service is not None
     question = Question(bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0])
     triples = [each for each in question.group.elements if isinstance(each, ast.TriplePattern)]
@@ -197,7 +198,7 @@ def _check_constant(column: TableColumn) -> None:
 
 
 def _check(folder: Path, query: str) -> None:
-    """Raise :class:`UserError` for a folder in which something else is."""
+    """Raise :class:`UserError` for a folder with other contents."""
     hint = "name a new folder with --out"
     if (folder / QUERY).is_file():
         if (folder / QUERY).read_text("utf-8") != query:
@@ -210,7 +211,7 @@ def _check(folder: Path, query: str) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file in one step."""
+    """Write a file atomically."""
     new = path.with_name(path.name + _NEW)
     with explained(path, "write the recording"):
         with new.open("w", encoding="utf-8") as file:
@@ -221,7 +222,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _keys(matcher: Matcher, table: pa.Table) -> set[str]:
-    """Return the keys by which a batch's good records are joined."""
+    """Return the join keys of a batch's good records."""
     good = table.filter(pc.is_null(table.column(BAD)))
     found = {key for batch in good.to_batches() for key in matcher.match(batch).column("key").unique().to_pylist()}
     return found - {None}

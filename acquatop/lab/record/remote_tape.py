@@ -1,4 +1,4 @@
-"""What a remote has given when: a file that grows by a line of JSON for each value."""
+"""Log of a remote's values over time: a file that grows by a line of JSON for each value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIME, SUBJECT = "time_ms", "subject"
 
 @dataclass
 class _Held:
-    """What the last line about a key says: from when on, and what; and for which time it was asked for last."""
+    """Last line of a key: its time and content, and the time of the key's last request."""
 
     time_ms: int
     line: str
@@ -29,12 +29,13 @@ class _Held:
 
 
 class RemoteTape:
-    """Appends what a remote gives, and knows of each key what was written last. Safe for several threads.
+    """Append-only log of a remote's values, with each key's last line. Safe for several threads.
 
-    The file says one thing of a key at one time: if it has another value at a time that has a line already, or at an
-    earlier one, the line is of the millisecond after. Of a solution that a table cannot hold nothing is written;
-    ``left_out`` counts those by the reason. ``changed`` is called when a column's datatype has, before the line is
-    written. A last line without an end, of a process that was killed, is cut off. Memory is O(keys); a line costs O(1).
+    The file has one value of a key at one time. If a key gets another value at the time of its last
+    line or earlier, the new line is dated one millisecond after that. A solution that a table
+    cannot hold is not written; ``left_out`` counts these by reason. ``changed`` is called when a
+    column's datatype has changed, before the line is written. An unterminated last line, left by a
+    killed process, is cut off. Memory is O(keys); a line costs O(1).
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class RemoteTape:
         self._columns = columns
         self._changed = changed
         self._lock = threading.Lock()
-        # Whoever has not been asked for longest comes first.
+        # Keys that were not requested for longest come first.
         self._keys: OrderedDict[str, _Held] = OrderedDict()
         self._file: BinaryIO | None = None
         with explained(path, "open the recording"):
@@ -58,7 +59,7 @@ class RemoteTape:
         return len(self._keys)
 
     def meet(self, keys: Iterable[str], time_ms: int) -> None:
-        """Take note of keys that the stream has: until a remote says something of one, it has nothing."""
+        """Note keys of the stream: a key has no value until the remote gives one."""
         with self._lock:
             new = [key for key in keys if key not in self._keys and _is_usable(key)]
             self._write([line for key in new if (line := self._line(key, None, time_ms)) is not None])
@@ -66,13 +67,13 @@ class RemoteTape:
                 self._keys.move_to_end(key, last=False)
 
     def add(self, keys: Iterable[str], solutions: Iterable[Solution], time_ms: int) -> None:
-        """Add what a remote has said at a time: of ``keys`` without a solution that it has nothing."""
+        """Add a remote's reply at a time. The ``keys`` without a solution have no value then."""
         with self._lock:
             said: dict[str, Solution | None] = dict.fromkeys(keys)
             for solution in solutions:
                 key = solution[self._key]
                 other = said.get(key)
-                # Of several the first in the terms' order counts, as in a replica.
+                # Of several solutions the first in the terms' order counts, as in a replica.
                 said[key] = solution if other is None else min(other, solution, key=lambda each: sorted(each.items()))
             lines = [self._line(key, each, time_ms) for key, each in said.items() if self._can_hold(key)]
             self._write([line for line in lines if line is not None])
@@ -82,7 +83,7 @@ class RemoteTape:
                     self._keys.move_to_end(key)
 
     def due(self, most: int, time_ms: int) -> list[str]:
-        """Return keys that have not been asked for at a time, those first that have not been for longest."""
+        """Return keys not requested for a time, those not requested for longest first."""
         with self._lock:
             found: list[str] = []
             for key, held in self._keys.items():
@@ -92,7 +93,7 @@ class RemoteTape:
             return found
 
     def close(self) -> None:
-        """Close the file; nothing is written after this."""
+        """Close the file; later writes are ignored."""
         with self._lock:
             if self._file is not None:
                 self._file.close()
@@ -107,7 +108,7 @@ class RemoteTape:
         return usable
 
     def _line(self, key: str, solution: Solution | None, time_ms: int) -> str | None:
-        """Return the line that says it, None if it stands there already, or cannot be written."""
+        """Return the line of a value; None if the log already has it, or it cannot be written."""
         try:
             said = self._said(solution)
         except UnwritableError as error:

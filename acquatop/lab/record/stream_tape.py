@@ -1,4 +1,4 @@
-"""What a stream has said, as it was decoded: a file that grows by a line of JSON for each record."""
+"""Log of a stream's decoded records: a file that grows by a line of JSON for each record."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from connectors.mapping import BAD, IRI, SUBJECT, TIME
 
 
 class StreamTape(AsideFile):
-    """Appends the good records of a stream, in the order in which they are read: each once, whatever is killed when.
+    """Append-only log of a stream's good records, in reading order.
 
-    A line has the record's time, its subject as a whole IRI, and the properties that it has, under the names of the
-    decoder's columns. ``count`` says how many have been added. Memory is O(records of one batch).
+    Each record is written exactly once, even if the process is killed at any time.
+
+    A line has the record's time, its subject as a whole IRI, and the properties that it has, named
+    like the decoder's columns. ``count`` is the number of records added. Memory is O(records of one
+    batch).
     """
 
     def __init__(self, path: Path, mapping: RecordDecoder) -> None:
@@ -27,23 +30,23 @@ class StreamTape(AsideFile):
         self.count = 0
         self._iris = {SUBJECT, *(mapping.column(name) for name, each in mapping.properties.items() if _is_iri(each))}
         self._columns = [TIME, SUBJECT, *(mapping.column(name) for name in mapping.properties)]
-        # Nothing is known of what stands there before a state says so.
+        # The file's present content is unknown until a state is restored.
         self._length = 0
 
     @property
     def size(self) -> int:
-        """How many bytes the file has."""
+        """Bytes of the file."""
         return self._length or 0
 
     def add(self, tables: Iterable[pa.Table], *, durable: bool) -> None:
-        """Add what a batch's partitions have brought."""
+        """Add the records of a batch's partitions."""
         for table in tables:
             good = table.filter(pc.is_null(table.column(BAD)))
             self.count += len(good)
             self.append([_lines(good, self._columns, self._iris)] if len(good) else [], durable=durable)
 
     def resume(self, state: Mapping[str, Any] | None) -> None:
-        """Go on from a state: its file is this one, wherever the folder has been moved to."""
+        """Restore a state. Its file is this one, even if the folder has been moved."""
         if state is not None:
             self._length = state["length"]
 
@@ -53,7 +56,7 @@ def _is_iri(about: Any) -> bool:
 
 
 def _lines(records: pa.Table, columns: list[str], iris: set[str]) -> bytes:
-    """Return a line for each record, put together column by column."""
+    """Return a line for each record, built column by column."""
     parts = [_member(name, records.column(name), is_iri=name in iris) for name in columns]
     inside = pc.binary_join_element_wise(*parts, ", ", null_handling="skip")
     lines: list[str] = pc.binary_join_element_wise("{", inside, "}", "").to_pylist()
@@ -61,7 +64,7 @@ def _lines(records: pa.Table, columns: list[str], iris: set[str]) -> bytes:
 
 
 def _member(name: str, column: pa.ChunkedArray, *, is_iri: bool) -> pa.Array:
-    """Return the member of an object that each value becomes, null for a null."""
+    """Return each value as a member of a JSON object; null for null."""
     values = column.combine_chunks()
     if not (pa.types.is_string(values.type) or pa.types.is_dictionary(values.type)):
         return pc.binary_join_element_wise(f"{json.dumps(name)}: ", values.cast(pa.string()), "")

@@ -1,4 +1,4 @@
-"""A column of a recorded remote: a predicate's objects as JSON, and the datatype that all of them have in common."""
+"""Column of a recorded remote: a predicate's objects as JSON, and their common datatype."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from replica.remotes.values import IRI, XSD, term_maker
 from replica.terms import is_blank, number_of
 
 _NUMBERS = [XSD + name for name in ("integer", "decimal", "double")]
-"""Each holds the numbers of those before it."""
+"""Datatypes of numbers; each holds the numbers of those before it."""
 _OTHERS = {XSD + name for name in ("string", "boolean", "dateTime")}
 _MOST_DIGITS = 1_000
 
 
 class UnwritableError(ValueError):
-    """A term that a table cannot hold beside the others of its column; the message says why."""
+    """Term that a table cannot hold beside the others of its column; the message says why."""
 
 
 @dataclass
 class TableColumn:
-    """Where a table holds a predicate's objects: those of a ``variable``, or always the same ``constant``.
+    """Column of a predicate's objects: those of a ``variable``, or always the same ``constant``.
 
-    ``datatype`` is the narrowest that fits all that has been written so far, None before there is anything.
+    ``datatype`` is the narrowest that fits all terms written so far; None before the first.
     """
 
     field: str
@@ -37,7 +37,7 @@ class TableColumn:
     datatype: str | None = None
 
     def write(self, term: str) -> str:
-        """Return a term as JSON, and widen the datatype as far as needed; raises :class:`UnwritableError`.
+        """Return a term as JSON, widening the datatype if needed; raise :class:`UnwritableError`.
 
         >>> column = TableColumn("p0", "urn:p", "x")
         >>> column.write('"07"^^<http://www.w3.org/2001/XMLSchema#int>'), column.datatype

@@ -1,1 +1,1 @@
-"""How good answers are, compared with what is right."""
+"""Replay of recordings, and comparison of the answers with the right ones."""

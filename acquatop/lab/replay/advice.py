@@ -1,4 +1,4 @@
-"""The cheapest way to an accuracy that is wanted, found by replaying a recording."""
+"""Search for the cheapest setting that reaches a wanted accuracy, by replaying a recording."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from acquatop.lab.replay.runner import Told, run
 from acquatop.lab.replay.summary import Cell, Summary
 
 LADDER = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1000)
-"""The budgets that are tried, the cheapest first, unless others are given."""
+"""Default budgets to try, the cheapest first."""
 
 _AT_ONCE = 3
-"""How many budgets are replayed before anyone looks whether that was enough."""
+"""Number of budgets replayed before the results are checked."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A policy with a budget and an N, how good its answers are, and what they cost per evaluation."""
+    """A policy with a budget and an N, its accuracy, and its costs per evaluation."""
 
     policy: str
     budget: int
@@ -33,10 +33,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to choose for a target: None where nothing that was tried reaches it.
+    """Recommended choice for a target; None if nothing that was tried reaches it.
 
-    A choice reaches the target if the lower end of its interval does. ``next_step`` is the best with the next greater
-    budget, ``best`` the best of all that was tried, ``ceiling`` what fetching everything gives.
+    A choice reaches the target if the lower end of its interval does. ``next_step`` is the best
+    with the next greater budget, ``best`` the best of all that was tried, ``ceiling`` the metric if
+    everything is fetched.
     """
 
     metric: str
@@ -56,9 +57,10 @@ def advise(
     processes: int | None = None,
     told: Told | None = None,
 ) -> Advice:
-    """Return the choice with the smallest budget that reaches a target; of several the smallest N, then the best.
+    """Return the choice with the smallest budget that reaches a target.
 
-    The experiment's budgets are tried from the smallest on, and no further than one beyond the first that is enough.
+    Ties are broken by the smallest N, then by the best mean. The experiment's budgets are tried in
+    ascending order, a few at a time, until one has been tried beyond the first that is enough.
     """
     tried: list[Choice] = []
     for budgets in _steps(experiment.budgets):
@@ -93,7 +95,7 @@ def _choices(summary: Summary, budgets: Sequence[int], metric: str) -> Iterator[
 
 
 def _enough(tried: Sequence[Choice], target: float) -> bool:
-    """Say whether a budget is enough, and the next has been tried, too."""
+    """Return true if a budget is enough, and a greater one has been tried too."""
     choice = _cheapest(tried, target)
     return choice is not None and any(each.budget > choice.budget for each in tried)
 
@@ -110,7 +112,7 @@ def _next(tried: Sequence[Choice], choice: Choice) -> Choice | None:
 
 
 def _ceiling(experiment: Experiment, metric: str, folder: Path, processes: int | None) -> Interval:
-    """Return how good answers are when everything that the window joins with is fetched."""
+    """Return the metric if everything that the window joins with is fetched."""
     everything = replace(experiment, policies=("WSJ-ASM",), budgets=(0,), ns=(max(experiment.ns),))
     summary = Summary(run(everything, folder / "ceiling", processes=processes))
     return summary.interval(summary.cells[0], metric)

@@ -1,4 +1,4 @@
-"""How far the mean over a recording's windows can be trusted."""
+"""Confidence interval of the mean over a recording's windows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from acquatop.topk.contract import FloatArray, IntArray
 
 DRAWS, BLOCK = 1_000, 5
-"""How often the windows are drawn anew, and how many that follow each other are drawn together."""
+"""Number of resamples, and number of consecutive windows that are drawn together."""
 
 _MIDDLE = (2.5, 97.5)
 
 
 class Interval(NamedTuple):
-    """A mean, and within which bounds it lies with a confidence of 95 %."""
+    """A mean and its bounds with a confidence of 95 %."""
 
     mean: float
     low: float
@@ -27,8 +27,9 @@ class Interval(NamedTuple):
 def interval(values: FloatArray, seed: int = 0) -> Interval:
     """Return the mean of some series, a row each, and its interval by a bootstrap.
 
-    Windows overlap, and what is stale stays so for a while: so blocks of windows are drawn, not single ones. Of several
-    series (data sets) these are drawn, too. The same values give the same interval. O(draws · windows / block).
+    Windows overlap, and stale values stay so for a while. Therefore blocks of windows are drawn,
+    not single ones. If there are several series (data sets), these are drawn too. The same values
+    give the same interval. O(draws · windows / block).
 
     >>> interval(np.array([[1.0] * 20]))
     Interval(mean=1.0, low=1.0, high=1.0)
@@ -38,7 +39,7 @@ def interval(values: FloatArray, seed: int = 0) -> Interval:
         return Interval(math.nan, math.nan, math.nan)
     block = min(BLOCK, windows)
     blocks = -(-windows // block)
-    # The windows are taken as a ring, so that the first and the last are drawn as often as others.
+    # The windows form a ring, so that the first and the last are drawn as often as others.
     ring = np.concatenate([values, values[:, : block - 1]], axis=1)
     sums = np.lib.stride_tricks.sliding_window_view(ring, block, axis=1).sum(axis=2)
     whose, begins = _drawn(series, windows, blocks, seed)
@@ -49,6 +50,6 @@ def interval(values: FloatArray, seed: int = 0) -> Interval:
 
 @lru_cache(maxsize=4)
 def _drawn(series: int, windows: int, blocks: int, seed: int) -> tuple[IntArray, IntArray]:
-    """Return which series are drawn, and where the blocks of windows begin: the same for all that is as long."""
+    """Return the series drawn, and the starts of the blocks: the same for equal sizes."""
     random = np.random.default_rng(seed)
     return random.integers(0, series, (DRAWS, series, 1)), random.integers(0, windows, (DRAWS, series, blocks))

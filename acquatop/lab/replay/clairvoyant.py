@@ -1,4 +1,4 @@
-"""What a budget could do at best: a ranker that knows what the remote has. For experiments alone."""
+"""Ranker that knows the remote's values: the best that a budget could do. For experiments only."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from replica.rankers.contract import Candidates, FloatArray, IntArray
 
 _NOTHING = 1e-12
 _MOST_IN_PAIRS = 100
-"""Among how many it looks for two that help together."""
+"""Largest number of candidates among which pairs are tried."""
 
 Truth = Callable[[Candidates], FloatArray]
-"""Returns the merits that candidates have with what the remote has now."""
+"""Function that returns the candidates' merits with the remote's present values."""
 
 
 def clairvoyant(truth: Truth) -> type:
-    """Return a ranker that knows the truth, and each time refreshes what brings the answer nearest to it.
+    """Return a ranker that knows the truth, and each time refreshes what improves the answer most.
 
-    What an answer is worth is its nDCG and its precision together. One refresh at a time is chosen, as if it were the
-    last; where none helps by itself, two that help together (one that leaves the answer, say, and who comes in then).
-    Where it takes three it may miss them, so the very best is a little better still. Candidates without any change,
-    and those that help nothing, are left out. O(n log n) for each of n² pairs of n candidates that have changed.
+    An answer's worth is the sum of its nDCG and its precision. Refreshes are chosen one at a time,
+    as if each were the last. If none helps alone, two are chosen that help together (such as one
+    that leaves the answer, and the one that then enters). If three are needed it may miss them, so
+    the true optimum is slightly better. Candidates without a change, and those that do not help,
+    are left out. A choice among n candidates costs O(n log n) for each of the c that have changed,
+    or for each of c² pairs if none helps alone and c is at most 100.
     """
 
     class Clairvoyant:
@@ -33,7 +35,7 @@ def clairvoyant(truth: Truth) -> type:
 
 
 def greedy_order(merits: FloatArray, true: FloatArray, k: int) -> IntArray:
-    """Return which merits to set right one after the other, each time the one by which the answer gains most.
+    """Return the order in which to correct merits, each time the one that gains most.
 
     >>> greedy_order(np.array([9.0, 8.0, 1.0]), np.array([9.0, 2.0, 10.0]), k=1).tolist()
     [2]
@@ -56,7 +58,7 @@ def greedy_order(merits: FloatArray, true: FloatArray, k: int) -> IntArray:
 
 
 def _most_gained(merits: FloatArray, true: FloatArray, left: IntArray, relevance: FloatArray, k: int) -> IntArray:
-    """Return the one of those left by which the answer gains most, or two if none helps alone; nothing if none do."""
+    """Return the position that gains most, or two if none helps alone; none if none helps."""
     now = _worth(merits[None], relevance, k)[0]
     alone = _worth_with(left[:, None], merits, true, relevance, k)
     if alone.max() > now + _NOTHING:
@@ -67,19 +69,19 @@ def _most_gained(merits: FloatArray, true: FloatArray, left: IntArray, relevance
     both = _worth_with(left[np.column_stack([firsts, seconds])], merits, true, relevance, k)
     best = int(np.argmax(both))
     pair = np.array([firsts[best], seconds[best]])
-    # Where only one more may be refreshed, that is the better one.
+    # If only one more may be refreshed, this is the better one.
     return left[pair[np.argsort(-alone[pair], kind="stable")]] if both[best] > now + _NOTHING else left[:0]
 
 
 def _worth_with(several: IntArray, merits: FloatArray, true: FloatArray, relevance: FloatArray, k: int) -> FloatArray:
-    """Return what the answer is worth once some are set right, a row of them each."""
+    """Return the answer's worth after each row of positions is corrected."""
     tried = np.tile(merits, (len(several), 1))
     np.put_along_axis(tried, several, true[several], axis=1)
     return _worth(tried, relevance, k)
 
 
 def _worth(merits: FloatArray, relevance: FloatArray, k: int) -> FloatArray:
-    """Return what the answers are worth that some rows of merits give."""
+    """Return the worth of the answers that rows of merits give."""
     answers = relevance[np.argsort(-merits, axis=1, kind="stable")[:, :k]]
     discounts = 1 / np.log2(np.arange(answers.shape[1]) + 2)
     ideal = float((-np.sort(-relevance)[: answers.shape[1]] * discounts).sum())

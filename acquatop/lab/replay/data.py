@@ -1,4 +1,4 @@
-"""The recordings that an experiment replays: a folder, or data sets that are generated."""
+"""Recordings that an experiment replays: a folder, or generated data sets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from acquatop.lab.generate import KINDS, generate
 from acquatop.lab.replay.trace import CATALOG
 
 Values = Mapping[str, float]
-"""What is set of a kind of change, by name."""
+"""Parameters of a kind of change, by name."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A folder, and the query that is asked of it. It is the same whatever the seed."""
+    """A folder, and the query to replay on it. It is the same for every seed."""
 
     folder: Path
     query: str
@@ -25,20 +25,20 @@ class Recorded:
 
     @property
     def name(self) -> str:
-        """Return nothing: there are no others to tell it from."""
+        """Empty name: there is only one such recording."""
         return ""
 
     @property
     def varied(self) -> Values:
-        """Return nothing: it is as it is."""
+        """Empty: nothing varies."""
         return {}
 
     def write(self, seed: int, folder: Path) -> tuple[Path, str, str]:
-        """Return where the recording is, the query, and the query's file."""
+        """Return the recording's folder, the query, and the query's file."""
         return self.folder, self.query, self.file
 
     def fingerprint(self, seed: int) -> str:
-        """Return a hash of all that replays of it depend on."""
+        """Return a hash of everything that its replays depend on."""
         known = hashlib.sha256(self.query.encode())
         if not self.folder.is_dir():
             raise UserError(f"{self.folder} is not a folder with a trace: {CATALOG}, the stream, the remote's history")
@@ -51,7 +51,10 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Generated:
-    """Data like the paper's, a data set for each seed; what is ``varied`` between those of an experiment is named."""
+    """Data like the paper's, one data set per seed.
+
+    ``varied`` names the parameters that differ between the data sets of an experiment.
+    """
 
     kind: str
     values: Values
@@ -61,18 +64,18 @@ class Generated:
 
     @property
     def name(self) -> str:
-        """Return what tells it from others: ``changes-20``."""
+        """Name that distinguishes it from others, such as ``changes-20``."""
         return "-".join(f"{name}-{value:g}" for name, value in self.varied.items())
 
     def write(self, seed: int, folder: Path) -> tuple[Path, str, str]:
-        """Write the data set of a seed into a folder, and return that, and the query."""
+        """Write the data set of a seed into a folder; return that, the query and its file name."""
         change = replace(KINDS[self.kind], **self.values)  # type: ignore[type-var]
         made = generate(change, seed=seed, users=self.users, windows=self.windows)
         made.write(folder)
         return folder, made.query, "query.rspql"
 
     def fingerprint(self, seed: int) -> str:
-        """Return a hash of all that replays of it depend on."""
+        """Return a hash of everything that its replays depend on."""
         said = [self.kind, *(f"{name}={value!r}" for name, value in sorted(self.values.items()))]
         return hashlib.sha256(repr((said, seed, self.users, self.windows)).encode()).hexdigest()
 
@@ -81,5 +84,5 @@ Data = Recorded | Generated
 
 
 def values_of(kind: str) -> tuple[str, ...]:
-    """Return what can be set of a kind of change."""
+    """Return the names of the parameters of a kind of change."""
     return tuple(each.name for each in fields(KINDS[kind]))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""An experiment: which settings are compared on which recordings."""
+"""Experiment: the settings that are compared, and the recordings."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from acquatop.lab.replay.data import Data, Generated, Recorded, values_of
 from acquatop.lab.replay.setting import Setting
 
 SHIPPED = Path(__file__).parent / "experiments"
-"""Where the paper's experiments are, each in a file named by its number."""
+"""Folder of the paper's experiments, each in a file named by its number."""
 
 NEW, OLD = ("AT-TSM", "AT-BSM"), ("WSJ-WBM", "WSJ-LRU")
-"""The policies that the AcquaTop paper proposes, and those it compares them with (its Table 6)."""
+"""Policies that the AcquaTop paper proposes, and those it compares them with (its Table 6)."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """All combinations of what is listed are replayed on each of the recordings.
+    """All combinations of the listed values, replayed on each of the recordings.
 
-    ``new`` policies are compared with ``old`` ones. ``items_per_request`` is how many items a request may carry, where
-    that is not as the catalog says.
+    ``new`` policies are compared with ``old`` ones. ``items_per_request`` is the number of items
+    that a request may carry, if it differs from the catalog's.
     """
 
     data: tuple[Data, ...]
@@ -48,14 +48,14 @@ class Experiment:
 
 
 def shipped() -> list[str]:
-    """Return the names of the experiments that come along."""
+    """Return the names of the experiments that are included."""
     return sorted(file.stem for file in SHIPPED.glob("*.toml"))
 
 
 def load_experiment(name: str) -> Experiment:
-    """Return the experiment of a file, or of a number: those of the AcquaTop paper have one.
+    """Return the experiment of a file, or of a number: the AcquaTop paper's are numbered.
 
-    Raises :class:`~acquatop.errors.UserError` with all that is wrong with the file.
+    Raise :class:`~acquatop.errors.UserError` with all problems of the file.
     """
     file = SHIPPED / f"{name}.toml" if name in shipped() else Path(name)
     try:
@@ -108,7 +108,7 @@ def _policies(root: Section, key: str, default: tuple[str, ...]) -> tuple[str, .
 
 
 def _wholes(root: Section, key: str, least: int) -> tuple[int, ...]:
-    """Return a list of whole numbers, of which there has to be one."""
+    """Return a list of whole numbers with at least one element."""
     values = root.numbers(key)
     if any(not isinstance(each, int) or each < least for each in values):
         root.problem(f'"{key}" must be whole numbers from {least} on', key)

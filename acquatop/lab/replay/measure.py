@@ -1,4 +1,4 @@
-"""What is measured of every answer, and how it is written."""
+"""Measures of every answer, and their serialised form."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from acquatop.lab.replay.setting import Setting
 from acquatop.lab.replay.trace import open_trace
 
 METRICS = ("ndcg", "ndcg_positional", "precision")
-"""The higher the better, 1 at best; an error is what is missing to 1."""
+"""Metrics: higher is better, 1 is best; the error is 1 minus the metric."""
 
 NUMBERS = (*METRICS, "rank_correlation", "stale", "age_seconds", "fetches", "requests")
-"""All that is measured as a number."""
+"""All numeric measures."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One answer against the right one.
+    """Measures of one answer against the right one.
 
-    ``rank_correlation`` is Kendall's tau of the results' order, ``stale`` the share of them whose score is not what it
-    really was, ``age_seconds`` how long ago their values were fetched on average (NaN where there are none).
+    ``rank_correlation`` is Kendall's tau of the results' order. ``stale`` is the share of results
+    whose score is wrong. ``age_seconds`` is the mean age of their fetched values (NaN if there are
+    none).
     """
 
     window: int
@@ -49,12 +50,12 @@ class Measured:
     status: str
 
     def to_list(self) -> list[Any]:
-        """Return it as JSON has it: numbers with six digits, which is all that is ever written of them."""
+        """Return the values for JSON. Numbers have six decimals, as in all that is written."""
         return [_rounded(getattr(self, name)) for name in self.__dataclass_fields__]
 
     @classmethod
     def from_list(cls, values: list[Any]) -> Measured:
-        """Return what :meth:`to_list` said."""
+        """Return the inverse of :meth:`to_list`."""
         known: list[Any] = [math.nan if each is None else each for each in values]
         return cls(*known)
 
@@ -66,7 +67,7 @@ def _rounded(value: Any) -> Any:
 
 
 def measure(given: Given, right: Right, k: int, offset: int = 0) -> Measured:
-    """Return how good an answer is: against the first k that are right, without those before the offset."""
+    """Return the measures of an answer against the first k right results after the offset."""
     shown = right.identities[offset : offset + k]
     relevance = relevancies(shown)
     merits = dict(zip(right.identities, right.merits.tolist(), strict=True))
@@ -88,7 +89,7 @@ def measure(given: Given, right: Right, k: int, offset: int = 0) -> Measured:
 
 
 class Bench:
-    """A recording with its right answers, on which one setting after the other is measured."""
+    """A recording with its right answers, to measure settings one after the other."""
 
     def __init__(self, data: Data, seed: int, folder: Path, items_per_request: int | None = None) -> None:
         trace = open_trace(*data.write(seed, folder), items_per_request=items_per_request)
@@ -98,6 +99,6 @@ class Bench:
         self._right = {right.window: right for right in Oracle(trace)}
 
     def measured(self, setting: Setting) -> Iterator[Measured]:
-        """Yield how good each window's answer is in a setting."""
+        """Yield the measures of each window's answer in a setting."""
         for given in self._replay.answers(setting):
             yield measure(given, self._right[given.window], setting.k, self._offset)

@@ -1,4 +1,4 @@
-"""nDCG@k and precision@k as in the AcquaTop paper (section 2.1.2), and others: an answer against the right order."""
+"""nDCG@k and precision@k as in the AcquaTop paper (section 2.1.2), and other metrics of answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 
 def relevancies(right: Sequence[Hashable]) -> dict[Hashable, float]:
-    """Return how relevant each of some things in their right order is: the last 1, the one before it 2, and so on.
+    """Return the relevance of things in their right order: 1 for the last, 2 before it, and so on.
 
     >>> relevancies("ABC")
     {'A': 3.0, 'B': 2.0, 'C': 1.0}
@@ -16,10 +16,10 @@ def relevancies(right: Sequence[Hashable]) -> dict[Hashable, float]:
 
 
 def ndcg_at(k: int, answer: Sequence[Hashable], relevance: Mapping[Hashable, float]) -> float:
-    """Return the discounted cumulative gain of an answer's first k, as a share of the best that there can be.
+    """Return nDCG@k: the discounted cumulative gain of an answer's first k, relative to the best.
 
-    Each place i gains ``(2^relevance - 1) / log2(i + 1)``; what is not among the relevant gains nothing.
-    Where nothing is relevant, every answer is as good as it can be: 1. O(n log n).
+    Each place i gains ``(2^relevance - 1) / log2(i + 1)``; anything not relevant gains nothing. If
+    nothing is relevant, every answer is perfect: 1. O(n log n).
 
     >>> round(ndcg_at(3, "ADF", relevancies("ABCDEF")), 3)
     0.754
@@ -31,9 +31,9 @@ def ndcg_at(k: int, answer: Sequence[Hashable], relevance: Mapping[Hashable, flo
 
 
 def precision_at(k: int, answer: Sequence[Hashable], relevance: Mapping[Hashable, float]) -> float:
-    """Return the share of an answer's first k that are among the k most relevant, in whatever order.
+    """Return the share of an answer's first k that are among the k most relevant, in any order.
 
-    Where both the answer and the relevant are fewer than k, it is a share of the longer of the two. Of
+    If both the answer and the relevant are fewer than k, it is a share of the longer of the two. Of
     equally relevant things at the k-th place, those that come first count. O(n log n).
 
     >>> round(precision_at(3, "ADF", relevancies("ABCDEF")), 3)
@@ -46,10 +46,10 @@ def precision_at(k: int, answer: Sequence[Hashable], relevance: Mapping[Hashable
 
 
 def ndcg_positional_at(k: int, answer: Sequence[Hashable], right: Sequence[Hashable]) -> float:
-    """Return nDCG as the paper's authors compute it: whatever is right gains what its *reported* place is worth.
+    """Return nDCG as the paper's authors compute it: hits gain by their *reported* place.
 
-    So swaps within the right answer cost nothing; ``right`` is the right order. The paper's Table 6 holds
-    this metric, its text defines :func:`ndcg_at`. O(k).
+    So swaps within the right answer cost nothing; ``right`` is the right order. The paper's Table 6
+    holds this metric, its text defines :func:`ndcg_at`. O(k).
 
     >>> ndcg_positional_at(3, "CBA", "ABCDEF"), round(ndcg_positional_at(3, "ADF", "ABCDEF"), 3)
     (1.0, 0.745)
@@ -64,9 +64,9 @@ def ndcg_positional_at(k: int, answer: Sequence[Hashable], right: Sequence[Hasha
 
 
 def rank_correlation(answer: Sequence[Hashable], right: Sequence[Hashable]) -> float:
-    """Return Kendall's tau of an answer's order against the right one: 1 where all pairs stand rightly, -1 where none.
+    """Return Kendall's tau of an answer's order: 1 if all pairs are in order, -1 if none is.
 
-    Only what is in both counts; fewer than two say nothing wrong: 1. O(n²) for n that are.
+    Only things in both orders count; with fewer than two the result is 1. O(n²) for n such things.
 
     >>> rank_correlation("ABC", "ABCDEF"), rank_correlation("FX", "ABCDEF"), rank_correlation("BAC", "ABC")
     (1.0, 1.0, 0.3333333333333333)
@@ -83,7 +83,7 @@ def _check(k: int) -> None:
 
 
 def _gain(relevance: Sequence[float], greatest: float) -> float:
-    """Return the discounted gain, divided by two to the greatest relevance: only so it is finite for long lists."""
+    """Return the discounted gain divided by 2^greatest, so that it is finite for long lists."""
     unit = 2.0**-greatest
     gains = (2.0 ** (each - greatest) - unit for each in relevance)
     return math.fsum(gain / math.log2(place + 1) for place, gain in enumerate(gains, start=1))

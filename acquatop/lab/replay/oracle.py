@@ -1,7 +1,7 @@
-"""The right answer of every window: from all that it holds, and from what the remote really had at its close.
+"""Right answer of every window, from its whole content and the remote's values at its close.
 
-A path of its own, apart from the engine's: nothing is kept from window to window, nothing is pruned, no replica is
-asked. Only decoding, matching one record, and the arithmetic of the score are shared.
+It is independent of the engine: no state is kept between windows, nothing is pruned, no replica is
+used. Only decoding, matching of single records, and the score's arithmetic are shared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rspql.scoring import vectorise, vectorise_condition
 
 @dataclass(frozen=True)
 class Right:
-    """A window's results in their right order, each by its identity, and their merits; without offset and limit."""
+    """A window's results in the right order: identities and merits; without offset and limit."""
 
     window: int
     closes_ms: int
@@ -35,7 +35,7 @@ class Right:
 
 @dataclass(frozen=True)
 class _Content:
-    """What is joined and ranked of one window: a row per solution, or per key where it aggregates."""
+    """Rows of one window that are joined and ranked: one per solution, or per key of aggregates."""
 
     identities: IntArray
     keys: IntArray
@@ -44,10 +44,11 @@ class _Content:
 
 
 class Oracle:
-    """Knows the right answers of a trace.
+    """The right answers of a trace.
 
-    A result is identified by its solution's text, by its subject where the latest arrival counts or arrivals are
-    distinct, and by its key where the query aggregates. A window of n solutions costs O(n log n).
+    A result is identified by its solution's text; by its subject if only the latest arrival counts
+    or arrivals are distinct; by its key if the query aggregates. A window of n solutions costs O(n
+    log n).
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -69,7 +70,7 @@ class Oracle:
         }
         places = {key: place for place, key in enumerate(trace.history.keys)}
         self._remote = np.array([places.get(text, -1) for text in key_texts], dtype=np.int64)
-        # Where a text stands among all: equal scores of equal age are ordered by it.
+        # A text's position among all: it orders equal scores of equal age.
         self._in_text_order = np.argsort(np.argsort(self._texts, kind="stable"), kind="stable")
 
     def __iter__(self) -> Iterator[Right]:
@@ -99,7 +100,7 @@ class Oracle:
         begin, end = np.searchsorted(self._times, [opens_ms, closes_ms], side="right")
         at = np.arange(begin, end)
         if self._trace.bound.matcher.arrivals != "distinct":
-            # The last of an identity is the newest; read backwards it comes first.
+            # The last of an identity is the newest; in reverse order it comes first.
             _, firsts = np.unique(self._identities[at][::-1], return_index=True)
             at = np.sort(at[::-1][firsts])
         at = at[~self._gone[at]]
@@ -111,9 +112,9 @@ class Oracle:
 
 
 def _newest_last(solutions: pa.Table) -> pa.Table:
-    """Return solutions in the order of time; of equal times the one comes last that replaces the others."""
+    """Return solutions in time order; of equal times the one that replaces the others is last."""
     terms = [name for name in solutions.column_names if name.startswith("?")]
-    # No term is less than any.
+    # A missing term sorts before any other.
     known = {name: pc.fill_null(solutions.column(name), "") for name in terms}
     sortable = pa.table({TIME: solutions.column(TIME), **known, GONE: solutions.column(GONE)})
     keys = [(TIME, "ascending"), *((name, "ascending") for name in terms), (GONE, "descending")]
@@ -154,6 +155,6 @@ def _aggregate(column: AggregateColumn, values: FloatArray | None, starts: IntAr
         function = np.minimum if column.function == "min" else np.maximum
         return np.asarray(function.reduceat(values, starts))
     ends = (starts + counts).tolist()
-    # Exact, as the engine's sums are: in whatever order they are added, they round once.
+    # Exact like the engine's sums: in any order of addition they are rounded once.
     sums = np.array([math.fsum(values[start:end]) for start, end in zip(starts.tolist(), ends, strict=True)])
     return sums / counts if column.function == "avg" else sums

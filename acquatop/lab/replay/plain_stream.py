@@ -1,4 +1,4 @@
-"""The plain form of a recorded stream: a file with a time, a subject and a value in each row."""
+"""Plain form of a recorded stream: a file with a time, a subject and a value in each row."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from connectors.mapping import BAD, DATATYPES, IRI, FieldMapping, Property
 from replica.remotes.records import KeyTemplate
 
 COLUMNS = ("time_ms", "subject", "value")
-"""The columns of both plain files."""
+"""Columns of both plain files."""
 
 NUMBER = "row"
-"""The field of a mapping that stands for a row's number: with it in the subject's template each event is a node."""
+"""Mapping field of a row's number: with it in the subject's template each event is a node."""
 
 _SUFFIXES = (".csv", ".parquet")
 _WHOLE, _NUMBER = r"^[+-]?[0-9]{1,18}$", r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -30,7 +30,7 @@ _WHOLE, _NUMBER = r"^[+-]?[0-9]{1,18}$", r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE]
 
 @dataclass(frozen=True)
 class PlainFile:
-    """A file's columns: whole times, and what the rows say as text. Row 0 stands in line 2 of a CSV file."""
+    """A file's columns: whole times, and subjects and values. Row 0 is line 2 of a CSV file."""
 
     path: Path
     times: pa.Array
@@ -39,19 +39,19 @@ class PlainFile:
 
     @property
     def repeated(self) -> int:
-        """How many rows say the same as another before them."""
+        """Number of rows that equal an earlier one."""
         rows = pa.table([self.times, self.subjects, self.values], names=list(COLUMNS))
         return len(rows) - len(rows.group_by(list(COLUMNS)).aggregate([]))
 
     def place(self, row: int) -> str:
-        """Return where a row stands, for messages."""
+        """Return a row's place for messages."""
         return f"{self.path}:{row + 2}" if self.path.suffix == ".csv" else f"{self.path}, row {row + 1}"
 
 
 def find_plain(folder: Path, name: str) -> Path | None:
-    """Return the file of a folder that has the plain columns under a name, None where there is none.
+    """Return a folder's plain file with a name; None if there is none.
 
-    A Parquet file with other columns is not plain; a CSV file that is called so has to be.
+    A Parquet file with other columns is not plain; a CSV file with this name must be.
     """
     found = [folder / f"{name}{suffix}" for suffix in _SUFFIXES if (folder / f"{name}{suffix}").is_file()]
     if len(found) > 1:
@@ -102,11 +102,11 @@ def _read_csv(path: Path) -> pa.Table:
 def records_of(file: PlainFile, mapping: RecordDecoder, used: frozenset[str], keys: KeyTemplate | None) -> pa.Table:
     """Return a stream's rows as decoded records, in the rows' order.
 
-    A mapping's field ``row`` is the row's number, ``subject`` the subject and ``value`` the value. Under other names
-    the subject's template takes the subject, the time the time, and a property the value. A template without a field
-    takes the row's number, too. Only the properties ``used`` are filled. A subject that is to be an IRI and is none is
-    made one by the property's template, or else by ``keys``. Raises :class:`UserError` for the first row that does
-    not fit.
+    A mapping's field ``row`` is the row's number, ``subject`` the subject and ``value`` the value.
+    With other names, the subject's template takes the subject, the time the time, and a property
+    the value. A template without a field takes the row's number too. Only the properties ``used``
+    are filled. A subject that must be an IRI and is none is converted by the property's template,
+    or else by ``keys``. Raise :class:`UserError` for the first row that does not fit.
     """
     if not isinstance(mapping, FieldMapping):
         hint = "describe it by subject, time and properties in the catalog"
@@ -120,7 +120,7 @@ def records_of(file: PlainFile, mapping: RecordDecoder, used: frozenset[str], ke
             columns.setdefault(each.field, pa.nulls(len(file.times), DATATYPES[each.datatype]))
         else:
             columns[each.field] = _objects(file, each, keys)
-    # Which IRIs are meant is said here already.
+    # The IRIs have already been made here.
     properties = {iri: replace(each, template=None) for iri, each in mapping.properties.items()}
     plain = replace(mapping, subject=subject, time="time_ms", time_as="milliseconds", properties=properties)
     table = pa.table(columns)
@@ -146,7 +146,7 @@ def _numbers(file: PlainFile) -> pa.Array:
 
 
 def as_iris(file: PlainFile, keys: KeyTemplate | None) -> pa.Array:
-    """Return a file's subjects as IRIs: as they are, or by a template where they are plain ids."""
+    """Return a file's subjects as IRIs: unchanged, or made by a template if they are plain ids."""
     distinct = file.subjects.dictionary_encode()
     made = [each if is_iri(each) else _made(each, keys) for each in distinct.dictionary.to_pylist()]
     if None in made:
@@ -163,7 +163,7 @@ def _made(id_: str, keys: KeyTemplate | None) -> str | None:
 
 
 def is_iri(text: str) -> bool:
-    """Say whether a subject is a whole IRI and not an id to make one of: it begins as ``urn:`` or ``http://`` do.
+    """Return true if a subject is a whole IRI, not an id: it has ``urn:`` or ``://``.
 
     >>> is_iri("http://example.org/ann"), is_iri("urn:ann"), is_iri("line:4")
     (True, True, False)
@@ -172,7 +172,7 @@ def is_iri(text: str) -> bool:
 
 
 def cast(file: PlainFile, values: pa.Array, type_: pa.DataType, fault: str | None = None) -> pa.Array:
-    """Return a column as another type; :class:`UserError` names the first row that is not of it."""
+    """Return a column as another type; :class:`UserError` names the first row that does not fit."""
     if pa.types.is_timestamp(values.type) and type_ == pa.int64():
         values = values.cast(pa.timestamp("ms", values.type.tz), safe=False).cast(pa.int64())
     name = {pa.int64(): "a whole number", pa.float64(): "a number"}.get(type_, "a text")
@@ -181,7 +181,7 @@ def cast(file: PlainFile, values: pa.Array, type_: pa.DataType, fault: str | Non
     if pa.types.is_string(values.type) and type_ != pa.string():
         pattern = _WHOLE if type_ == pa.int64() else _NUMBER
         _refuse(file, pc.invert(pc.match_substring_regex(values, pattern)), fault)
-        # Arrow takes no sign but a minus.
+        # Arrow accepts no sign but a minus.
         values = pc.replace_substring_regex(values, r"^\+", "")
     try:
         made = values.cast(type_)
@@ -206,7 +206,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 
 def whole_or_double(file: PlainFile) -> str:
-    """Return the XSD datatype that all values have: ``integer`` where all are whole, else ``double``."""
+    """Return the XSD datatype of all values: ``integer`` if all are whole, else ``double``."""
     values = file.values.drop_null()
     if pa.types.is_string(values.type):
         are_whole = bool(pc.all(pc.match_substring_regex(values, _WHOLE), min_count=0).as_py())

@@ -1,4 +1,4 @@
-"""A recorded remote that many replays ask the same: what it has said at a time, it need not look up again."""
+"""Recorded remote with a cache, for many replays that request the same values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from replica.remotes.table import TableRemote
 from replica.store import Solution
 
 _ROOM = 1 << 16
-"""How many keys' answers are remembered at most: then all are forgotten. An answer takes some 300 bytes."""
+"""Largest number of cached keys; then the cache is cleared. An answer takes some 300 bytes."""
 
 
 class RememberedRemote:
-    """Says what a table says, which is the same for the same key and the same time."""
+    """Table with a cache: its reply is the same for the same key and the same time."""
 
     def __init__(self, table: TableRemote, key_variable: str, now_ms: Callable[[], int]) -> None:
         self.block_size = table.block_size
@@ -23,7 +23,7 @@ class RememberedRemote:
         self._said: dict[tuple[int, str], list[Solution]] = {}
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
-        """Return what holds now for some keys."""
+        """Return the present solutions for some keys."""
         now, said = self._now_ms(), self._said
         new = [key for key in keys if (now, key) not in said]
         if new:
@@ -36,5 +36,5 @@ class RememberedRemote:
         return [solution for key in keys for solution in said[now, key]]
 
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
-        """Return what holds now, when the first page is asked for, in pages."""
+        """Yield the solutions at the time of the first page, in pages."""
         return self._table.load(timeout, may_ask)

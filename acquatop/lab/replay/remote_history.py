@@ -1,4 +1,4 @@
-"""What a recorded remote had when: read apart from the engine's own way to it, in columns."""
+"""History of a recorded remote in columns, read independently of the engine's own reader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class RemoteState:
-    """What the remote has at one time: of each key whether it has it, and its numbers by variable, NaN for none."""
+    """The remote at one time: presence of each key, and its numbers by variable (NaN for none)."""
 
     present: BoolArray
     numbers: dict[str, FloatArray]
@@ -32,9 +32,10 @@ class RemoteState:
 
 @dataclass(frozen=True)
 class RemoteHistory:
-    """Rows in the order of time: from then on a key, by its place among ``keys``, is there or not, with these numbers.
+    """Rows in time order: presence and numbers of a key, by its position in ``keys``, from then on.
 
-    ``same`` rows say again what held already, ``unsorted`` ones stand behind later ones in the file.
+    ``same`` counts rows that repeat the present value, ``unsorted`` those behind later ones in the
+    file.
     """
 
     keys: Sequence[str]
@@ -47,24 +48,24 @@ class RemoteHistory:
 
     @property
     def begins_ms(self) -> int:
-        """When the recording begins: what the remote had before that is not known."""
+        """Beginning of the recording; earlier values are unknown."""
         return int(self.times[0])
 
     @property
     def ends_ms(self) -> int:
-        """When the last row holds from."""
+        """Time of the last row."""
         return int(self.times[-1])
 
     def first_times(self) -> IntArray:
-        """Return from when on each key is known."""
+        """Return the time from which each key is known."""
         firsts = np.full(len(self.keys), np.iinfo(np.int64).max)
         np.minimum.at(firsts, self.codes, self.times)
         return firsts
 
     def states(self, times_ms: Sequence[int]) -> Iterator[RemoteState]:
-        """Yield what the remote has at each of some times, which ascend. O(keys) each, and O(rows) in all.
+        """Yield the remote's state at each of some ascending times. O(keys) each, O(rows) in all.
 
-        Raises :class:`UserError` for a time before the recording: what held then would be a guess.
+        Raise :class:`UserError` for a time before the recording: its state would be a guess.
         """
         state = RemoteState(
             np.zeros(len(self.keys), np.bool_), {name: np.full(len(self.keys), np.nan) for name in self.numbers}
@@ -87,10 +88,11 @@ class RemoteHistory:
 
 
 def read_history(source: TableSource, star: Star, variables: Sequence[str]) -> RemoteHistory:
-    """Read what a table says of a star pattern's variables, from when on.
+    """Read the history of a star pattern's variables from a table.
 
-    A row without a value says that there is none from then on. Raises :class:`UserError` for a file that cannot be
-    read, and for rows that say nothing, or two things of one key at one time.
+    A row without a value states that there is none from then on. Raise :class:`UserError` for a
+    file that cannot be read, and for rows that are invalid, or that give one key two values at one
+    time.
     """
     path = Path(source.path)
     try:
@@ -128,7 +130,7 @@ def _place(path: Path, row: int) -> str:
 
 
 def _read(file: TableFile, path: Path, source: TableSource, star: Star) -> tuple[list[str], list[Solution | None]]:
-    """Return each row's key, and what it says, None where it says that there is nothing."""
+    """Return each row's key and its solution; None if it states that there is none."""
     mapping = source.mapping.as_written() if file.written else source.mapping
     reader = RecordReader(mapping, star)
     keys: list[str] = []

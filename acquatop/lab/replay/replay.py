@@ -1,4 +1,4 @@
-"""A recording answered once more by the engine's own operators, in simulated time."""
+"""Replay of a recording by the engine's own operators, in simulated time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ALL = 1 << 40
 
 @dataclass(frozen=True)
 class Given:
-    """What the engine answered at a window's close: the results in their order, their merits, what was spent."""
+    """The engine's answer at a window's close: results in order, their merits, and the spending."""
 
     window: int
     closes_ms: int
@@ -49,14 +49,15 @@ class Given:
     requests: int
     status: str
     age_seconds: float
-    """How long ago the results' values were fetched, on average; NaN where there is none."""
+    """Mean age of the results' fetched values; NaN if there are none."""
 
 
 class Replay:
-    """A recording, cut at its windows' closes once, to be answered in one setting after the other.
+    """A recording cut once at its windows' closes, to be answered in one setting after the other.
 
-    Time is the recording's: a request takes none, so deadlines do not matter; limits over time do. Requests are sent
-    one after the other as they are decided on, so the same setting always gives the same answers.
+    Time is the recording's. A request takes no time, so deadlines do not matter; limits over time
+    do. Requests are sent one after the other as they are decided, so the same setting always gives
+    the same answers.
     """
 
     def __init__(self, trace: Trace, *, rankers: RankerRegistry = DEFAULT_RANKERS) -> None:
@@ -65,11 +66,11 @@ class Replay:
         self._closes = [trace.bound.windows.bounds(window)[1] for window in trace.windows()]
         self._shared: dict[tuple[type, int], Part] = {}
         self._now = EventTime()
-        # Parts that are used again have their keys' hashes with them.
+        # Cached parts include their keys' hashes.
         self._hashes = IdentityHash()
 
     def answers(self, setting: Setting) -> Iterator[Given]:
-        """Yield what the engine answers in a setting, window by window."""
+        """Yield the engine's answers in a setting, window by window."""
         bound = _bound(self.trace.bound, setting)
         maintainer = self._maintainer(bound)
         evaluation = TopKEvaluation(
@@ -111,7 +112,7 @@ class Replay:
         return [self.trace.records.slice(begin, end - begin) for begin, end in zip([0, *ends], ends, strict=False)]
 
     def _part(self, number: int, records: pa.RecordBatch, reducer: Reducer) -> Part:
-        """Return what a batch comes to: once for all settings, where these have no say in it."""
+        """Return the reduced batch, cached for all settings if it does not depend on them."""
         if not isinstance(reducer, PanePartials | Solutions):
             return next(reduced(records, [reducer]))
         key = type(reducer), number
@@ -166,13 +167,13 @@ class Replay:
 
 
 class _AtOnce(Workers):
-    """Does each request where it is sent: the order is that of sending, and nobody waits."""
+    """Workers that run each request when it is sent: in order, without waiting."""
 
     def __init__(self) -> None:
         super().__init__(1)
 
     def start(self, work: Work) -> None:
-        """Do the work."""
+        """Run the work."""
         work()
         self.release()
 
@@ -182,7 +183,7 @@ def _standing_still() -> float:
 
 
 def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
-    """Return a query as a setting has it; an evaluation may send as many requests as its items need."""
+    """Return a query with a setting. An evaluation may send as many requests as its items need."""
     service = bound.service
     assert service is not None
     refresh, items = service.refresh, _ALL if setting.is_unlimited else setting.budget
@@ -191,7 +192,7 @@ def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
     refresh = replace(refresh, policy=setting.policy, n=setting.n, chooses_n=False, budget=budget, refill=refill)
     return replace(
         bound,
-        # Results are told apart by their identities: what they show is not looked at.
+        # Results are identified by their identities; their displayed terms are not used.
         plan=replace(bound.plan, k=setting.k, projection=()),
         stream=replace(bound.stream, keys="driver"),
         service=replace(service, refresh=refresh),

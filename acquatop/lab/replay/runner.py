@@ -1,4 +1,4 @@
-"""Runs an experiment: in several processes, so that it can be stopped at any time and gone on with."""
+"""Runner of experiments in several processes; it can be stopped at any time and continued."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from acquatop.lab.replay.measure import Bench, Measured
 from acquatop.lab.replay.setting import Setting
 
 PROGRESS = "progress.ndjson"
-"""The file of what has been done: a line for each setting on each recording, in the order in which they were done."""
+"""Progress file: a line for each setting on each recording, in order of completion."""
 
 _PACKAGES = ("acquatop", "connectors", "replica", "rspql")
 _WITHOUT = ("cli", "output", "sinks", "watch")
 """Folders of code that no answer depends on."""
 
 _AT_ONCE = 4
-"""How many settings a process does without looking up: so long it takes until a stop is seen."""
+"""Number of settings that a process replays before it notices a stop."""
 
 Place = tuple[str, Setting]
 """A recording's name, and a setting."""
 
 Told = Callable[[int, int], None]
-"""Told how many answers' series are done, and how many there are."""
+"""Callback with the number of answers' series that are done, and their total."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What was measured, by recording and setting; and what is odd in the recordings, by their names and seeds."""
+    """Measures by recording and setting, and anomalies of the recordings by name and seed."""
 
     experiment: Experiment
     measured: Mapping[Place, Sequence[Measured]]
@@ -50,7 +50,7 @@ class Results:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Some settings on one recording: what one process does without looking up."""
+    """Some settings on one recording: the unit of work of one process."""
 
     data: Data
     seed: int
@@ -59,11 +59,11 @@ class _Piece:
 
 
 def run(experiment: Experiment, folder: Path, *, processes: int | None = None, told: Told | None = None) -> Results:
-    """Run all that has not been run yet, and return everything.
+    """Run everything that has not been run yet, and return all results.
 
-    What is done is kept in a file of the ``folder``: after a stop, or a kill, the same call goes on from there. What
-    was measured on other data, or by another version of this code, does not count. With 0 ``processes`` it is done in
-    this one, which then cannot be stopped while it replays.
+    Progress is kept in a file of the ``folder``: after a stop, or a kill, the same call continues
+    from there. Measures of other data, or of another version of this code, are ignored. With 0
+    ``processes`` the work is done in this process, which then cannot be stopped during a replay.
     """
     folder.mkdir(parents=True, exist_ok=True)
     processes = _cores() if processes is None else processes
@@ -83,7 +83,7 @@ def run(experiment: Experiment, folder: Path, *, processes: int | None = None, t
 
 
 def _keys(experiment: Experiment) -> dict[Place, str]:
-    """Return all that has to be run, and what tells it from all else: what is not held to a budget, once for all."""
+    """Return the key of every place to run. Settings without a budget are run only once."""
     code, keys = _code(), {}
     for data in experiment.data:
         hashes = {seed: data.fingerprint(seed) for seed in experiment.seeds}
@@ -129,19 +129,19 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# Processes ------------------------------------------------------------------------------------------
+# Processes ----------------------------------------------------------------------------------------
 
 Outcomes = list[tuple[Setting, list[Measured]]]
 
 
 def _done(pieces: Sequence[_Piece], processes: int) -> Iterator[tuple[_Piece, Outcomes, Mapping[str, int]]]:
-    """Yield what comes of each piece, as they are done."""
+    """Yield the outcome of each piece, in order of completion."""
     with TemporaryDirectory(prefix="acquatop-") as scratch:
         if not processes or not pieces:
             for piece in pieces:
                 yield piece, *_do(piece, scratch)
             return
-        # Processes that are made anew: a fork of one with threads may hang.
+        # New processes: a fork of a process with threads may hang.
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(min(processes, len(pieces)), mp_context=context, initializer=_follow)
         try:
@@ -153,7 +153,7 @@ def _done(pieces: Sequence[_Piece], processes: int) -> Iterator[tuple[_Piece, Ou
 
 
 def _follow() -> None:
-    """End with the process that this one works for, however that ends: it is that which Ctrl-C is for."""
+    """End when the parent process ends, for whatever reason. Only the parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -179,11 +179,11 @@ def _do(piece: _Piece, scratch: str) -> tuple[Outcomes, Mapping[str, int]]:
     return [(setting, list(bench.measured(setting))) for setting in piece.settings], bench.notes
 
 
-# What has been done ---------------------------------------------------------------------------------
+# Progress ---------------------------------------------------------------------------------------
 
 
 class _Progress:
-    """A file that grows by a line for each setting that is done; a line that is cut off by a kill does not count."""
+    """File that grows by a line for each finished setting. A truncated last line is ignored."""
 
     def __init__(self, path: Path, wanted: Iterable[str]) -> None:
         self._path = path
@@ -194,7 +194,7 @@ class _Progress:
 
     def __enter__(self) -> _Progress:
         lines = list(self._lines())
-        # Written anew: what is of no use is left out, and the last line is a whole one.
+        # Rewritten: lines of no use are left out, and the last line is complete.
         fresh = self._path.with_suffix(".new")
         with fresh.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
@@ -212,11 +212,11 @@ class _Progress:
         return key in self._measured
 
     def measured(self, key: str) -> list[Measured]:
-        """Return what was measured."""
+        """Return the measures of a setting."""
         return self._measured[key]
 
     def add(self, key: str, place: str, notes: Mapping[str, int], measured: Sequence[Measured]) -> None:
-        """Keep what was measured, before anyone is told."""
+        """Store the measures, before the caller is told."""
         assert self._file is not None
         line = {"key": key, "of": place, "notes": dict(notes), "measured": [each.to_list() for each in measured]}
         self._file.write(json.dumps(line) + "\n")

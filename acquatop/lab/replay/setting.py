@@ -1,18 +1,18 @@
-"""What is varied between replays of one recording."""
+"""Setting: the values that vary between replays of one recording."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 UNLIMITED = ("ASM",)
-"""Rankers that are not held to a budget: they show what refreshing all that is proposed would do."""
+"""Rankers without a budget: they show the effect of refreshing everything that is proposed."""
 
 
 @dataclass(frozen=True, order=True)
 class Setting:
-    """A policy, the items that one evaluation may ask for, K, N, and the seed of chance.
+    """A policy, the items that one evaluation may request, K, N, and the random seed.
 
-    Where an experiment generates its data, the seed says which of the data sets it is, too.
+    If an experiment generates its data, the seed also selects the data set.
     """
 
     policy: str
@@ -23,10 +23,10 @@ class Setting:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it stands for an engine without policies: all that the window joins with is fetched, and kept."""
+        """True if it models an engine without policies: all join partners are fetched and kept."""
         return self.policy == "WSJ-ASM"
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether the policy asks for all that it proposes, whatever the budget."""
+        """True if the policy requests everything that it proposes, whatever the budget."""
         return self.policy.partition("-")[2] in UNLIMITED

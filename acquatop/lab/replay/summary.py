@@ -1,4 +1,4 @@
-"""What an experiment's results come to, per setting over its data sets, and how policies compare."""
+"""Summary of an experiment's results per setting over its data sets, and of the improvements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from acquatop.topk.contract import FloatArray
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """A setting on recordings of one name, whatever the seed."""
+    """A setting on recordings of one name, for all seeds."""
 
     data: str
     policy: str
@@ -28,7 +28,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Improvement:
-    """How much more of a metric one policy has than another, in percent: at best and at worst over an experiment."""
+    """Percentage by which one policy exceeds another in a metric.
+
+    The best and the worst of an experiment.
+    """
 
     new: str
     old: str
@@ -61,7 +64,7 @@ class Summary:
         return found
 
     def series(self, cell: Cell, name: str) -> FloatArray:
-        """Return what was measured, a row per seed and a column per window that all of them have."""
+        """Return the measures, a row per seed and a column per window that all seeds have."""
         several = self._of_cells[cell]
         windows = min(map(len, several))
         return np.array([[getattr(each, name) for each in measured[:windows]] for measured in several], np.float64)
@@ -71,7 +74,7 @@ class Summary:
         return np.asarray(np.nansum(self.series(cell, name), axis=1))
 
     def interval(self, cell: Cell, name: str) -> Interval:
-        """Return the mean per window and its interval; of windows without a number none counts."""
+        """Return the mean per window and its interval; windows without a number are ignored."""
         series = self.series(cell, name)
         if not np.isnan(series).any():
             return interval(series)
@@ -79,7 +82,7 @@ class Summary:
         return interval(known[None, :])
 
     def statuses(self, cell: Cell) -> Mapping[str, int]:
-        """Return how many answers were exact, certified and approximate, over all seeds."""
+        """Return the numbers of exact, certified and approximate answers, over all seeds."""
         found = {"exact": 0, "certified": 0, "approximate": 0}
         for measured in self._of_cells[cell]:
             for each in measured:
@@ -87,7 +90,10 @@ class Summary:
         return found
 
     def improvements(self) -> Iterator[Improvement]:
-        """Yield how the new policies compare with the old ones in each metric, by the medians over the data sets."""
+        """Yield the improvements of new over old policies in each metric.
+
+        They are computed from the medians over the data sets.
+        """
         run = self.experiment
         pairs = [pair for pair in product(run.new, run.old) if set(pair) <= set(run.policies)]
         for (new, old), metric in product(pairs, METRICS):

@@ -1,4 +1,4 @@
-"""A recording of a stream and of a remote, as it is replayed: read once, checked, in the order of time."""
+"""Recording of a stream and of a remote for replay: read once, checked, in time order."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from rspql import ast
 CATALOG = "catalog.toml"
 
 MOST_WINDOWS = 100_000
-"""How many windows one recording may have: time has jumped, or the slide is far too short, where there are more."""
+"""Largest number of windows. With more, time has jumped, or the slide is far too short."""
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A query bound to a recording: the stream's records in the order of time, and the remote's history.
+    """A query bound to a recording: the stream's records in time order, and the remote's history.
 
-    The remote's values as they were at ``start_ms`` are the replica's at the beginning; windows that close after
-    ``end_ms`` are not looked at. ``notes`` count what is odd in the recording, by what it is.
+    The remote's values at ``start_ms`` are the replica's initial ones. Windows that close after
+    ``end_ms`` are ignored. ``notes`` counts the recording's anomalies by kind.
     """
 
     folder: Path
@@ -56,25 +56,26 @@ class Trace:
 
     @property
     def times(self) -> IntArray:
-        """When each record happened, ascending."""
+        """Time of each record, ascending."""
         return np.asarray(self.records.column(TIME).to_numpy(), dtype=np.int64)
 
     @property
     def question(self) -> Question:
-        """What the query asks of the remote."""
+        """Question of the query to the remote."""
         return question_of(self.bound)
 
     def windows(self) -> range:
-        """Return the windows that are answered: from the first that holds a record to the last that closes in time."""
+        """Return the windows to answer: the first with a record to the last that closes in time."""
         windows = self.bound.windows
         first = 0 if windows.t0_ms is not None else windows.first(int(self.times[0]))
         return range(first, windows.last(self.end_ms - windows.width_ms + 1) + 1)
 
 
 def open_trace(folder: str | Path, query: str, file: str = "<query>", *, items_per_request: int | None = None) -> Trace:
-    """Read a recording for a query; :class:`UserError` says what cannot be used, and where it stands.
+    """Read a recording for a query; :class:`UserError` names unusable data and its place.
 
-    A request carries as many items as the catalog says, or as is said here. O(rows log rows); all of it is in memory.
+    A request carries ``items_per_request`` items, or as many as the catalog says. O(rows log rows);
+    all of it is in memory.
     """
     folder = Path(folder)
     if not (folder / CATALOG).is_file():
@@ -90,7 +91,7 @@ def open_trace(folder: str | Path, query: str, file: str = "<query>", *, items_p
 
 
 def question_of(bound: BoundQuery) -> Question:
-    """Return what a query asks of its remote."""
+    """Return a query's question to its remote."""
     assert bound.plan.service is not None
     return Question(bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0])
 
@@ -106,11 +107,11 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
     return bound
 
 
-# The remote -----------------------------------------------------------------------------------------
+# The remote ---------------------------------------------------------------------------------------
 
 
 def _replayed(bound: BoundQuery, plain: Path | None) -> Service:
-    """Return the query's service as one that is replayed: what the catalog says, or else the plain file."""
+    """Return the query's service for replay: the catalog's table, or else the plain file."""
     service = bound.service
     assert service is not None
     if isinstance(service.source, TableSource) and service.source.time is not None:
@@ -123,7 +124,10 @@ def _replayed(bound: BoundQuery, plain: Path | None) -> Service:
 
 
 def _record_mapping(bound: BoundQuery, service: Service, file: PlainFile) -> RecordMapping:
-    """Return how a plain row becomes RDF: its subject by the catalog's templates, its value as the only property."""
+    """Return the mapping of a plain row to RDF.
+
+    Its subject is made by the catalog's templates; its value is the only property.
+    """
     predicates = [
         each.predicate.value
         for each in question_of(bound).group.elements
@@ -150,7 +154,7 @@ def _subjects_of(bound: BoundQuery, file: PlainFile) -> KeyTemplate:
 
 
 def _template(bound: BoundQuery) -> KeyTemplate | None:
-    """Return what makes IRIs of plain ids: the service's template, or else the stream's."""
+    """Return the template that makes IRIs of plain ids: the service's, or else the stream's."""
     service, mapping = bound.service, bound.stream.mapping
     if service is not None and not isinstance(service.source, SparqlSource) and service.source.mapping.key.prefix:
         return service.source.mapping.key
@@ -166,11 +170,11 @@ def _history(bound: BoundQuery) -> RemoteHistory:
     return read_history(source, question_of(bound).star(source.mapping), bound.plan.score.remote_variables)
 
 
-# The stream -----------------------------------------------------------------------------------------
+# The stream ---------------------------------------------------------------------------------------
 
 
 def _records(folder: Path, bound: BoundQuery) -> tuple[pa.RecordBatch, dict[str, int]]:
-    """Return the good records in the order of time, and how many rows were odd in which way."""
+    """Return the good records in time order, and the number of odd rows by kind."""
     plain, repeated = find_plain(folder, "stream"), 0
     if plain is not None:
         file = read_plain(plain)
@@ -198,7 +202,7 @@ def _used(bound: BoundQuery) -> frozenset[str]:
     return frozenset(each.value for each in predicates if isinstance(each, ast.Iri))
 
 
-# Both -----------------------------------------------------------------------------------------------
+# Both ---------------------------------------------------------------------------------------------
 
 
 def _checked(
@@ -236,7 +240,7 @@ def _check_span(trace: Trace) -> None:
 
 
 def _notes(trace: Trace) -> dict[str, int]:
-    """Count what is odd of the two files together."""
+    """Count the anomalies of the two files together."""
     windows, times = trace.bound.windows, trace.times
     closes = np.array([windows.bounds(window)[1] for window in trace.windows()])
     begins = np.searchsorted(times, closes - windows.width_ms, side="right")

@@ -1,4 +1,4 @@
-"""All that an evaluation leaves behind: tables, pictures, the page."""
+"""Output of an evaluation: tables, pictures, the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REPORT = "report.html"
 def write_output(summary: Summary, folder: Path, *, plots: bool = True) -> None:
     """Write the CSV files, the pictures as PNG and SVG, and ``report.html``, into a folder.
 
-    Without ``plots`` nothing is drawn, and matplotlib is not needed.
+    Without ``plots`` no pictures are made, and matplotlib is not needed.
     """
     from acquatop.lab.report.pictures import pictures
 

@@ -1,4 +1,4 @@
-"""Along which of its dimensions an experiment is shown, and where the others stand meanwhile."""
+"""Selection of the dimensions along which an experiment is shown, and of values for the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FEW = 2
 
 @dataclass(frozen=True)
 class Axis:
-    """One dimension that varies: its name in cells, what to call it, and its values with their places."""
+    """A dimension that varies: its name in cells, its label, and its values with their places."""
 
     name: str
     label: str
@@ -32,7 +32,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class View:
-    """The cells along an axis, with all else as in ``at``; ``rest`` says what that is."""
+    """The cells along an axis, with all else as in ``at``; ``rest`` describes that."""
 
     axis: Axis
     at: Cell
@@ -44,12 +44,12 @@ class View:
 
     @property
     def name(self) -> str:
-        """Return what tells it from other views, fit for a file's name."""
+        """Unique name of the view, fit for a file's name."""
         return "-".join([self.axis.name, *self.rest.replace(", ", "-").split()])
 
 
 def views(experiment: Experiment) -> list[View]:
-    """Return how an experiment is shown: along each dimension with many values, or the one that has most.
+    """Return the views of an experiment: along each dimension with many values, else the longest.
 
     A dimension with few values is shown at each of them, one with many at the middle.
     """
@@ -66,7 +66,7 @@ def middle(experiment: Experiment) -> Cell:
 
 
 def place_text(experiment: Experiment, cell: Cell, but: str = "") -> str:
-    """Return where a cell stands in the dimensions that vary, the one named left out: ``budget 7, k 5``."""
+    """Return a cell's place in the varying dimensions except one, such as ``budget 7, k 5``."""
     varying = [axis for axis in _dimensions(experiment) if len(axis.values) > 1 and axis.name != but]
     return ", ".join(_said(axis, getattr(cell, axis.name)) for axis in varying)
 

@@ -1,4 +1,4 @@
-"""An experiment's results as pictures, by matplotlib; which is needed for nothing else."""
+"""Pictures of an experiment's results, drawn by matplotlib (needed for nothing else)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANELS = {"ndcg": "nDCG", "precision": "precision"}
-"""The metrics that each picture shows side by side, and what they are called."""
+"""Metrics that each picture shows side by side, with their titles."""
 
 _LINES = {"AT": "-", "ANY": "-", "WSJ": "--", "ALL": ":"}
 _MARKS = {"AT": "o", "ANY": "D", "WSJ": "s", "ALL": "^"}
@@ -43,7 +43,7 @@ _SIZE, _DOTS = (11.0, 4.2), 120
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, what it shows, and what is to be known about it."""
+    """A picture with its title and caption."""
 
     name: str
     title: str
@@ -58,13 +58,13 @@ class Picture:
 
     @property
     def inline(self) -> str:
-        """Return it as a part of a page: on the page's ground, in its ink."""
+        """The SVG as a part of a page: on the page's background, in its text colour."""
         svg = self.svg[self.svg.index("<svg") :].replace(_INK, "currentColor")
         return svg.replace("<svg ", '<svg role="img" ', 1)
 
 
 def check_drawing() -> None:
-    """Raise :class:`EnvironmentProblem` unless there is something to draw with."""
+    """Raise :class:`EnvironmentProblem` if matplotlib is not installed."""
     try:
         import matplotlib as _  # noqa: F401
     except ImportError:
@@ -73,7 +73,7 @@ def check_drawing() -> None:
 
 
 def pictures(summary: Summary) -> Iterator[Picture]:
-    """Yield an experiment's pictures: errors over the windows, then each metric along what varies."""
+    """Yield an experiment's pictures: errors over the windows, then each metric along its views."""
     yield _errors(summary)
     for view in views(summary.experiment):
         if len(view.axis.values) > 1:
@@ -103,7 +103,7 @@ def _along(summary: Summary, view: View) -> Picture:
     figure, panels = _panels()
     policies, places = summary.experiment.policies, np.array(view.axis.places)
     ends: dict[str, float] = {}
-    # So that bars do not hide each other: a small part of the least distance, and of all.
+    # Offset bars so that they do not overlap: by a small part of the least distance, and of all.
     distances = np.diff(np.sort(places))
     step = min(0.5 * float(distances.min()) / len(policies), 0.008 * float(distances.sum()))
     for axes, metric in zip(panels, PANELS, strict=True):
@@ -113,7 +113,7 @@ def _along(summary: Summary, view: View) -> Picture:
             found = [summary.interval(cell, metric) for cell in cells]
             means, lows, highs = (windows * np.array(column) for column in zip(*found, strict=True))
             at = places + step * (number - (len(policies) - 1) / 2)
-            # A mean of unequal windows may lie a little outside of what was drawn.
+            # A mean of unequal windows may lie a little outside of the interval.
             bars = np.maximum(0, [means - lows, highs - means])
             axes.errorbar(at, means, bars, **_style(policy, marks=True), linewidth=1.6, elinewidth=0.8, capsize=2)
             ends.setdefault(policy, float(means[-1]))
@@ -147,7 +147,7 @@ def _panels() -> tuple[Figure, Sequence[Axes]]:
 
 
 def _legend(figure: Figure, axes: Axes, order: Sequence[str]) -> None:
-    """Name the lines beside the panels, in the order in which they end in the first."""
+    """Label the lines beside the panels, in the order of their ends in the first panel."""
     handles, labels = axes.get_legend_handles_labels()
     by_label = dict(zip(labels, handles, strict=True))
     figure.legend(
@@ -162,7 +162,7 @@ def _legend(figure: Figure, axes: Axes, order: Sequence[str]) -> None:
 
 
 def _style(policy: str, *, marks: bool = False) -> Mapping[str, Any]:
-    """Return how a policy's line looks: its proposer by the dashes, its ranker by the colour."""
+    """Return the style of a policy's line: dashes by its proposer, colour by its ranker."""
     proposer, _, ranker = policy.partition("-")
     known = list(dict.fromkeys([*_KNOWN, *DEFAULT_RANKERS, ranker]))
     style = {
@@ -176,7 +176,7 @@ def _style(policy: str, *, marks: bool = False) -> Mapping[str, Any]:
 def _picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
     import matplotlib as mpl
 
-    # The same ids and no date in every run; text that stays text takes the page's fonts.
+    # The same ids and no date in every run. Text stays text and takes the page's fonts.
     with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.family": "sans-serif"}):
         svg, png = io.StringIO(), io.BytesIO()
         figure.patch.set_alpha(0)

@@ -1,4 +1,4 @@
-"""An experiment's results as one page that holds everything: pictures, tables, and what the words mean."""
+"""Self-contained page of an experiment's results: pictures, tables, and a glossary."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WORDS = {
 
 
 def report(summary: Summary, pictures: Sequence[Picture]) -> str:
-    """Return the page. It loads nothing from elsewhere, and is the same for the same results."""
+    """Return the page. It loads no other resources, and is the same for the same results."""
     sections = [
         ("pictures", "Pictures", "".join(map(_figure, pictures))),
         ("accuracy", "Accuracy", f'<div class="tables">{"".join(_accuracy(summary))}</div>'),
@@ -62,7 +62,7 @@ def report(summary: Summary, pictures: Sequence[Picture]) -> str:
     )
 
 
-# Parts of the page ----------------------------------------------------------------------------------
+# Parts of the page --------------------------------------------------------------------------------
 
 
 def _cards(summary: Summary) -> str:
@@ -86,7 +86,7 @@ def _cards(summary: Summary) -> str:
 
 
 def _most_often_best(summary: Summary, metric: str) -> tuple[str, str]:
-    """Return which policy with a budget is the best most often, and in how many of all places."""
+    """Return the policy with a budget that is best most often, and its share of all places."""
     places: dict[tuple[str, int, int, int], list[Cell]] = {}
     for cell in summary.cells:
         if not cell.policy.endswith("-ASM"):
@@ -203,7 +203,7 @@ def _words() -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", texts: Sequence[int] = ()) -> str:
-    """Return a table; cells that are written as such stay as they are."""
+    """Return a table. Cells that are already ``<td>`` elements stay as they are."""
 
     def cell(text: str, at: int) -> str:
         if text.startswith("<td"):

@@ -1,4 +1,4 @@
-"""An experiment's results as CSV files: written anew each time, byte for byte the same for the same results."""
+"""CSV files of an experiment's results: rewritten each time, deterministic for equal results."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ IMPROVEMENTS = "new,old,metric,most_percent,most_at,least_percent,least_at".spli
 
 
 def write_tables(summary: Summary, folder: Path) -> None:
-    """Write ``results.csv``, ``details.csv``, ``summary.csv`` and ``improvements.csv`` into a folder.
+    """Write the results as CSV files into a folder.
 
-    Where recordings differ in more than the seed, the first two are in a folder for each, by its name.
+    The files are ``results.csv``, ``details.csv``, ``summary.csv`` and ``improvements.csv``. If
+    recordings differ in more than the seed, the first two are in a folder for each, by its name.
     """
     results = summary.results
     for data in summary.experiment.data:
@@ -75,7 +76,7 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 
 def _text(value: object) -> str:
-    """Return a value as text: numbers with six digits after the point, nothing for none.
+    """Return a value as text: floats with six decimals, NaN as an empty text.
 
     >>> _text(0.1 + 0.2), _text(7), _text(math.nan), _text("exact")
     ('0.300000', '7', '', 'exact')

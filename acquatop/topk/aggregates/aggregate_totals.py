@@ -1,4 +1,4 @@
-"""Every key's aggregate over the panes that are in the current window."""
+"""Aggregates of all keys over the panes of the current window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from acquatop.topk.contract import FloatArray, IntArray
 
 
 class Aggregate(enum.StrEnum):
-    """What is known of a key's events together."""
+    """Aggregate functions over a key's events."""
 
     COUNT = "count"
     SUM = "sum"
@@ -27,7 +27,7 @@ class Aggregate(enum.StrEnum):
 
 
 def folding_of(aggregates: Sequence[Aggregate]) -> SideBySide:
-    """Return how some aggregates are kept."""
+    """Return the folding that computes some aggregates together."""
     return SideBySide([_kind_of(each) for each in aggregates])
 
 
@@ -40,10 +40,11 @@ def _kind_of(aggregate: Aggregate) -> Folding[FloatArray, FloatArray]:
 
 
 class Totals:
-    """Columns over all keys, one of counts and one of newest times for all aggregates.
+    """Columns over all keys: counts and newest times once, shared by all aggregates.
 
-    A pane of m keys comes in and goes in O(m). What many ask for is made but once: which keys are alive, and, as soon
-    as as many aggregates have been asked for as there are keys, those of all. It takes as much room again.
+    Adding or removing a pane of m keys costs O(m). Results that many calls need are cached: the
+    keys alive, and the aggregates of all keys once as many have been asked for as there are keys.
+    The cache takes as much memory again.
     """
 
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
@@ -57,13 +58,13 @@ class Totals:
         self._changed()
 
     def _changed(self) -> None:
-        """Forget what has been made of the columns."""
+        """Drop the cached results."""
         self._keys: IntArray | None = None
         self._finished_all: tuple[FloatArray, ...] | None = None
         self._asked = 0
 
     def grow(self, size: int) -> None:
-        """Make place for more keys."""
+        """Make room for more keys."""
         counts, newest = np.zeros(size, dtype=np.int64), np.full(size, NEVER)
         counts[: self._size], newest[: self._size] = self._counts, self._newest
         self._changed()
@@ -71,7 +72,7 @@ class Totals:
         self.folding.grow(size)
 
     def enter(self, last: int, partial: Partial) -> None:
-        """Take in what a pane adds, until after the window ``last``."""
+        """Add a pane's partial, which counts until after the window ``last``."""
         self._inside.setdefault(last, []).append(partial)
         self._changed()
         at = partial.at
@@ -80,7 +81,7 @@ class Totals:
         self.folding.enter(last, partial)
 
     def leave(self, window: int) -> list[Partial]:
-        """Take out what was in until some window before this one, and return it."""
+        """Remove and return the partials whose last window is before this one."""
         gone = [partial for last in sorted(self._inside) if last < window for partial in self._inside.pop(last)]
         for partial in gone:
             take_from(self._counts, partial.at, partial.counts)
@@ -91,10 +92,10 @@ class Totals:
         return gone
 
     def withdraw(self, last: int, taken: Partial, folder: Folder[Columnwise, Columnwise], *, afresh: bool) -> None:
-        """Take some events out of what is in until after the window ``last``. O(what that is).
+        """Remove some events from the partials with the last window ``last``. O(their sizes).
 
-        If ``afresh``, ``taken`` says what is left of their keys there: newest times, and what else
-        cannot be had by taking off.
+        If ``afresh``, ``taken`` holds what remains of the events' keys there: newest times, and all
+        else that subtraction cannot give.
         """
         self._changed()
         before = self._inside.pop(last)
@@ -113,7 +114,10 @@ class Totals:
         self.folding.exchange(last, before, taken, after)
 
     def look_up(self, keys: IntArray) -> None:
-        """Find the newest event times of some keys in what is in. O(that)."""
+        """Recompute the newest event times of some keys from the current partials.
+
+        O(their sizes).
+        """
         wanted = np.zeros(self._size, dtype=np.bool_)
         wanted[keys] = True
         self._newest[keys] = NEVER
@@ -123,11 +127,11 @@ class Totals:
             self._newest[at[hits]] = np.maximum(self._newest[at[hits]], partial.newest[hits])
 
     def inside(self) -> Iterator[tuple[int, Partial]]:
-        """Iterate over what is in, each with the last window that it is in."""
+        """Yield the current partials, each with its last window."""
         return ((last, partial) for last, partials in self._inside.items() for partial in partials)
 
     def rebuild(self, inside: Iterable[tuple[int, Partial]]) -> None:
-        """Begin again with only these in. O(their sizes, and all keys)."""
+        """Start again with only these partials. O(their sizes, and all keys)."""
         size, self._size = self._size, 0
         self._counts, self._newest = self._counts[:0], self._newest[:0]
         self.folding, self._inside = folding_of(self._aggregates), {}
@@ -136,20 +140,23 @@ class Totals:
             self.enter(last, partial)
 
     def keys(self) -> IntArray:
-        """Return all keys with an event in the window, ascending; not to be written to. O(keys) once they change."""
+        """Return all keys with an event in the window, ascending. O(keys) after a change.
+
+        The array is read-only.
+        """
         if self._keys is None:
             self._keys = np.flatnonzero(self._counts)
             self._keys.flags.writeable = False
         return self._keys
 
     def alive(self, keys: At) -> npt.NDArray[np.bool_]:
-        """Return which keys have an event in the window."""
+        """Return a mask of the keys that have an event in the window."""
         return self._counts[keys] > 0
 
     def aggregates(self, keys: At) -> tuple[FloatArray, ...]:
-        """Return each aggregate of keys that are alive; NaN where both infinities were to be added.
+        """Return each aggregate of keys that are alive; NaN for the sum of both infinities.
 
-        Of keys that are not, anything.
+        For other keys the value is arbitrary.
         """
         counts = self._counts[keys]
         self._asked += len(counts)
@@ -170,8 +177,8 @@ class Totals:
     def newest(self, keys: IntArray) -> IntArray:
         """Return the newest event times of keys that are alive.
 
-        O(m), unless panes overlap in time: a time noted is surely right only if it is newer than
-        all that has gone; the others are looked up in what is in.
+        O(m), unless panes overlap in time. A stored time is certain only if it is newer than all
+        times that have left; the others are looked up in the current partials.
         """
         newest = self._newest[keys]
         doubtful = newest <= self.newest_gone
@@ -181,7 +188,7 @@ class Totals:
         return newest
 
     def _check(self) -> None:
-        """Assert that the columns are what they are when only what is in is summed afresh."""
+        """Assert that the columns equal those computed afresh from the current partials."""
         afresh = Totals(self._aggregates)
         afresh.grow(self._size)
         for last, partial in self.inside():

@@ -1,4 +1,4 @@
-"""The keys at or above a bar: enough of them to hold the best k, few enough to sort at every close."""
+"""View of the keys at or above a bar: at least the best k, few enough to sort at every close."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from acquatop.topk.order import best
 
 Newest: TypeAlias = Callable[[IntArray], IntArray]
 Bar: TypeAlias = tuple[float, int, Any]
-"""A place in the one total order: merit, time, and what the key stands for."""
+"""A place in the one total order: merit, time, and the key's name."""
 
 EVERYTHING: Bar = (-np.inf, NEVER, None)
 _NOTHING: Bar = (np.inf, NEVER, None)
-# No time is as old, so names are never compared with these.
+# No time is this old, so names are never compared with these.
 
 _SLACK = 64
 _OVERFULL = 3
 
 
 class View:
-    """Exactly the keys that stand at or above a bar in the total order, ties and all.
+    """Exactly the keys at or above a bar in the total order, ties included.
 
-    Only a key whose merit or newest time has changed can cross the bar; as long as k stand above
-    it, nothing below matters. The bar is let down when fewer do, which looks at all keys, and goes
-    up when too many do, which looks at the members only. A merit of NaN stands nowhere. ``names``
-    gives what keys stand for, which is what orders them.
+    Only a key with a changed merit or newest time can cross the bar. While k keys stand above it,
+    nothing below matters. If fewer do, the bar is lowered, which reads all keys. If too many do, it
+    is raised, which reads only the members. A merit of NaN has no place. ``names`` maps keys to
+    their names, by which they are ordered.
     """
 
     def __init__(self, k: int, names: Callable[[IntArray], AnyArray] = lambda keys: keys) -> None:
@@ -42,13 +42,13 @@ class View:
         self.refills = 0
 
     def grow(self, size: int) -> None:
-        """Make place for more keys."""
+        """Make room for more keys."""
         wider = np.zeros(size, dtype=np.bool_)
         wider[: len(self._inside)] = self._inside
         self._inside = wider
 
     def update(self, touched: IntArray, merits: FloatArray, newest: Newest) -> None:
-        """Let the keys that may have changed, each once, cross the bar. O(touched + members)."""
+        """Let keys that may have changed, each given once, cross the bar. O(touched + members)."""
         if self._bar is None:
             self.scan(merits, newest)
             return
@@ -61,7 +61,7 @@ class View:
         self._fit(len(touched), merits, newest)
 
     def scan(self, merits: FloatArray, newest: Newest) -> None:
-        """See who is at or above the bar by now, when most keys may have changed. O(keys)."""
+        """Recompute the members, if most keys may have changed. O(keys)."""
         bar = self._bar or _NOTHING
         at_least = np.flatnonzero(merits >= bar[0])
         self._bar = bar
@@ -69,7 +69,7 @@ class View:
         self._fit(0, merits, newest)
 
     def best(self, merits: FloatArray, newest: Newest) -> IntArray:
-        """Return the best k keys, best first, or all that have a merit."""
+        """Return the best k keys, best first; all with a merit if they are fewer."""
         members = self._members
         return members[best(self._k, merits[members], newest(members), self._names(members))]
 
@@ -81,11 +81,15 @@ class View:
             self._cut(self._members, touched, merits, newest)
 
     def _wanted(self, touched: int) -> int:
-        """Return how many to hold: as many more than k as a close may touch, since that is what it costs anyway."""
+        """Return the number of keys to hold.
+
+        The surplus over k is as large as the number of keys that a close may touch, since touching
+        them costs as much anyway.
+        """
         return self._k + max(self._k, _SLACK, touched)
 
     def _cut(self, among: IntArray, touched: int, merits: FloatArray, newest: Newest) -> None:
-        """Put the bar at the rank wanted, or let everything in where there are no more."""
+        """Set the bar at the wanted rank, or admit all keys if there are no more than that."""
         wanted = self._wanted(touched)
         if len(among) <= wanted:
             self._bar = EVERYTHING

@@ -1,9 +1,9 @@
-"""Exact sums of doubles per key: nothing drifts, whatever is added, taken off again, and in whichever order.
+"""Exact sums of doubles per key, without drift, whatever the order of adding and subtracting.
 
-Every double is a whole number of some small powers of two. It is cut into *digits* of 31 bits, the
-bins 2³¹ᵇ of which are the same for all doubles, and each bin keeps 64-bit whole sums. Adding and
-taking off are then exact; only reading rounds, once and correctly: a sum is what ``math.fsum`` of
-the same values gives. Infinities are counted beside, in bins of their own.
+Every double is an integer combination of powers of two. It is cut into *digits* of 31 bits; the
+bins 2³¹ᵇ are the same for all doubles, and each bin holds 64-bit integer sums. Adding and
+subtracting are then exact. Only reading rounds, once and correctly: a sum equals ``math.fsum`` of
+the same values. Infinities are counted in bins of their own.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from acquatop.topk.aggregates.partials import At, Columns, Partial, add_to, take
 from acquatop.topk.contract import FloatArray, IntArray
 
 BITS = 31
-"""Of a digit. A key's sum may have up to 2³² values in it before a bin could overflow."""
+"""Bits of a digit. A key's sum may hold up to 2³² values before a bin could overflow."""
 BASE = 1 << BITS
 MASK = BASE - 1
 LOWEST = -35
-"""The bin of the smallest doubles."""
+"""Bin of the smallest doubles."""
 PLUS_INFINITY, MINUS_INFINITY = 1001, 1002
-"""The bins that count infinities."""
+"""Bins that count infinities."""
 
 _BLOCK = 1 << 13
-"""How much is done at once, so that what is between the steps stays in the processor's cache."""
+"""Values processed at a time, so that intermediate results stay in the processor's cache."""
 _HEAD_BITS = 62
 _PLAIN_SHIFT = 1000
 
 
 def digits_of(values: FloatArray, greatest: float | None = None) -> Iterator[tuple[int, FloatArray]]:
-    """Yield the bins that finite values have digits in, highest first, and these: whole numbers below 2³¹.
+    """Yield the bins of finite values, highest first, with the digits: integers below 2³¹.
 
-    ``greatest`` is the greatest magnitude, for those who know it.
+    ``greatest`` is the greatest magnitude, if known.
 
-    O(n) for each bin between the greatest value's and the last that is needed: whole numbers below
-    2³¹ need one, most others two or three.
+    O(n) for each bin between the greatest value's and the last one needed. Integers below 2³¹ need
+    one bin, most other values two or three.
 
     >>> [(bin, digits.tolist()) for bin, digits in digits_of(np.array([3.0, -0.5]))]
     [(0, [3.0, -0.0]), (-1, [0.0, -1073741824.0])]
@@ -50,7 +50,7 @@ def digits_of(values: FloatArray, greatest: float | None = None) -> Iterator[tup
         scaled = _scaled(rest, -BITS * bin)
         digits = np.trunc(scaled)
         yield bin, digits
-        # Scaling up loses nothing; scaled down, the smallest could have vanished.
+        # Scaling up loses nothing. Scaled down, the smallest values could have vanished.
         if bin == LOWEST or (bin <= 0 and bool((digits == scaled).all())):
             return
         rest = rest - _scaled(digits, BITS * bin)
@@ -58,7 +58,7 @@ def digits_of(values: FloatArray, greatest: float | None = None) -> Iterator[tup
 
 
 def rounded(limbs: Mapping[int, IntArray]) -> FloatArray:
-    """Return the doubles nearest to Σ limbs[b]·2³¹ᵇ, infinity where that is too great for any.
+    """Return the doubles nearest to Σ limbs[b]·2³¹ᵇ; infinity if out of range.
 
     O(n) for each bin from the lowest to the highest.
 
@@ -83,7 +83,7 @@ def _rounded(limbs: Mapping[int, IntArray]) -> FloatArray:
         pair = (top << BITS) | digits[high - 1]
         if high - low == 1:
             return _scaled(pair.astype(np.float64), BITS * low)
-        # The nearest double, and exactly what it leaves: 41 bits at most. Their sum rounds once.
+        # The nearest double, and the exact remainder: 41 bits at most. Their sum rounds once.
         near = pair.astype(np.float64)
         left = (pair - near.astype(np.int64)).astype(np.float64) + digits[low] / BASE
         return _scaled(near + left, BITS * (low + 1))
@@ -105,7 +105,10 @@ def _scaled(values: FloatArray, shift: int) -> FloatArray:
 
 
 def _carried(limbs: Mapping[int, IntArray], low: int, high: int) -> tuple[dict[int, IntArray], IntArray]:
-    """Return the digits (0 ≤ digit < 2³¹) of all bins but the highest, and what that holds after the carries."""
+    """Return the digits (0 ≤ digit < 2³¹) of all bins but the highest, and the highest bin.
+
+    The highest includes the carries.
+    """
     digits: dict[int, IntArray] = {}
     carry: IntArray = np.zeros_like(limbs[high])
     for bin in range(low, high):
@@ -116,7 +119,7 @@ def _carried(limbs: Mapping[int, IntArray], low: int, high: int) -> tuple[dict[i
 
 
 def _rounded_at_length(digits: dict[int, IntArray], top: IntArray, low: int, high: int) -> FloatArray:
-    """Take in digits, highest first, until 62 bits stand in the head; the rest only says whether there is more."""
+    """Collect digits, highest first, until the head has 62 bits; the rest becomes a sticky bit."""
     head = top >> BITS
     exponent = np.full(len(head), BITS * (high + 1))
     full = np.zeros(len(head), dtype=np.bool_)
@@ -135,7 +138,7 @@ def _rounded_at_length(digits: dict[int, IntArray], top: IntArray, low: int, hig
         head = (head << taken) | np.where(full, 0, digit >> left)
         exponent -= taken
         full |= last
-    # One low bit for all that was left out: it decides what would be a tie, and changes nothing else.
+    # The low bit stands for all bits left out: it breaks ties, and changes nothing else.
     result: FloatArray = np.ldexp((head | more).astype(np.float64), exponent)
     return result
 
@@ -159,7 +162,7 @@ def _column(columns: Columns, bin: int, size: int) -> IntArray:
 
 
 class ExactSums:
-    """A sum per key. Adding or taking off m keys' partial sums takes O(m) per bin in use."""
+    """Exact sum per key. Adding or subtracting m keys' partial sums costs O(m) per bin in use."""
 
     def __init__(self) -> None:
         self._bins: dict[int, IntArray] = {}
@@ -177,14 +180,14 @@ class ExactSums:
     def unfold(
         self, slots: IntArray, size: int, values: FloatArray, left: tuple[IntArray, FloatArray] | None
     ) -> Columns:
-        """Return the sums that take the values off again."""
+        """Return the sums that subtract the values again."""
         return {bin: -sums for bin, sums in self.fold(slots, size, values).items()}
 
     def clear(self, columns: Columns, at: npt.NDArray[np.bool_]) -> None:
-        """Do nothing: what is taken off is exact."""
+        """Do nothing: subtraction is exact."""
 
     def merge(self, places: Sequence[At], columns: Sequence[Columns], size: int) -> Columns:
-        """Return the sums of several partials, each one's keys at some places among ``size``."""
+        """Return the sums of several partials, whose keys have places among ``size``."""
         merged: Columns = {}
         for at, each in zip(places, columns, strict=True):
             for bin, sums in each.items():
@@ -192,7 +195,7 @@ class ExactSums:
         return merged
 
     def grow(self, size: int) -> None:
-        """Make place for more keys."""
+        """Make room for more keys."""
         self._size = size
         self._bins = {bin: _grown(sums, size) for bin, sums in self._bins.items()}
 
@@ -205,7 +208,7 @@ class ExactSums:
             add_to(self._bins[bin], partial.at, sums)
 
     def leave(self, window: int, gone: Sequence[Partial]) -> None:
-        """Take off again what some partials had added; a bin that none is left in goes."""
+        """Subtract the sums of partials, and drop bins that no partial uses any more."""
         for partial in gone:
             for bin, sums in partial.columns.items():
                 take_from(self._bins[bin], partial.at, sums)
@@ -214,8 +217,8 @@ class ExactSums:
                     del self._bins[bin], self._users[bin]
 
     def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
-        """Have one partial in the place of several: their merger with a change."""
-        # What a change takes off was put there, so its bins are in use.
+        """Replace several partials by one: their merger with a change."""
+        # The values that a change subtracts were added before, so its bins are in use.
         for bin, sums in change.columns.items():
             add_to(self._bins[bin], change.at, sums)
         for bin in after.columns:
@@ -225,7 +228,7 @@ class ExactSums:
                 self._users[bin] -= 1
 
     def read(self, at: At) -> FloatArray:
-        """Return the sums of some keys; NaN where both infinities are among the values."""
+        """Return the sums of some keys; NaN if both infinities are among the values."""
         limbs = {bin: sums[at] for bin, sums in self._bins.items() if bin < PLUS_INFINITY}
         sums = rounded(limbs) if limbs else np.zeros(self._size)[at]
         plus, minus = self._any(PLUS_INFINITY, at), self._any(MINUS_INFINITY, at)

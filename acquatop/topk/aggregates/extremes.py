@@ -1,8 +1,8 @@
-"""The greatest value per key over panes that come and go: a maximum cannot be taken off again.
+"""Sliding maximum per key over panes: a maximum cannot be undone by subtraction.
 
-Two stacks, for all keys at once. Panes that come in raise the *back*, one running maximum per key.
-When the first of them has to go, all are put on the *front*, newest first, each with what its keys
-had before: the maxima of the panes that outlive it. From then on, a pane that goes puts those back.
+Two stacks serve all keys at once. Panes that enter raise the *back*, one running maximum per key.
+When the first of them must leave, all are moved to the *front*, newest first, each with its keys'
+earlier maxima: those of the panes that outlive it. From then on, a pane that leaves restores these.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class _Pane:
 
 
 class Extremes:
-    """The greatest value per key, or the smallest. A pane of m keys comes and goes in O(m), over its life.
+    """Greatest or smallest value per key. A pane of m keys costs O(m) over its life.
 
-    Panes that do not leave in the order in which they came cost O(all that is held) when one goes,
-    and so do values that are withdrawn, all together.
+    If panes leave in another order than they entered, a departure costs O(all that is held). So
+    does a withdrawal of values, all together.
     """
 
     def __init__(self, *, smallest: bool = False) -> None:
@@ -39,42 +39,42 @@ class Extremes:
         self._stale = False
 
     def fold(self, slots: IntArray, size: int, values: FloatArray) -> Columns:
-        """Return the extremes per slot, with the sign that makes them the greatest."""
+        """Return the extremes per slot, with the sign that turns them into maxima."""
         greatest = np.full(size, -np.inf)
-        # Adding zero leaves one zero of two, else the order of events would choose.
+        # Adding zero turns -0.0 into 0.0; otherwise the order of events would choose.
         np.maximum.at(greatest, slots, self._sign * (values + 0.0))
         return {0: greatest}
 
     def unfold(
         self, slots: IntArray, size: int, values: FloatArray, left: tuple[IntArray, FloatArray] | None
     ) -> Columns:
-        """Return the extremes of what is left, or what changes none."""
+        """Return the extremes of the values left, or values that change none."""
         return {0: np.full(size, -np.inf)} if left is None else self.fold(left[0], size, left[1])
 
     def clear(self, columns: Columns, at: BoolArray) -> None:
-        """Forget the extremes of some keys in a partial: nothing else can take a value out of them."""
+        """Reset the extremes of some keys in a partial: values cannot be subtracted from them."""
         columns[0][at] = -np.inf
         self._stale = True
 
     def merge(self, places: Sequence[At], columns: Sequence[Columns], size: int) -> Columns:
-        """Return the extremes of several partials, each one's keys at some places among ``size``."""
+        """Return the extremes of several partials, whose keys have places among ``size``."""
         greatest = np.full(size, -np.inf)
         for at, each in zip(places, columns, strict=True):
             raise_to(greatest, at, each[0])
         return {0: greatest}
 
     def grow(self, size: int) -> None:
-        """Make place for more keys."""
+        """Make room for more keys."""
         self._back, self._front = _grown(self._back, size), _grown(self._front, size)
 
     def enter(self, last: int, partial: Partial) -> None:
-        """Let a partial's values count, until after the window ``last``."""
+        """Add a partial's values, which count until after the window ``last``."""
         pane = _Pane(last, partial.at, partial.columns[0])
         self._waiting.append(pane)
         raise_to(self._back, pane.at, pane.values)
 
     def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
-        """Have one partial in the place of several; all panes are stacked anew if that changes an extreme."""
+        """Replace several partials by one; all panes are restacked if that changes an extreme."""
         if not self._stale:
             return
         panes = [pane for pane, _ in self._stacked] + self._waiting
@@ -83,7 +83,7 @@ class Extremes:
         self._waiting = [*kept, _Pane(last, after.at, after.columns[0])]
 
     def leave(self, window: int, gone: Sequence[Partial]) -> None:
-        """Let what was in until some window before this one count no longer."""
+        """Remove the panes whose last window is before this one."""
         self._restack_if_stale()
         while self._stacked and self._stacked[-1][0].last < window:
             pane, before = self._stacked.pop()

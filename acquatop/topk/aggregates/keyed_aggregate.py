@@ -1,8 +1,8 @@
-"""The top k of keys by an aggregate of their events in the window: all that is the same however it is ranked.
+"""Top k of keys by an aggregate of their events in the window: the part common to all rankings.
 
-What the windows hold is kept exactly (:mod:`acquatop.topk.aggregates.keyed_content`), so every answer is exact for the
-values given. Only merits are kept beside, among which :class:`~acquatop.topk.aggregates.aggregate_view.View` finds the
-best.
+The windows' content is kept exactly (:mod:`acquatop.topk.aggregates.keyed_content`), so every
+answer is exact for the values given. In addition only merits are kept;
+:class:`~acquatop.topk.aggregates.aggregate_view.View` finds the best among them.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from acquatop.topk.order import ranking
 from acquatop.topk.snapshot import SnapshotError
 
 _BLOCK = 1 << 14
-"""How many keys are scored at once, so that what is between the steps stays in the processor's cache."""
+"""Keys scored at a time, so that intermediate results stay in the processor's cache."""
 _FEW = 64
 
 
 class KeyedAggregate(ABC):
     """The contract of :mod:`acquatop.topk.contract` for aggregates per key.
 
-    Keys are small whole numbers from zero, and are the identities. ``parts`` hold a value for each
-    aggregate (for COUNT they may hold anything); of the rows given back, the aggregates. The times
-    given back are the newest of each key's events in the window. A key without an event in the
-    window is no candidate; one whose merit is NaN is none until its merit changes. A window may be
-    asked for again, after changes, until a later one is.
+    Keys are small integers from zero, and are the identities. ``parts`` hold a value for each
+    aggregate (anything for COUNT); in returned rows they hold the aggregates. Returned times are
+    those of each key's newest event in the window. A key without an event in the window is no
+    candidate. A key with merit NaN is none until its merit changes. A window may be asked for
+    again, after changes, until a later one has been.
 
-    Where keys are numbers that stand for something else, ``names`` gives what their order is: a key
-    without events may come to stand for another thing. ``content`` is a content that others rank, too.
+    If keys are numbers that stand for something else, ``names`` maps them to the names by which
+    they are ordered; a key without events may be given another name. ``content`` is a content
+    shared with other rankings.
 
-    Memory is O(keys), and O(keys touched) for each pane; of events, only a few are kept.
+    Memory is O(keys), and O(keys touched) for each pane; only a few events are kept.
     """
 
     def __init__(
@@ -66,20 +67,21 @@ class KeyedAggregate(ABC):
 
     @property
     def rejected(self) -> int:
-        """How many arrivals had no value."""
+        """Number of arrivals without a value."""
         return self._content.rejected
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
-        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected.
+        """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected.
 
-        O(n). What lies in no window (``first`` after ``last``) is passed over.
+        O(n). Arrivals of no window (``first`` after ``last``) are skipped.
         """
         return self._content.add(first, last, arrivals)
 
     def change(self, keys: AnyArray) -> Rows:
-        """Score keys anew, and return those in the window that have no merit now, by key.
+        """Rescore keys, and return those in the window that have no merit now, by key.
 
-        O(m). They remain known: their aggregates go on, and they may have a merit after another change.
+        O(m). They remain known: their aggregates continue, and another change may give them a
+        merit.
         """
         self._grow()
         codes = self._content.distinct_known(keys)
@@ -94,17 +96,20 @@ class KeyedAggregate(ABC):
     def withdraw(
         self, lasts: IntArray, keys: IntArray, parts: Columnwise, left: Callable[[int, IntArray], Rows] | None
     ) -> None:
-        """Take some events out of the window last asked for: see :meth:`KeyedContent.withdraw`."""
+        """Remove some events from the window last asked for: see :meth:`KeyedContent.withdraw`."""
         self._content.withdraw(lasts, keys, parts, left)
 
     def remove(self, identities: AnyArray) -> None:
-        """Forget all events of some keys so far, also those of windows to come. O(all that is held)."""
+        """Drop all events of some keys so far, also those of windows to come.
+
+        O(all that is held).
+        """
         codes = self._content.distinct_known(identities)
         if len(codes):
             self._content.remove(codes)
 
     def top(self, window: int) -> Top:
-        """Return the best k of a window; what only earlier ones hold is gone after that."""
+        """Return the best k of a window. Events that only earlier windows hold are then dropped."""
         self._content.enter(window)
         self._settle()
         keys = self._view.best(self._merits, self._totals.newest)
@@ -115,18 +120,24 @@ class KeyedAggregate(ABC):
         self._content.close_before(window)
 
     def held(self) -> Rows:
-        """Return all keys that have a merit, of the window last asked for, best first. O(n log n)."""
+        """Return all keys with a merit, of the window last asked for, best first. O(n log n)."""
         self._settle()
         merits = self._merits[: self._content.known]
         keys = np.flatnonzero(~np.isnan(merits))
         return self._content.rows(keys[ranking(merits[keys], self._totals.newest(keys), self._names(keys))])
 
     def inside(self) -> IntArray:
-        """Return all keys with an event in the window last asked for, ascending; not to be written to."""
+        """Return all keys with an event in the window last asked for, ascending.
+
+        The array is read-only.
+        """
         return self._content.inside()
 
     def without_merit(self) -> IntArray:
-        """Return those of them that have no merit; not to be written to. O(keys) once anything has changed."""
+        """Return those keys of :meth:`inside` that have no merit. O(keys) after a change.
+
+        The array is read-only.
+        """
         self._settle()
         if self._unranked is None:
             keys = self.inside()
@@ -148,18 +159,18 @@ class KeyedAggregate(ABC):
         return self._merits[keys]
 
     def leave(self) -> None:
-        """Look at the content no more: others may go on."""
+        """Stop watching the content; other rankings may go on."""
         self._content.unwatch(self._touched)
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here. O(all that is held)."""
+        """Return the complete state as bytes. O(all that is held)."""
         return self._content.snapshot({"k": self.k})
 
     @classmethod
     def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes.
+        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes.
 
-        Merits are not kept: they are asked for again, with the remote's values as they are now.
+        Merits are not stored: they are computed again, with the present remote values.
         """
         content, settings = KeyedContent.restore(snapshot)
         if not isinstance(settings.get("k"), int):
@@ -167,15 +178,15 @@ class KeyedAggregate(ABC):
         return cls(settings["k"], content.aggregates, scoring, content=content)
 
     def __len__(self) -> int:
-        """Return how many keys have a merit in the window last asked for."""
+        """Return the number of keys with a merit in the window last asked for."""
         self._settle()
         return int(np.count_nonzero(~np.isnan(self._merits[: self._content.known])))
 
-    # How it works -----------------------------------------------------------------------------
+    # Internals --------------------------------------------------------------------------------
 
     @abstractmethod
     def _bring_up_to_date(self, touched: Sequence[Partial | IntArray]) -> None:
-        """Score what may have changed, and let it cross the view's bar."""
+        """Score the keys that may have changed, and let them cross the view's bar."""
 
     def _settle(self) -> None:
         self._grow()
@@ -185,7 +196,7 @@ class KeyedAggregate(ABC):
             self._unranked = None
 
     def _grow(self) -> None:
-        """Make place for the keys that are known by now, and some more."""
+        """Make room for the keys known by now, and some more."""
         known = self._content.known
         if known <= len(self._merits):
             return

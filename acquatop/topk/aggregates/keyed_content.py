@@ -1,8 +1,8 @@
-"""What the windows hold of every key, exactly, whoever ranks it and in whichever way.
+"""Content of the windows per key, kept exactly and independent of any ranking.
 
 No pane can be pruned here: any key may still become the greatest sum. So every key's aggregate is
-kept, exactly (:mod:`acquatop.topk.aggregates.exact_sums`). Several rankings may look at one content: each has a list of
-what has been touched since it looked.
+kept, exactly (:mod:`acquatop.topk.aggregates.exact_sums`). Several rankings may share one content:
+each has a list of the keys touched since it last looked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_KEY = 1 << 63
 
 @dataclass
 class _Pane:
-    """A pane of no window entered so far: the last few events as they are, those before them folded."""
+    """Pane of no window entered so far: the last few events as they are, earlier ones folded."""
 
     events: list[tuple[IntArray, IntArray, Columnwise]] = field(default_factory=list)
     partials: list[Partial] = field(default_factory=list)
@@ -39,8 +39,8 @@ class _Pane:
 class KeyedContent:
     """Aggregates of all keys of the current window, and of the panes to come.
 
-    Keys are small whole numbers from zero. Memory is O(keys), and O(keys touched) for each pane; of events, only a
-    few are kept.
+    Keys are small integers from zero. Memory is O(keys), and O(keys touched) for each pane; only a
+    few events are kept.
     """
 
     def __init__(self, aggregates: Aggregate | str | Sequence[Aggregate | str]) -> None:
@@ -50,7 +50,7 @@ class KeyedContent:
         self.numbering = Numbering()
         self.open: int | None = None
         self.known = 0
-        """A number that all keys are below."""
+        """Exclusive upper bound of all keys."""
         self.rejected = 0
         self._size = 0
         self._folder = Folder(self.totals.folding, self.numbering)
@@ -58,25 +58,28 @@ class KeyedContent:
         self._watchers: list[list[Partial | IntArray]] = []
 
     def watch(self) -> list[Partial | IntArray]:
-        """Return a list to which all is added that is touched from now on; it begins with all that is there."""
+        """Return a list that collects all touched keys from now on.
+
+        It starts with the present keys.
+        """
         touched: list[Partial | IntArray] = [self.inside()] if self.known else []
         self._watchers.append(touched)
         return touched
 
     def unwatch(self, touched: list[Partial | IntArray]) -> None:
-        """Add to a list no more."""
+        """Stop adding to a list."""
         self._watchers = [each for each in self._watchers if each is not touched]
 
     # Arrivals -----------------------------------------------------------------------------------
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
-        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected.
+        """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected.
 
-        O(n). What lies in no window (``first`` after ``last``) is passed over.
+        O(n). Arrivals of no window (``first`` after ``last``) are skipped.
         """
         self._refuse_closed(first, last)
         keys: IntArray = np.asarray(arrivals.keys, dtype=np.int64)
-        # One look for two: a negative number without its sign is greater than any key.
+        # One comparison for both bounds: a negative number read as unsigned exceeds any key.
         if len(keys) and int(keys.view(np.uint64).max()) >= _NO_KEY:
             raise ValueError(f"keys must be whole numbers from zero, not {keys.min()}")
         times: IntArray = np.asarray(arrivals.times, dtype=np.int64)
@@ -90,7 +93,7 @@ class KeyedContent:
         return rejected
 
     def add_partial(self, first: int, last: int, partial: Partial) -> None:
-        """Take in what some events of a pane come to, folded elsewhere. O(its keys)."""
+        """Add the partial aggregates of some events of a pane, folded elsewhere. O(its keys)."""
         self._refuse_closed(first, last)
         if first <= last and len(partial.counts):
             self._know(int(partial.keys().max(initial=-1)) + 1)
@@ -99,11 +102,11 @@ class KeyedContent:
     def withdraw(
         self, lasts: IntArray, keys: IntArray, parts: Columnwise, left: Callable[[int, IntArray], Rows] | None
     ) -> None:
-        """Take some events out of the window last entered, each in by the last of the windows that it was in.
+        """Remove some events from the window last entered, grouped by their last windows.
 
-        ``left`` says which events of some keys are left, of those in by a last window; None says that
-        for each event taken out there is an equal one in, newer, that stays for longer. O(all that is
-        in by these windows), and with ``left`` all that is held.
+        ``left`` returns the remaining events of some keys with a given last window. None states
+        that each removed event has an equal one that is newer and stays longer. O(all partials with
+        these last windows), and with ``left`` O(all that is held).
         """
         if not len(keys):
             return
@@ -119,7 +122,10 @@ class KeyedContent:
             self.totals.look_up(self.numbering.distinct(keys))
 
     def remove(self, codes: IntArray) -> None:
-        """Forget all events of some keys so far, also those of windows to come. O(all that is held)."""
+        """Drop all events of some keys so far, also those of windows to come.
+
+        O(all that is held).
+        """
         gone = np.zeros(self.known, dtype=np.bool_)
         gone[codes] = True
         for pane in self._waiting.values():
@@ -128,10 +134,10 @@ class KeyedContent:
         self.totals.rebuild([(last, kept) for last, partial in inside for kept in _without(gone, [partial])])
         self._touch(codes)
 
-    # Time goes on -------------------------------------------------------------------------------
+    # Time ---------------------------------------------------------------------------------------
 
     def enter(self, window: int) -> None:
-        """Let a window be the current one; what only earlier ones hold is gone after that."""
+        """Make a window the current one. Events that only earlier windows hold are dropped."""
         if self.open is not None and window < self.open:
             raise ValueError(f"window {window} has closed: the oldest that is open is {self.open}")
         self.close_before(window)
@@ -150,35 +156,41 @@ class KeyedContent:
         for pane in [pane for pane in self._waiting if pane[1] < self.open]:
             del self._waiting[pane]
 
-    # What there is ------------------------------------------------------------------------------
+    # Content ------------------------------------------------------------------------------------
 
     def inside(self) -> IntArray:
-        """Return all keys with an event in the current window, ascending; not to be written to. O(keys) at first."""
+        """Return all keys with an event in the current window, ascending. O(keys) at first.
+
+        The array is read-only.
+        """
         return self.totals.keys()
 
     def count(self) -> int:
-        """Return how many keys have an event in the current window. O(keys) at first."""
+        """Return the number of keys with an event in the current window. O(keys) at first."""
         return len(self.totals.keys())
 
     def to_come(self) -> IntArray:
-        """Return the keys of the panes that no window entered so far holds, perhaps more than once. O(these)."""
+        """Return the keys of panes that no window entered so far holds, with repetitions.
+
+        O(their number).
+        """
         keys = [partial.keys() for pane in self._waiting.values() for partial in pane.partials]
         keys += [events[0] for pane in self._waiting.values() for events in pane.events]
         return np.concatenate([np.empty(0, dtype=np.int64), *keys])
 
     def distinct_known(self, keys: AnyArray) -> IntArray:
-        """Return those of some keys that there has been an event of, each once."""
+        """Return the given keys that have had an event, each once."""
         codes: IntArray = np.asarray(keys, dtype=np.int64)
         return self.numbering.distinct(codes[(codes >= 0) & (codes < self.known)])
 
     def rows(self, keys: IntArray) -> Rows:
-        """Return keys with an event in the current window, their newest times and their aggregates."""
+        """Return keys with an event in the current window, with newest times and aggregates."""
         return Rows(self.totals.newest(keys), keys, keys, self.totals.aggregates(keys))
 
     # Snapshots ----------------------------------------------------------------------------------
 
     def snapshot(self, settings: Mapping[str, Any] | None = None) -> bytes:
-        """Return everything that is needed to go on from here, and what a ranking adds. O(all that is held)."""
+        """Return the complete state as bytes, with a ranking's settings. O(all that is held)."""
         partials = [({"inside": 1, "first": last, "last": last}, partial) for last, partial in self.totals.inside()]
         for (first, last), pane in self._waiting.items():
             pane.partials = self._folded(pane)
@@ -193,7 +205,10 @@ class KeyedContent:
 
     @classmethod
     def restore(cls, snapshot: bytes) -> tuple[KeyedContent, Mapping[str, Any]]:
-        """Return a content that goes on from a snapshot, and the settings; raises ``SnapshotError`` for other bytes."""
+        """Return the content of a snapshot, and the settings.
+
+        Raise ``SnapshotError`` for any other bytes.
+        """
         try:
             state = unpack(_KIND, _VERSION, snapshot)
             restored = cls(state.settings["aggregates"])
@@ -208,7 +223,7 @@ class KeyedContent:
             raise SnapshotError(f"the snapshot is damaged: {error}") from error
         return restored, state.settings
 
-    # How it works -------------------------------------------------------------------------------
+    # Internals ----------------------------------------------------------------------------------
 
     def _refuse_closed(self, first: int, last: int) -> None:
         if first <= last and self.open is not None and last < self.open:
@@ -242,7 +257,7 @@ class KeyedContent:
     def _take_in(self, pane: _Pane, keys: IntArray, times: IntArray, values: Columnwise) -> None:
         self._know(int(keys.max()) + 1)
         if len(keys) < _FOLD_AT:
-            # The caller may use its arrays again.
+            # Copied: the caller may reuse its arrays.
             keys, times, values = keys.copy(), times.copy(), tuple(column.copy() for column in values)
         pane.events.append((keys, times, values))
         pane.size += len(keys)
@@ -256,7 +271,7 @@ class KeyedContent:
         return pane.partials
 
     def _know(self, known: int) -> None:
-        """Make place for all keys below a number, and some more."""
+        """Make room for all keys below a number, and some more."""
         self.known = max(self.known, known)
         if self.known > self._size:
             self._size = max(self.known, 2 * self._size)

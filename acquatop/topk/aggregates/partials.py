@@ -1,6 +1,6 @@
-"""What a pane adds to its keys' aggregates, folded from the events once, so that these need not be kept.
+"""Partial aggregates of a pane, folded from its events once, so that events need not be kept.
 
-Few keys are kept as a list, many as columns over all keys: ``at`` is the one or the other, and
+Few keys are stored as a list, many as columns over all keys: ``at`` is a list or a slice, and
 ``column[at]`` reads and writes both.
 """
 
@@ -17,17 +17,17 @@ from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 
 At: TypeAlias = IntArray | slice
 Columns: TypeAlias = dict[int, AnyArray]
-"""What a kind of aggregate keeps of values, one row per key."""
+"""Values that one kind of aggregate stores, one row per key."""
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 V = TypeVar("V")
 Left: TypeAlias = Callable[[IntArray], tuple[IntArray, IntArray, V]]
-"""Says of some keys which events are left: their keys, times and values."""
+"""Function from keys to their remaining events: keys, times and values."""
 Values = TypeVar("Values", contravariant=True)
 Aggregates = TypeVar("Aggregates", covariant=True)
 
 NEVER = -(2**63)
-"""The newest time of what has no event."""
+"""Newest time of a key without events."""
 
 _DENSE_EVENTS = 2
 _DENSE_KEYS = 4
@@ -35,7 +35,10 @@ _DENSE_KEYS = 4
 
 @dataclass(frozen=True)
 class Partial:
-    """Keys, each once, or all below some number; how many events each has, the newest's time, and the values'."""
+    """Number of events, newest time and stored values per key.
+
+    The keys are a list of distinct ones, or all below a number.
+    """
 
     at: At
     counts: IntArray
@@ -49,19 +52,19 @@ class Partial:
         return self.at
 
     def listed(self) -> Partial:
-        """Return the same as a list of keys."""
+        """Return the same partial as a list of keys."""
         if not isinstance(self.at, slice):
             return self
         return self.only(self.keys(), self.keys())
 
     def only(self, at: IntArray, keys: IntArray) -> Partial:
-        """Return what it has at some positions, which are those of the keys."""
+        """Return the part at some positions, which are those of the keys."""
         columns = {bin: column[at] for bin, column in self.columns.items()}
         return Partial(keys, self.counts[at], self.newest[at], columns)
 
 
 def add_to(column: AnyArray, at: At, values: AnyArray) -> None:
-    """Add values to a column, at places each of which is named once."""
+    """Add values to a column, at distinct positions."""
     if isinstance(at, slice):
         # Unlike ``column[at] += values``, this does not write the column back onto itself.
         np.add(column[at], values, out=column[at])
@@ -70,7 +73,7 @@ def add_to(column: AnyArray, at: At, values: AnyArray) -> None:
 
 
 def take_from(column: AnyArray, at: At, values: AnyArray) -> None:
-    """Take values off a column, at places each of which is named once."""
+    """Subtract values from a column, at distinct positions."""
     if isinstance(at, slice):
         np.subtract(column[at], values, out=column[at])
     else:
@@ -78,7 +81,7 @@ def take_from(column: AnyArray, at: At, values: AnyArray) -> None:
 
 
 def raise_to(column: AnyArray, at: At, values: AnyArray) -> None:
-    """Put values where a column has smaller ones, at places each of which is named once."""
+    """Raise a column to values that are greater, at distinct positions."""
     if isinstance(at, slice):
         np.maximum(column[at], values, out=column[at])
     else:
@@ -86,42 +89,42 @@ def raise_to(column: AnyArray, at: At, values: AnyArray) -> None:
 
 
 class Folding(Protocol[Values, Aggregates]):
-    """One kind of aggregate: what it keeps of values, per pane and per key, and how a key's aggregate is read."""
+    """One kind of aggregate: the columns stored per pane and per key, and how they are read."""
 
     def fold(self, slots: IntArray, size: int, values: Values) -> Columns:
-        """Return what is kept of values, the keys of which are numbered below ``size``."""
+        """Return the columns of values whose keys are numbered below ``size``."""
 
     def unfold(self, slots: IntArray, size: int, values: Values, left: tuple[IntArray, Values] | None) -> Columns:
-        """Return what, merged with what was kept of these values and others, leaves what is kept of the others.
+        """Return the columns that, merged with a partial's, remove values from it.
 
-        ``left`` are the others, for those whose keys were cleared; None where the values withdrawn
-        have equals in a partial that stays for longer.
+        ``left`` are the partial's other values, for keys that were cleared. None states that the
+        values removed have equals in a partial that stays longer.
         """
 
     def clear(self, columns: Columns, at: BoolArray) -> None:
-        """Make room in a partial's columns for what is left of some keys, if it cannot be had by taking values off."""
+        """Clear some keys in a partial's columns, if values cannot be removed by subtraction."""
 
     def merge(self, places: Sequence[At], columns: Sequence[Columns], size: int) -> Columns:
-        """Return what is kept of several partials together, each one's keys at some places among ``size``."""
+        """Return the merged columns of several partials, whose keys have places among ``size``."""
 
     def grow(self, size: int) -> None:
-        """Make place for more keys."""
+        """Make room for more keys."""
 
     def enter(self, last: int, partial: Partial) -> None:
-        """Take a partial into the keys' aggregates, until after the window ``last``."""
+        """Add a partial to the keys' aggregates, until after the window ``last``."""
 
     def leave(self, window: int, gone: Sequence[Partial]) -> None:
-        """Take out what was in until some window before this one."""
+        """Remove the partials whose last window is before this one."""
 
     def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
-        """Have one partial in the place of all that are in until after a window: their merger with a change."""
+        """Replace all partials with a last window by one: their merger with a change."""
 
     def read(self, at: At) -> Aggregates:
-        """Return the aggregates of some keys; of those without an event, anything."""
+        """Return the aggregates of some keys; arbitrary values for keys without an event."""
 
 
 class Counted:
-    """The kind that keeps nothing of values: they are counted anyway."""
+    """Kind that stores no values: events are counted anyway."""
 
     def fold(self, slots: IntArray, size: int, values: FloatArray) -> Columns:
         """Return nothing."""
@@ -153,13 +156,15 @@ class Counted:
         """Do nothing."""
 
     def read(self, at: At) -> FloatArray:
-        """Return nothing: what is counted is not kept here."""
+        """Return nothing: counts are stored elsewhere."""
         return np.empty(0)
 
 
 @dataclass
 class Numbering:
-    """Numbers the distinct among keys from zero, without sorting. O(n), whatever the number of all keys.
+    """Numbering of the distinct keys of an array from zero, without sorting.
+
+    O(n), whatever the number of all keys.
 
     >>> numbering = Numbering()
     >>> numbering.grow(10)
@@ -171,7 +176,7 @@ class Numbering:
     _numbers: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def grow(self, size: int) -> None:
-        """Make place for more keys."""
+        """Make room for more keys."""
         if size > len(self._numbers):
             self._numbers = np.empty(size, dtype=np.int64)
 
@@ -183,12 +188,12 @@ class Numbering:
         return found
 
     def number(self, keys: IntArray) -> tuple[IntArray, IntArray]:
-        """Return each key once, and for every key where it stands among these."""
+        """Return each key once, and for every key its position among these."""
         distinct = self.distinct(keys)
         return distinct, self.among(distinct, keys)
 
     def among(self, distinct: IntArray, keys: IntArray) -> IntArray:
-        """Return where each of some keys stands among others, which are given once each."""
+        """Return the positions of some keys among others, which are given once each."""
         self._numbers[distinct] = np.arange(len(distinct))
         numbers: IntArray = self._numbers[keys]
         return numbers
@@ -196,13 +201,13 @@ class Numbering:
 
 @dataclass(frozen=True)
 class Folder(Generic[Values, Aggregates]):
-    """Folds events into partials, and partials into one."""
+    """Folding of events into partials, and of partials into one."""
 
     folding: Folding[Values, Aggregates]
     numbering: Numbering
 
     def fold(self, keys: IntArray, times: IntArray, values: Values, known: int) -> Partial:
-        """Return what events add to their keys, all of which are below ``known``. O(n)."""
+        """Return the partial of events whose keys are all below ``known``. O(n)."""
         at: At
         if len(keys) * _DENSE_EVENTS >= known:
             at, slots, size = slice(0, known), keys, known
@@ -218,9 +223,9 @@ class Folder(Generic[Values, Aggregates]):
         return partial
 
     def taken(self, keys: IntArray, values: Values, left: Left[Values] | None) -> Partial:
-        """Return what, together with a partial that holds some events, leaves it without them. O(n).
+        """Return the partial that, merged with one that holds some events, removes them. O(n).
 
-        ``left`` says which events of some keys are left.
+        ``left`` returns the remaining events of some keys.
         """
         at, slots = self.numbering.number(keys)
         counts: IntArray = -np.bincount(slots, minlength=len(at))
@@ -233,7 +238,7 @@ class Folder(Generic[Values, Aggregates]):
         return Partial(at, counts, newest, self.folding.unfold(slots, len(at), values, (slots_left, values_left)))
 
     def together(self, partials: Sequence[Partial]) -> Partial:
-        """Return what several add together. O(their sizes)."""
+        """Return the merger of several partials. O(their sizes)."""
         if len(partials) == 1:
             return partials[0]
         at, places, size = self._places(partials)
@@ -255,7 +260,7 @@ class Folder(Generic[Values, Aggregates]):
 
 
 def packed(partials: Iterable[tuple[Mapping[str, int], Partial]]) -> dict[str, dict[str, AnyArray]]:
-    """Return partials, and some numbers beside each, as tables: one of the keys, and one for each kind of column."""
+    """Return partials, with some numbers each, as tables: the keys, and each kind of column."""
     tables: dict[str, dict[str, list[AnyArray]]] = {"keys": {}}
     for number, (beside, partial) in enumerate(partials):
         listed = partial.listed()
@@ -273,7 +278,7 @@ def packed(partials: Iterable[tuple[Mapping[str, int], Partial]]) -> dict[str, d
 
 
 def unpacked(tables: Mapping[str, Mapping[str, AnyArray]]) -> list[tuple[dict[str, int], Partial]]:
-    """Return what :func:`packed` was given, all partials as lists of keys."""
+    """Return the input of :func:`packed`, all partials as lists of keys."""
     keys = tables.get("keys")
     if not keys:
         return []
@@ -298,6 +303,6 @@ def _append(table: dict[str, list[AnyArray]], columns: Mapping[str, AnyArray]) -
 
 
 def _runs(column: AnyArray, numbers: AnyArray) -> list[slice]:
-    """Return where each of some numbers stands in a column that ascends."""
+    """Return the range of each of some numbers in an ascending column."""
     starts, stops = np.searchsorted(column, numbers, "left"), np.searchsorted(column, numbers, "right")
     return list(map(slice, starts.tolist(), stops.tolist()))

@@ -1,4 +1,4 @@
-"""The top k of keys by a windowed aggregate, by whichever way has turned out to be cheaper."""
+"""Top k of keys by a windowed aggregate, computed in the way that has proved cheaper."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from acquatop.topk.aggregates.partials import Partial
 from acquatop.topk.contract import AnyArray, IntArray, Scoring
 
 _FIXED = 1000
-"""Units that a call takes, however little there is to do."""
+"""Fixed cost of a call, in units of work."""
 _TRIALS = 0.02
 _WEIGHT = 0.25
 
 
 class Chooser:
-    """Which of several ways is the cheapest, from the seconds per unit that each has taken so far.
+    """Choice of the cheapest of several ways, by the seconds per unit each has taken so far.
 
     Two hundredths of the time may go into trying the others again.
 
@@ -34,7 +34,7 @@ class Chooser:
         self._for_trials = 0.0
 
     def choose(self, units: Sequence[int]) -> int:
-        """Return the way to go, which each would take some units of work."""
+        """Return the way to take, given the units of work of each."""
         if None in self._rates:
             return self._rates.index(None)
         costs = [(amount + _FIXED) * (rate or 0.0) for amount, rate in zip(units, self._rates, strict=True)]
@@ -45,14 +45,14 @@ class Chooser:
         return ways[0]
 
     def note(self, way: int, units: int, seconds: float) -> None:
-        """Note what a way has taken."""
+        """Note the time that a way has taken."""
         rate, known = seconds / (units + _FIXED), self._rates[way]
         self._rates[way] = rate if known is None else known + _WEIGHT * (rate - known)
         self._for_trials += _TRIALS * seconds
 
 
 class WindowedAggregate(KeyedAggregate):
-    """Scores all keys at a close, or only those touched: which of the two changes the time taken, never an answer.
+    """Scoring of all keys at a close, or only of those touched. The choice affects only time.
 
     >>> import numpy as np
     >>> from acquatop.topk.contract import FirstPart, Rows

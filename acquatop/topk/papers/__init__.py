@@ -1,1 +1,1 @@
-"""Structures of the papers that no query reaches yet: readable references, kept to compare with."""
+"""Structures of the papers that no query uses: readable references for comparison."""

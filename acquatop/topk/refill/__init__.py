@@ -1,1 +1,1 @@
-"""Holes filled from windows' content, and how much to hold so that they are few."""
+"""Refill of holes from the windows' content, and control of how many rows are held."""

@@ -1,4 +1,4 @@
-"""What lies in the windows that are open: every arrival, pane by pane, as columns."""
+"""Content of the open windows: every arrival, pane by pane, as columns."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from acquatop.topk.contract import AnyArray, IntArray, Rows
 from acquatop.topk.snapshot import SnapshotError, State, pack, rows_of, table_of, unpack
 
 NEVER = 2**63 - 1
-"""A window that none comes after."""
+"""Index after all windows."""
 
 _KIND, _VERSION = "content", 1
 _BEFORE_ALL = -(2**63)
 _REMOVED = 1_000
-"""How many identities may wait to be taken out, besides an eighth of what is kept."""
+"""Largest number of identities to be removed later, besides an eighth of the rows kept."""
 _CHUNK = 4096
 
 
 @dataclass(frozen=True)
 class PaneRows:
-    """Rows of one pane, and the first and the last window that hold it."""
+    """Rows of one pane, with the first and the last window that hold it."""
 
     first: int
     last: int
@@ -35,7 +35,10 @@ class PaneRows:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Rows as they came, and their earliest and latest time; where what is looked for stands is found out once."""
+    """Rows in arrival order, with their earliest and latest time.
+
+    Indexes are built on first use.
+    """
 
     rows: Rows
     low: int
@@ -43,36 +46,36 @@ class _Chunk:
 
     @cached_property
     def identities(self) -> Places:
-        """Where the identities stand."""
+        """Positions of the identities."""
         return Places(self.rows.identities)
 
     @cached_property
     def keys(self) -> Places:
-        """Where the keys stand: often they are the identities."""
+        """Positions of the keys; often these are the identities."""
         is_same = self.rows.keys.dtype == self.rows.identities.dtype and (self.rows.keys == self.rows.identities).all()
         return self.identities if is_same else Places(self.rows.keys)
 
     @cached_property
     def is_newest(self) -> npt.NDArray[np.bool_]:
-        """Which rows are the newest of their identity."""
+        """Mask of the rows that are the newest of their identity."""
         newest = np.zeros(len(self.rows), dtype=np.bool_)
         newest[newest_of(self.rows.identities, self.rows.times)] = True
         return newest
 
 
 class Content:
-    """The arrivals of all open windows; which one hides which is found out when they are read.
+    """The arrivals of all open windows. Replacement is resolved when they are read.
 
-    A newer arrival hides the older ones of its identity in the windows that hold both; newer is what
-    has the later time, or at the same time lies in the later pane, or came later. No later pane may
-    hold an earlier time. With ``distinct``, every arrival has an identity of its own, and none is
-    looked at.
+    A newer arrival hides the older ones of its identity in the windows that hold both. Newer means
+    a later time, or at the same time a later pane, or a later arrival. No later pane may hold an
+    earlier time. With ``distinct`` every arrival has its own identity, and identities are not
+    compared.
 
-    Memory: the columns' own bytes for every row in any open window, hidden ones too, until the
-    last window that holds them closes: width plus slide of the stream if it comes in order; some 100 bytes
-    besides for each key, and each identity that is none, of panes in which some have been looked for. Small
-    batches are joined to chunks of some thousand rows, which copies a row a few times; reading joins
-    a pane's chunks to one, and needs the pane's memory once more for that moment.
+    Memory: the columns of every row in any open window, hidden ones too, until the last window that
+    holds them closes; for a stream in order this is width plus slide. In panes that have been
+    searched, another 100 bytes or so per key, and per identity that is not a key. Small batches are
+    joined to chunks of some thousand rows, which copies a row a few times. Reading joins a pane's
+    chunks to one, and needs the pane's memory once more for that moment.
 
     >>> content = Content()
     >>> content.append(0, 1, Rows(np.array([3, 4]), np.array([7, 8]), np.array([7, 8]), (np.array([5.0, 6.0]),)))
@@ -92,12 +95,12 @@ class Content:
         self._removed: set[Any] = set()
 
     def __len__(self) -> int:
-        """Return how many arrivals are kept: hidden ones too, and those to be removed that have not been met yet."""
+        """Return the number of arrivals kept, including hidden ones and pending removals."""
         return sum(len(chunk.rows) for chunks in self._panes.values() for chunk in chunks)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the columns take; of a column of objects, the references."""
+        """Bytes of the columns; for columns of objects, of the references."""
         return sum(
             column.nbytes
             for chunks in self._panes.values()
@@ -106,7 +109,7 @@ class Content:
         )
 
     def append(self, first: int, last: int, arrivals: Rows) -> None:
-        """Keep a copy of arrivals that lie in the windows ``first`` to ``last``."""
+        """Store a copy of arrivals that lie in the windows ``first`` to ``last``."""
         if last < max(first, self._current):
             raise ValueError(f"no open window holds the pane of the windows {first} to {last}")
         if not len(arrivals):
@@ -121,11 +124,11 @@ class Content:
             chunks[-2:] = [_joined(chunks[-2], chunks[-1])]
 
     def remove(self, identities: AnyArray) -> None:
-        """Take out all arrivals of some identities. What is kept is gone through when it is read next."""
+        """Remove all arrivals of some identities. The removal is carried out at the next read."""
         self._removed.update(identities.tolist())
 
     def close_before(self, window: int) -> None:
-        """Let go of what lies only in windows before this one."""
+        """Drop the panes that lie only in windows before this one."""
         self._current = max(self._current, window)
         for pane in [pane for pane in self._panes if pane[1] < window]:
             del self._panes[pane]
@@ -135,12 +138,12 @@ class Content:
             self._settle()
 
     def panes(self) -> Iterator[PaneRows]:
-        """Iterate over everything that is kept, the oldest pane first, and in it what came first."""
+        """Yield everything that is kept, oldest pane first, each pane in arrival order."""
         for (first, last), chunk in self._whole():
             yield PaneRows(first, last, chunk.rows)
 
     def _whole(self) -> Iterator[tuple[tuple[int, int], _Chunk]]:
-        """Iterate over the panes, each as one chunk, the oldest first."""
+        """Yield the panes, each as one chunk, the oldest first."""
         self._settle()
         for pane in sorted(self._panes):
             chunks = self._panes[pane]
@@ -149,10 +152,10 @@ class Content:
             yield pane, chunks[0]
 
     def newest(self, window: int | None = None) -> list[PaneRows]:
-        """Return what is not hidden in every open window that holds it, the oldest pane first.
+        """Return the rows that are visible in at least one open window, oldest pane first.
 
-        With ``window``, what lies in that window and is not hidden there. O(n), and for integer
-        identities that are far apart O(n log n).
+        With ``window``, return the rows visible in that window. O(n), and O(n log n) for integer
+        identities that are far apart.
         """
         panes = [pane for pane in self.panes() if window is None or pane.first <= window <= pane.last]
         if self.distinct or not panes:
@@ -170,10 +173,10 @@ class Content:
         return found[::-1]
 
     def hidden_from(self, first: int, arrivals: Rows) -> IntArray:
-        """Return from which window on something newer that is kept hides each arrival of a pane; NEVER if none does.
+        """Return, per arrival of a pane, the first window in which a newer kept row hides it.
 
-        O(1) for arrivals that are as new as anything kept, else O(arrivals) for each pane that is newer, once it has
-        been looked at.
+        ``NEVER`` if none does. O(1) for arrivals that are as new as anything kept, else O(arrivals)
+        for each newer pane, once its index is built.
         """
         until = np.full(len(arrivals), NEVER)
         if self.distinct or not len(arrivals) or (int(arrivals.times.min()), first) >= self._latest:
@@ -189,9 +192,9 @@ class Content:
         return until
 
     def find(self, arrivals: Rows) -> list[PaneRows]:
-        """Return, with their panes, those kept that have the identity and the time of one of some arrivals. O(n).
+        """Return the rows kept, with their panes, that have the identity and time of an arrival.
 
-        Of several such in one pane, the one that came last.
+        O(n). Of several such rows in one pane, return the one that came last.
         """
         wanted = set(zip(arrivals.identities.tolist(), arrivals.times.tolist(), strict=True))
         found = []
@@ -205,14 +208,14 @@ class Content:
         return found
 
     def with_keys(self, keys: AnyArray) -> list[PaneRows]:
-        """Return what joins with some keys. O(keys) for each pane, once it has been looked at."""
+        """Return the rows of some keys. O(keys) for each pane, once its index is built."""
         chosen = ((pane, chunk, chunk.keys.of(keys)) for pane, chunk in self._whole())
         return [PaneRows(first, last, chunk.rows.take(at)) for (first, last), chunk, at in chosen if len(at)]
 
     def newest_with_keys(self, keys: AnyArray) -> Iterator[PaneRows]:
-        """Iterate over what joins with some keys and is the newest of its identity in its pane.
+        """Yield the rows of some keys that are the newest of their identity in their pane.
 
-        O(keys) for each pane, once it has been looked at.
+        O(keys) for each pane, once its index is built.
         """
         for (first, last), chunk in self._whole():
             at = chunk.keys.of(keys)
@@ -222,9 +225,9 @@ class Content:
                 yield PaneRows(first, last, chunk.rows.take(at))
 
     def take_out(self, first: int, last: int, arrivals: Rows) -> None:
-        """Let go of those in one pane that have the identity and the time of one of some arrivals.
+        """Remove the rows of one pane that have the identity and time of an arrival.
 
-        O(1) if none of the pane is of the arrivals' times, else O(pane).
+        O(1) if the pane has no rows of the arrivals' times, else O(pane).
         """
         if not len(arrivals):
             return
@@ -242,7 +245,7 @@ class Content:
             self._panes[first, last] = [_chunk(rows.take(stay))]
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the complete state as bytes."""
         panes = list(self.panes())
         sizes = {
             "firsts": np.array([pane.first for pane in panes], dtype=np.int64),
@@ -256,7 +259,7 @@ class Content:
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
-        """Return the content that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Return the content of a snapshot; raise ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         try:
             content = cls(distinct=bool(state.settings["distinct"]))
@@ -273,10 +276,10 @@ class Content:
             raise SnapshotError(f"the snapshot is damaged: {error!r}") from error
         return content
 
-    # How it works -----------------------------------------------------------------------------
+    # Internals --------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Take out what is to be removed."""
+        """Carry out pending removals."""
         if not self._removed:
             return
         removed, self._removed = self._removed, set()
@@ -294,7 +297,10 @@ class Content:
                 del self._panes[pane]
 
     def _newer(self, first: int, arrivals: Rows) -> Iterator[tuple[int, int, Any]]:
-        """Iterate over pane, time and identity of what may be newer than some arrivals and has one of their names."""
+        """Yield pane, time and identity of rows that may be newer than an arrival like them.
+
+        Only rows with the identity of one of the arrivals are yielded.
+        """
         oldest = int(arrivals.times.min())
         for (pane_first, _), chunks in self._panes.items():
             for chunk in chunks:
@@ -331,7 +337,7 @@ def _joined(older: _Chunk, newer: _Chunk) -> _Chunk:
 
 
 def _copy(rows: Rows) -> Rows:
-    """Return rows of their own: not a view that keeps a whole batch in memory."""
+    """Return independent copies, not views that keep a whole batch in memory."""
     return Rows(
         rows.times.copy(),
         rows.identities.copy(),

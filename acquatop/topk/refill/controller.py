@@ -1,4 +1,4 @@
-"""How many more than k to hold: chosen while running, from what refills and updates are seen to cost."""
+"""Controller of the number of rows held beyond k, from observed costs of refills and updates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the controller can be tuned with; the paper's own values, but for the last two.
+    """Parameters of the controller. Defaults are the paper's, except for the last two.
 
-    ``alpha`` is how far the refill interval may lie from its target, ``beta`` by how much the view
-    may grow at a time, ``gamma`` how much of what was never needed it gives up at a time.
-    ``smoothing`` is the weight of the latest observation in the costs, ``limit`` the most to hold.
+    ``alpha`` is the factor by which the refill interval may miss its target. ``beta`` is the
+    largest relative growth of the view at a time. ``gamma`` is the share of never needed rows that
+    the view gives up at a time. ``smoothing`` is the weight of the latest observation in the costs.
+    ``limit`` is the largest size.
     """
 
     alpha: float = 2.0
@@ -29,25 +30,31 @@ class Tuning:
 
 
 class Controller:
-    """Choose the size of a view that holds more than the top k, so that refills and upkeep cost about the same.
+    """Choice of a view's size beyond k, so that refills and upkeep cost about the same.
 
-    From the paper (*Efficient maintenance of materialized top-k views*, section 7 and Figure 7): the
-    target for the number of updates between two refills is Z0 = C_refill / C_update, of observed
-    costs. A refill after T < Z0/alpha updates lets the view grow to min(Z0/(alpha·T), 1 + beta)·kmax;
-    T > alpha·Z0 updates without one shrink it by gamma·(kmin - k), where kmin is the smallest number
-    held since, and set T to (1 - gamma)·alpha·Z0 and kmin down by as much as the view.
+    From the paper (*Efficient maintenance of materialized top-k views*, section 7 and Figure 7):
+    the target for the number of updates between two refills is Z0 = C_refill / C_update, of
+    observed costs. A refill after T < Z0/alpha updates lets the view grow to min(Z0/(alpha·T), 1 +
+    beta)·kmax. T > alpha·Z0 updates without a refill shrink it by gamma·(kmin - k); kmin is the
+    smallest number held since the last refill. T is then set to (1 - gamma)·alpha·Z0, and kmin is
+    reduced by as much as the view.
 
-    Repaired, or added: T = 0 counts as the largest growth; sizes are whole numbers, and a growth or
-    a shrinking is at least by one where there is any; the view never shrinks below k, nor when fewer
-    than k were held; it never grows above a limit, or above what there is to hold, as a view that
-    holds everything needs no refill; it does not shrink before kmin has been seen; costs are smoothed
-    exponentially, those of updates as a ratio of sums, since updates come in batches of any size; and
-    as long as no refill has been seen, or the clock shows no cost, a refill is taken to cost as much
-    as an update of everything there is.
+    Repaired or added:
 
-    Upkeep grows with the size and refills get fewer, so where both cost the same the total is at most
-    twice the best possible, and at most 1 + alpha times at the edges of what is tolerated, as far as
-    the workload stays as it is and single intervals are like their mean.
+    - T = 0 counts as the largest growth.
+    - Sizes are whole numbers; any growth or shrinking is by at least one.
+    - The view never shrinks below k, nor if fewer than k were held.
+    - It never grows above a limit, or above the number of rows available: a view that holds
+      everything needs no refill.
+    - It does not shrink before kmin has been observed.
+    - Costs are smoothed exponentially. Those of updates are a ratio of sums, since updates come in
+      batches of any size.
+    - Until a refill has been observed, or if the clock shows no cost, a refill is assumed to cost
+      as much as updating every available row.
+
+    Upkeep grows with the size while refills become rarer. So if both cost the same, the total is at
+    most twice the best possible, and at most 1 + alpha times at the edges of the tolerated range,
+    if the workload stays the same and single intervals are like their mean.
 
     >>> controller = Controller(k=10, kmax=20)
     >>> controller.updated(100, seconds=1.0)
@@ -64,7 +71,7 @@ class Controller:
         self.k = k
         self.kmax = kmax
         self.updates = 0.0
-        """T: how many updates came since the last refill; set back when the view shrinks."""
+        """T: number of updates since the last refill; reset when the view shrinks."""
         self._kmin: int | None = None
         self._refill_cost: float | None = None
         self._update_seconds = 0.0
@@ -72,30 +79,33 @@ class Controller:
 
     @classmethod
     def for_content(cls, k: int, expected: int, tuning: Tuning | None = None) -> Self:
-        """Return a controller with the paper's first guess: N^0.6 of an expected content of N, and at least k."""
+        """Return a controller with the paper's first guess: N^0.6 for N rows, at least k."""
         return cls(k, max(k, math.ceil(max(expected, 1) ** 0.6)), tuning)
 
     @property
     def n(self) -> int:
-        """How many more than k to hold."""
+        """Number of rows to hold beyond k."""
         return self.kmax - self.k
 
     def target(self, available: int) -> float:
-        """Return Z0, for a content of ``available``: how many updates should lie between two refills."""
+        """Return Z0 for ``available`` rows: the target number of updates between two refills."""
         cost = self._update_seconds / self._update_count if self._update_count else 0.0
         if not self._refill_cost or cost <= 0:
             return float(available)
         return self._refill_cost / cost
 
     def updated(self, count: int, seconds: float) -> None:
-        """Note a number of updates and what they cost together."""
+        """Note a number of updates and their total cost."""
         keep = 1 - self.tuning.smoothing
         self.updates += count
         self._update_seconds = keep * self._update_seconds + seconds
         self._update_count = keep * self._update_count + count
 
     def needs_refill(self, available: int) -> int:
-        """Return to how many to refill the view now, out of ``available``. :meth:`refilled` is to be called next."""
+        """Return the size to refill the view to, out of ``available`` rows.
+
+        Call :meth:`refilled` next.
+        """
         tuning, target = self.tuning, self.target(available)
         if self.updates * tuning.alpha >= target:
             return self.kmax
@@ -103,19 +113,19 @@ class Controller:
         return max(self.kmax, min(math.ceil(factor * self.kmax), tuning.limit, available))
 
     def refilled(self, kmax: int, seconds: float) -> None:
-        """Note that the view has been refilled, to how many, and what it cost."""
+        """Note that the view was refilled to a size, and the cost."""
         self.rebuilt(seconds)
         self.kmax = kmax
         self.updates = 0.0
         self._kmin = None
 
     def rebuilt(self, seconds: float) -> None:
-        """Note what it cost to fill the view for another reason than its size: as a refill would."""
+        """Note the cost of filling the view for a reason other than its size, as a refill's."""
         weight = self.tuning.smoothing if self._refill_cost is not None else 1.0
         self._refill_cost = weight * seconds + (1 - weight) * (self._refill_cost or 0.0)
 
     def held(self, count: int, available: int) -> int:
-        """Note how many the view holds for certain; return how many it shall hold at most from now on."""
+        """Note how many rows the view holds for certain; return its largest size from now on."""
         self._kmin = min(count, self.kmax if self._kmin is None else self._kmin)
         allowed = self.tuning.alpha * self.target(available)
         if self.updates > allowed:
@@ -126,7 +136,7 @@ class Controller:
         return self.kmax
 
     def state(self) -> dict[str, Any]:
-        """Return everything that is needed to go on from here, as plain values."""
+        """Return the complete state as plain values."""
         names = ("alpha", "beta", "gamma", "smoothing", "limit")
         return {
             "tuning": {name: getattr(self.tuning, name) for name in names},
@@ -141,7 +151,7 @@ class Controller:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the controller that goes on from a state."""
+        """Return the controller of a state."""
         controller = cls(int(state["k"]), int(state["kmax"]), Tuning(**state["tuning"]))
         controller.updates = float(state["updates"])
         controller._kmin = state["kmin"]

@@ -1,4 +1,4 @@
-"""A top-k structure whose holes are refilled from the windows' content, so that its answers are exact."""
+"""Top-k structure whose holes are refilled from the windows' content, so that answers are exact."""
 
 from __future__ import annotations
 
@@ -29,29 +29,32 @@ _PARTS = ("content", "waiting", "woken", "structure")
 
 
 class Resizable(TopK, Protocol):
-    """A structure that holds ``n`` more than k."""
+    """Structure that holds ``n`` more than k."""
 
     n: int
 
     def resize(self, n: int) -> None:
-        """Hold n more than k from now on."""
+        """Set the number of rows held beyond k."""
 
 
 @runtime_checkable
 class Accountable(Protocol):
-    """A structure that says what a window has lost: from which follows how many of its best are certain."""
+    """Structure that reports its losses, from which the number of certain rows follows."""
 
     def lost(self, window: int) -> tuple[Any, tuple[float, ...], tuple[float, ...]] | None:
-        """Return the best place, which has a ``merit``, of what a window has lost; None if it has lost nothing."""
+        """Return the best place, with a ``merit``, of a window's lost rows;
+
+        None if there are none.
+        """
 
     def covering(self, window: int) -> Rows:
-        """Return what is held of a window that has been asked for, best first."""
+        """Return the rows held of a window that has been asked for, best first."""
 
     def settle(self, window: int) -> None:
-        """Let all panes of a window join what is held: they are complete."""
+        """Merge all panes of a window into the rows held: they are complete."""
 
     def rescore(self, keys: AnyArray) -> Rows:
-        """Do as ``change`` does, for a caller that adds again what was lost with the keys and may matter now."""
+        """Rescore like ``change``, for a caller that adds again lost rows that may matter now."""
 
     def note_lost(
         self,
@@ -62,16 +65,16 @@ class Accountable(Protocol):
         highs: tuple[float, ...],
         rank: Rank | None,
     ) -> None:
-        """Note that windows have lost something, whose place is known."""
+        """Note that windows have lost a row with a known place."""
 
 
 Factory = Callable[[int], Resizable]
-"""Makes an empty structure that holds so many more than k."""
+"""Constructor of an empty structure that holds a given number of rows beyond k."""
 
 
 @dataclass
 class _Loss:
-    """What a window has lost for good: how much it can be worth, and where its parts lie if that is known."""
+    """A window's permanent losses: their largest merit, and the ranges of their parts if known."""
 
     merit: float
     lows: tuple[float, ...] = ()
@@ -79,22 +82,24 @@ class _Loss:
 
 
 class Refilled:
-    """Any structure that may have holes, and all that lies in the open windows to fill them from.
+    """Exact answers of a structure with holes: it is rebuilt from the open windows' content.
 
-    Where the structure's answer is not certain, it is built anew from the content with the remote's
-    present values, and answers again. So every answer is exact, but for what :meth:`note_lost`
-    tells of; the rows of an answer depend neither on n nor on when a refill happens. Arrivals without
-    a merit are kept too, and join the answers once a change gives them one; it does no harm
-    to add them again. How many more than k are held is the controller's choice (:class:`Controller`).
+    If the structure's answer is not certain, it is rebuilt from the content with the present remote
+    values, and asked again. So every answer is exact, except for losses noted with
+    :meth:`note_lost`. An answer's rows depend neither on n nor on the time of refills. Arrivals
+    without a merit are kept too, and join the answers once a change gives them one. Adding them
+    again does no harm. The controller chooses the number of rows held beyond k
+    (:class:`Controller`).
 
-    With ``in_order``, the structure is built anew where something of a pane comes, or gets its first
-    merit, after a window that holds the pane has been asked for: for structures that join panes one
-    after the other. One that puts anything in its place needs no such care.
+    With ``in_order`` the structure is rebuilt if a row of a pane comes, or gets its first merit,
+    after a window that holds the pane has been asked for. This is for structures that join panes
+    one after the other. A structure that inserts rows at any place does not need it.
 
-    A refill takes O(content), and what the structure takes to add it all. Without one, an arrival
-    costs a copy of its columns on top; one older than what is there, a look through what is newer; a change
-    of values, a look through what has no merit. Memory: the content of all open windows
-    (:class:`Content`), and a copy of what has no merit.
+    A refill costs O(content), plus adding it all to the structure. Without a refill, an arrival
+    costs a copy of its columns in addition. An arrival older than the rows kept costs a lookup in
+    the newer ones. A change of values costs a lookup in the rows without a merit; without
+    ``in_order`` also a pass over the rows held, and a lookup in the content. Memory: the content of
+    all open windows (:class:`Content`), and a copy of the rows without a merit.
     """
 
     def __init__(
@@ -110,7 +115,7 @@ class Refilled:
         self.controller = controller
         self.rejected = 0
         self.refills = 0
-        """How often the structure was built anew."""
+        """Number of rebuilds of the structure."""
         self._factory = factory
         self._scoring = scoring
         self._distinct = distinct
@@ -129,34 +134,34 @@ class Refilled:
 
     @property
     def k(self) -> int:
-        """How many an answer has at most."""
+        """Largest number of rows in an answer."""
         return self.controller.k
 
     @property
     def n(self) -> int:
-        """How many more than k the structure holds at present."""
+        """Number of rows that the structure holds at present beyond k."""
         return self._structure.n
 
     @property
     def updates(self) -> float:
-        """How many updates the controller counts since the last refill."""
+        """Number of updates that the controller counts since the last refill."""
         return self.controller.updates
 
     def __len__(self) -> int:
         return len(self._structure)
 
     def held(self) -> Rows:
-        """Return all that the structure holds, best first: how much depends on n."""
+        """Return all rows that the structure holds, best first. The number depends on n."""
         return self._structure.held()
 
     def keys(self) -> set[Any]:
-        """Return the keys of all that lies in the open windows. O(content)."""
+        """Return the keys of all rows in the open windows. O(content)."""
         return {key for pane in self._content.panes() for key in pane.rows.keys.tolist()}
 
     # Arrivals and changes -----------------------------------------------------------------------
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
-        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected."""
+        """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected."""
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
@@ -179,9 +184,10 @@ class Refilled:
         return rejected
 
     def change(self, keys: AnyArray) -> Rows:
-        """Score anew what joins with keys whose remote values have changed; return those without a merit by now.
+        """Rescore rows of keys whose remote values changed; return those now without a merit.
 
-        Of those that were held; they are kept, and a later change may bring them in again.
+        Only rows that were held are returned. They are kept, and a later change may bring them
+        back.
         """
         started = self._clock()
         if isinstance(self._structure, Accountable) and not self._in_order:
@@ -198,7 +204,7 @@ class Refilled:
         return lost
 
     def remove(self, identities: AnyArray) -> None:
-        """Take out what is no solution any more."""
+        """Remove rows that are no longer solutions."""
         started = self._clock()
         for content in (self._content, self._waiting, self._woken):
             content.remove(identities)
@@ -213,11 +219,12 @@ class Refilled:
         lows: tuple[float, ...] = (),
         highs: tuple[float, ...] = (),
     ) -> None:
-        """Note that windows have lost something that never came here, worth ``merit`` at most for now.
+        """Note that windows have lost a row that never came here, worth ``merit`` at most for now.
 
-        That cannot be refilled. ``lows`` and ``highs`` are the ranges of its parts, from which follows what
-        it may be worth when values change: without them it is taken to keep its merit. What may have
-        replaced something must be noted without a limit to its merit: nothing is certain then.
+        It cannot be refilled. ``lows`` and ``highs`` are the ranges of its parts; they bound its
+        merit after changes of values. Without them it is assumed to keep its merit. A loss that may
+        have replaced another row must be noted without a limit to its merit: nothing is certain
+        then.
         """
         for window in range(max(first, self._current), last + 1):
             loss = self._losses.get(window)
@@ -236,15 +243,18 @@ class Refilled:
             self._structure.settle(window)
 
     def lost(self, window: int) -> tuple[Any, tuple[float, ...], tuple[float, ...]] | None:
-        """Return the best place, and the ranges of the parts, of what the structure does not hold; None if nothing."""
+        """Return the best place, and the ranges of parts, of rows that the structure lacks.
+
+        None if there are none.
+        """
         return self._structure.lost(window) if isinstance(self._structure, Accountable) else None
 
     def covering(self, window: int) -> Rows:
-        """Return what the structure holds of a window that has been asked for, best first."""
+        """Return the structure's rows of a window that has been asked for, best first."""
         return self._structure.covering(window) if isinstance(self._structure, Accountable) else NO_ROWS
 
     def top(self, window: int) -> Top:
-        """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        """Return the best k of a complete window. Ask for windows oldest first."""
         self._asked = max(self._asked, window)
         answer = None if self._is_stale else self._structure.top(window)
         if answer is None or answer.certainty is not Certainty.EXACT:
@@ -264,15 +274,18 @@ class Refilled:
         for closed in [index for index in self._losses if index < window]:
             del self._losses[closed]
 
-    # How it works -------------------------------------------------------------------------------
+    # Internals ----------------------------------------------------------------------------------
 
     def _merits(self, rows: Rows) -> FloatArray:
         return self._scoring.merits(rows.keys, rows.parts)
 
     def _new(self, first: int, last: int, arrivals: Rows) -> IntArray:
-        """Return the positions of arrivals that are not there yet: what had no merit may be added again."""
+        """Return the positions of new arrivals.
+
+        Those without a merit may have been added before.
+        """
         is_new = np.ones(len(arrivals), dtype=bool)
-        # Where identities come again, the same arrival again takes its own place.
+        # If identities come again, a repeated arrival replaces itself.
         for content in (self._waiting, self._woken) if self._distinct else ():
             for pane in content.panes() if len(content) else ():
                 if (pane.first, pane.last) == (first, last):
@@ -280,10 +293,10 @@ class Refilled:
         return np.flatnonzero(is_new)
 
     def _goes_on(self, first: int, last: int, arrivals: Rows) -> BoolArray:
-        """Say which arrivals the structure can take: not those that something newer hides.
+        """Return a mask of the arrivals that the structure can take: those that no newer one hides.
 
-        The structure may have dropped what hides them. Where it hides them in some windows only, or where
-        they come too late for their place, the structure is built anew before it is asked again.
+        The structure may have dropped the newer ones. If an arrival is hidden in some windows only,
+        or comes too late for its place, the structure is rebuilt before it is asked again.
         """
         until = self._content.hidden_from(first, arrivals)
         is_visible = until > max(first, self._current)
@@ -293,7 +306,7 @@ class Refilled:
         return goes_on
 
     def _wait(self, first: int, last: int, arrivals: Rows, without: BoolArray) -> None:
-        """Let arrivals without a merit wait for one, unless something newer stands next to them."""
+        """Let arrivals without a merit wait for one, unless a newer one of the batch hides them."""
         if not self._distinct:
             self._waiting.take_out(first, last, arrivals)
         if without.any():
@@ -302,7 +315,7 @@ class Refilled:
             self._waiting.append(first, last, arrivals.take(np.flatnonzero(without)))
 
     def _wake(self, keys: AnyArray) -> None:
-        """Hand to the structure what has waited for a merit, and has one now."""
+        """Add rows to the structure that waited for a merit and now have one."""
         for pane in self._waiting.with_keys(keys) if len(self._waiting) else ():
             has_merit = ~np.isnan(self._merits(pane.rows))
             if not has_merit.any():
@@ -316,7 +329,7 @@ class Refilled:
                 self._structure.add(pane.first, pane.last, woken.take(np.flatnonzero(goes_on)))
 
     def _bring_back(self, keys: AnyArray) -> None:
-        """Hand to the structure what it does not hold and may matter with the present values of some keys."""
+        """Add rows of some keys that the structure lacks and that may matter now."""
         mine = self._structure.held()
         held = set(zip(mine.identities.tolist(), mine.times.tolist(), strict=True))
         capacity = self.k + self._structure.n
@@ -334,7 +347,7 @@ class Refilled:
                 self._note_rest(pane, Scored(merits, rows), int(at[-1]))
 
     def _note_rest(self, pane: PaneRows, scored: Scored, at: int) -> None:
-        """Tell the structure of the best of what it was not handed."""
+        """Note in the structure the best of the rows that were not added."""
         assert isinstance(self._structure, Accountable)
         lows = tuple(float(part.min()) for part in scored.rows.parts)
         highs = tuple(float(part.max()) for part in scored.rows.parts)
@@ -355,7 +368,7 @@ class Refilled:
         return answer
 
     def _rebuild(self, n: int) -> None:
-        """Build the structure anew: pane by pane in their order, as if nothing had come before."""
+        """Rebuild the structure pane by pane in order, as if nothing had come before."""
         structure = self._factory(n)
         structure.close_before(self._current)
         waited = list(self._waiting.panes()) if self._distinct else []
@@ -369,7 +382,7 @@ class Refilled:
         self._structure, self._waiting, self._is_stale = structure, waiting, False
 
     def _from_content(self, window: int) -> Top:
-        """Answer without the structure: for one that is in doubt even when it has just been filled."""
+        """Answer without the structure, if it is uncertain even right after a refill."""
         panes = [_with_merits(pane, self._merits(pane.rows)) for pane in self._content.newest(window)]
         panes = [(rows, merits) for rows, merits in panes if len(rows)]
         if not panes:
@@ -379,9 +392,10 @@ class Refilled:
         return Top(window, rows.take(at), merits[at])
 
     def _certain(self, window: int) -> int:
-        """Return how many of a window's best are certainly its best, at least k where there are as many.
+        """Return how many of a window's best are certain; at least k if there are as many.
 
-        Of a structure that does not say, it is assumed of all: then n is halved where no refill comes.
+        A structure that does not report losses is taken to be certain of all its rows: then n is
+        halved while no refill happens.
         """
         if not isinstance(self._structure, Accountable):
             return self.controller.kmax
@@ -408,7 +422,7 @@ class Refilled:
     # Snapshots ----------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here, the controller's state too."""
+        """Return the complete state as bytes, including the controller's."""
         settings = {
             "controller": self.controller.state(),
             "rejected": self.rejected,
@@ -433,9 +447,9 @@ class Refilled:
         factory: Factory | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> Self:
-        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes.
+        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes.
 
-        ``factory`` is the one that it was made with; :class:`PaneDominance` if none is given.
+        ``factory`` is the one that it was made with; by default it makes :class:`PaneDominance`.
         """
         state = unpack(_KIND, _VERSION, snapshot)
         settings = state.settings

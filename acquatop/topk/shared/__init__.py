@@ -1,1 +1,1 @@
-"""Many top-k queries over one stream: the same score, windows and k of any kind, answered together."""
+"""Many top-k queries over one stream, answered together: same score, any windows and k."""

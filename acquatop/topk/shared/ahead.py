@@ -1,4 +1,4 @@
-"""Arrivals that no close has reached yet: by time, and no more of them than can still matter."""
+"""Buffer of arrivals that no close has reached yet, by time, pruned to those that can matter."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from acquatop.topk.shared.skyline import best_of_panes
 
 
 class Ahead:
-    """Scored arrivals after some moment, taken in any order and given out by time.
+    """Scored arrivals after some moment: added in any order, taken in time order.
 
-    Of a pane, which is what lies between two neighbouring boundaries of any query, only the best k can
-    matter; which these are is looked up when as many have come as wait already, and ``room`` at least. So
-    about twice k of each pane wait at most, or ``room``. An arrival costs O(1), and O(log n) if it comes out of order.
+    A pane lies between two neighbouring boundaries of any query, and only its best k can matter.
+    Panes are pruned once more arrivals have come than the last pruning left, and more than
+    ``room``. So at most k per pane wait, plus as many again or ``room``, whichever is more. An
+    arrival costs amortised O(1), and O(log n) if it comes out of order.
     """
 
     def __init__(self, room: int) -> None:
@@ -31,28 +32,28 @@ class Ahead:
         return self._size
 
     def append(self, merits: FloatArray, rows: Rows) -> None:
-        """Take in arrivals, all of which have a merit."""
+        """Add arrivals that all have a merit."""
         if len(rows):
             self._waiting.append(Scored(merits, rows))
             self._size += len(rows)
             self._is_sorted = False
 
     def thin(self, k: int, ends: Callable[[IntArray], IntArray]) -> None:
-        """Let go of what k better ones of the same pane hide, where enough has come to be worth it.
+        """Drop arrivals that k better ones of their pane hide, once enough new ones have come.
 
-        ``ends`` says of times in order where the pane of each ends.
+        ``ends`` maps times, in order, to the ends of their panes.
         """
         if self._size - self._kept <= max(self._room, self._kept):
             return
         all_of = self._sorted()
         rows = all_of.rows
         at = best_of_panes(k, all_of.merits, rows.times, rows.identities, ends(rows.times))
-        # A copy: what was let go would be held on to by a part of it.
+        # Copied: a view would keep the dropped rows in memory.
         self._waiting = [Scored(all_of.merits.take(at), rows.take(at))]
         self._size = self._kept = len(at)
 
     def take(self, until: int) -> Scored | None:
-        """Return all up to a time, in the order of time, and hold it no longer; None if there is nothing."""
+        """Remove and return all arrivals up to a time, in time order; None if there are none."""
         if not self._size:
             return None
         all_of = self._sorted()
@@ -66,7 +67,7 @@ class Ahead:
         return taken
 
     def time_of(self, position: int) -> int | None:
-        """Return the time of the arrival that so many come before; None if there are no more."""
+        """Return the time of the arrival at a position in time order; None if there are fewer."""
         return int(self._sorted().rows.times[position]) if position < self._size else None
 
     def _sorted(self) -> Scored:
@@ -84,12 +85,12 @@ class Ahead:
         return together
 
     def waiting(self) -> Scored | None:
-        """Return all that waits, in the order of time; None if nothing does."""
+        """Return all waiting arrivals in time order; None if there are none."""
         return self._sorted() if self._size else None
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the columns of what waits take."""
+        """Bytes of the waiting arrivals' columns."""
         return sum(
             each.merits.nbytes + sum(column.nbytes for column in columns_of(each.rows)) for each in self._waiting
         )
@@ -103,9 +104,9 @@ class Ahead:
 
 
 def score(scoring: Scoring, arrivals: Rows, now: int) -> tuple[Scored, IntArray]:
-    """Return arrivals with their merits, without those that have none; and the positions of these.
+    """Return the arrivals that have a merit, scored, and the positions of the others.
 
-    Raises ``ValueError`` if time has gone on past any of them.
+    Raise ``ValueError`` if any arrival is late: not after ``now``.
     """
     late = int(np.count_nonzero(arrivals.times <= now))
     if late:

@@ -1,8 +1,8 @@
-"""What every structure for many queries takes in and gives out, whichever way it works inside.
+"""Contract of the structures for many queries: their input and output.
 
-The queries rank one stream by one score; widths, slides and k are each one's own. Arrivals are handed
-in by time, in any order as long as time has not gone on past them; as time goes on, the answers of all
-windows that have closed come out. For scores that never change, and identities that never come again.
+The queries rank one stream by one score; each has its own width, slide and k. Arrivals are added in
+any order, but before time has passed them. As time goes on, the answers of all closed windows are
+returned. Scores must never change, and identities must never come again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from acquatop.windows import Windows
 
 @dataclass(frozen=True)
 class Asked:
-    """What one query asks for: the best ``k`` of each of its windows."""
+    """One query's request: the best ``k`` of each of its windows."""
 
     windows: Windows
     k: int
@@ -28,40 +28,43 @@ class Asked:
 
 
 class ManyTopK(Protocol):
-    """The contract. A query's answers are the same whatever else is asked for, and whoever answers.
+    """Contract of a structure for many top-k queries.
+
+    A query's answers do not depend on the other queries, nor on the structure.
 
     Every answer is exact. Not safe for use by several threads at once.
     """
 
     rejected: int
-    """How many arrivals had no merit: NaN is no score."""
+    """Number of arrivals without a merit: NaN is no score."""
 
     def join(self, name: str, asked: Asked) -> int:
-        """Answer one more query; return the first of its windows that is answered.
+        """Add a query; return the first of its windows that is answered.
 
-        That is, of a stream that nothing has come of, the first that closes after its beginning; later the first
-        that opens when all that has come is over, and no earlier than time has gone on to. Raises ``ValueError`` for
-        a name that is taken.
+        Before any arrival this is the first window that closes after the stream's beginning. Later
+        it is the first window that opens no earlier than the newest arrival and the time reached.
+        Raise ``ValueError`` for a name that is taken.
         """
 
     def leave(self, name: str) -> None:
-        """Answer a query no more. Raises ``KeyError`` if there is none of that name."""
+        """Remove a query. Raise ``KeyError`` if there is none of that name."""
 
     def add(self, arrivals: Rows) -> IntArray:
-        """Take in arrivals, and return the positions of the rejected: those that have no merit.
+        """Add arrivals and return the positions of the rejected: those without a merit.
 
-        Raises ``ValueError`` if time has gone on past any of them.
+        Raise ``ValueError`` if time has gone on past any of them.
         """
 
     def advance(self, until: int) -> Iterator[tuple[str, Top]]:
-        """Let time go on, and yield the answers of all windows that close by then, each with its query's name.
+        """Advance time, and yield the answers of all windows that close by then.
 
-        They come by their close, then in the order in which the queries joined; every one must be taken. Windows
-        that nothing has come in are answered, too. Queries may join and leave meanwhile.
+        Each comes with its query's name. Answers are ordered by close, then by the order in which
+        queries joined. The caller must consume all of them. Empty windows are answered too. Queries
+        may join and leave meanwhile.
         """
 
     def _check(self) -> None:
         """Assert every invariant."""
 
     def __len__(self) -> int:
-        """Return how many candidates are held, each counted once for all queries that share it."""
+        """Return the number of candidates held, each counted once for all queries that share it."""

@@ -1,8 +1,8 @@
-"""The meta query analyser (MTopS, CIKM 2011, section 4): windows of any width and slide, and any k, as one plan.
+"""Meta query analyser (MTopS, CIKM 2011, section 4): one plan for any windows and any k.
 
-The one query that stands for all has the widest window, a slide that goes from one boundary to the
-next, whichever query that belongs to, and of each of its views as many as the most demanding query
-that looks at it. What opens at the same moment is one view, however many queries look at it.
+One query stands for all. It has the widest window, and a slide from one boundary of any query to
+the next. Each of its views holds the largest k of the queries that look at it. Windows that open at
+the same moment share one view, however many queries look at it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from acquatop.topk.shared.contract import Asked
 from acquatop.topk.shared.moments import BEFORE_ALL, Series, are_near, between, first_from, last_before
 
 _AHEAD = 4
-"""How many of the widest slides are cut ahead at once."""
+"""Length of the stretch whose openings are computed at once, in widest slides."""
 
 
 class Due(NamedTuple):
-    """A window that is to be answered: the earlier close first, then the query that joined earlier."""
+    """A window to be answered, ordered by close, then by the order in which queries joined."""
 
     closes: int
     order: int
@@ -33,7 +33,7 @@ class Due(NamedTuple):
 
 
 class _Member:
-    """A query, and the next of its windows that is to be answered, as long as none is known not after any."""
+    """A query and its next window to answer; None until that window is known."""
 
     def __init__(self, order: int, name: str, asked: Asked, window: int | None) -> None:
         self.order, self.name, self.asked, self.window = order, name, asked, window
@@ -42,38 +42,39 @@ class _Member:
 
     @property
     def opens(self) -> int:
-        """When the next window opens, or has opened."""
+        """Opening of the next window; before all moments if the window is not known."""
         return BEFORE_ALL if self.window is None else self.asked.windows.bounds(self.window)[0]
 
     def due(self) -> Due | None:
-        """Return the next window, unless nobody is to be told of it."""
+        """Return the next window; None if it is not to be answered."""
         if self.window is None or (self.last is not None and self.window > self.last):
             return None
         opens, closes = self.asked.windows.bounds(self.window)
         return Due(closes, self.order, opens, self.window, self.name, self.asked.k)
 
     def last_close(self, until: int) -> int:
-        """Return when the last of its windows closes that are to be answered and close until then."""
+        """Return the latest close, up to a moment, of the windows still to be answered."""
         windows = self.asked.windows
         last = windows.first(until + 1) - 1
         last = last if self.last is None else min(last, self.last)
         return BEFORE_ALL if self.window is None or last < self.window else windows.bounds(last)[1]
 
     def opening(self) -> Series:
-        """Return when its windows open."""
+        """Return the openings of its windows."""
         windows = self.asked.windows
         return Series(windows.bounds(0)[0], windows.slide_ms, self.first_opens)
 
     def closing(self) -> Series:
-        """Return when its windows close."""
+        """Return the closes of its windows."""
         windows = self.asked.windows
         return Series(windows.bounds(0)[1], windows.slide_ms, self.first_opens + windows.width_ms)
 
 
 class MetaQuery:
-    """Which moments matter to any of the queries, which windows are due, and how many each moment's view needs.
+    """Plan for all queries: moments that matter, windows that are due, k of each moment's view.
 
-    With Q queries a window that is due costs O(log Q); cutting costs O(Q) for each stretch of several slides.
+    With Q queries a due window costs O(log Q). Computing the openings costs O(Q) per stretch of
+    several slides.
 
     >>> from acquatop.windows import Windows
     >>> meta = MetaQuery(since=0)
@@ -91,26 +92,26 @@ class MetaQuery:
         self._joined = 0
         self._due: list[Due] = []
         self.widest = 0
-        """How wide the widest window is."""
+        """Width of the widest window."""
         self._cuts = np.empty(0, np.int64)
         self._cut_until = BEFORE_ALL
 
-    # Queries come and go --------------------------------------------------------------------------
+    # Queries --------------------------------------------------------------------------------------
 
     def join(self, name: str, asked: Asked) -> int:
-        """Answer one more query; return the first of its windows that is answered."""
+        """Add a query; return the first of its windows that is answered."""
         windows = asked.windows
-        # What has come is cut already: a new query begins after it.
+        # The arrivals so far are cut already, so a new query begins after them.
         first = windows.last(self._newest) + 1 if self._has_begun else windows.first(self.now + 1)
         first = first if windows.t0_ms is None else max(0, first)
         self.join_at(name, asked, first)
         return first
 
     def join_at(self, name: str, asked: Asked, first: int | None, since: int | None = None) -> None:
-        """Answer one more query from a window on, or from one that :meth:`go_to` will tell.
+        """Add a query that is answered from a window on, or from one that :meth:`go_to` will tell.
 
-        What it needs of what has come already is the caller's business. ``since`` is the window that was its first,
-        if it has been answered before.
+        The caller must provide what it needs of earlier arrivals. ``since`` is the query's original
+        first window if it has been answered before.
         """
         if name in self._members:
             raise ValueError(f"there is a query {name} already: leave it first, or take another name")
@@ -122,7 +123,7 @@ class MetaQuery:
         self._cut_until = BEFORE_ALL
 
     def go_to(self, name: str, window: int) -> None:
-        """Let a window be a query's next: those before it are not answered."""
+        """Set a query's next window; those before it are not answered."""
         member = self._members[name]
         if member.window is None:
             member.first_opens = member.asked.windows.bounds(window)[0]
@@ -131,21 +132,24 @@ class MetaQuery:
         self._expect(member)
 
     def end_at(self, name: str, last: int | None) -> None:
-        """Let no window of a query be due after one, until it is told otherwise."""
+        """Set a query's last window to answer; None lifts the limit."""
         member = self._members[name]
         member.last = last
         self._expect(member)
 
     def window(self, name: str) -> int | None:
-        """Return a query's next window; None as long as none is known."""
+        """Return a query's next window; None until it is known."""
         return self._members[name].window
 
     def due(self, name: str) -> Due | None:
-        """Return a query's next window, unless it is not to be answered."""
+        """Return a query's next window as due; None if it is not to be answered."""
         return self._members[name].due()
 
     def last_close(self, until: int) -> int:
-        """Return when the last of the windows closes that are to be answered and close until then; one must."""
+        """Return the latest close, up to a moment, of the windows still to be answered.
+
+        At least one query is needed.
+        """
         return max(member.last_close(until) for member in self._members.values())
 
     def _expect(self, member: _Member) -> None:
@@ -154,7 +158,7 @@ class MetaQuery:
             heapq.heappush(self._due, due)
 
     def leave(self, name: str) -> None:
-        """Answer a query no more."""
+        """Remove a query."""
         del self._members[name]
         self._cut_until = BEFORE_ALL
         self.widest = max((member.asked.windows.width_ms for member in self._members.values()), default=0)
@@ -176,20 +180,20 @@ class MetaQuery:
         self._newest, self._has_begun = max(self._newest, newest), True
 
     def go_on(self, until: int) -> None:
-        """Let time go on."""
+        """Advance time."""
         if until > self.now:
             self.now = until
             self.note(until)
 
     @property
     def next_close(self) -> int | None:
-        """When the next window closes that is to be answered; None if there are no queries."""
+        """Next close of a window to be answered; None if there is none."""
         while self._due and not self._is_next(self._due[0]):
             heapq.heappop(self._due)
         return self._due[0].closes if self._due else None
 
     def take(self, until: int) -> list[Due]:
-        """Return all windows that close until then, in order; they are not returned again."""
+        """Remove and return all windows that close up to a moment, in order."""
         taken = []
         while (closes := self.next_close) is not None and closes <= until:
             due = heapq.heappop(self._due)
@@ -199,17 +203,18 @@ class MetaQuery:
             taken.append(due)
         return taken
 
-    # What matters ---------------------------------------------------------------------------------
+    # Demand ---------------------------------------------------------------------------------------
 
     @property
     def most(self) -> int:
-        """The largest k; 0 if there are no queries."""
+        """Largest k; 0 if there are no queries."""
         return max((member.asked.k for member in self._members.values()), default=0)
 
     def demand(self) -> tuple[IntArray, IntArray]:
-        """Return moments, in order, and how many are asked for of what came after each: the most of any query.
+        """Return the openings of the queries' next windows, in order, and the k needed after each.
 
-        Of what came before the first of them none is asked for any more.
+        The k of a moment is the largest of any query whose next window has opened by then. Arrivals
+        before the first moment are no longer needed.
         """
         members = [member for member in self._members.values() if member.window is not None]
         opens = np.array([member.opens for member in members], dtype=np.int64)
@@ -218,41 +223,43 @@ class MetaQuery:
         return opens[order], np.maximum.accumulate(ks[order]) if len(ks) else ks
 
     def k_of(self, opens: int) -> int:
-        """Return how many are asked for of the view that opens at a moment; 0 if no window to come opens then."""
+        """Return the k of the view that opens at a moment; 0 if no window to come opens then."""
         return max((member.asked.k for member in self._members.values() if _looks_at(member, opens)), default=0)
 
     @property
     def narrowest(self) -> int:
-        """How wide the narrowest window is; 0 if there are no queries."""
+        """Width of the narrowest window; 0 if there are no queries."""
         return min((member.asked.windows.width_ms for member in self._members.values()), default=0)
 
     @property
     def shortest(self) -> int:
-        """The shortest slide; 0 if there are no queries."""
+        """Shortest slide; 0 if there are no queries."""
         return min((member.asked.windows.slide_ms for member in self._members.values()), default=0)
 
     def openings(self, after: int, until: int) -> IntArray:
-        """Return the moments in order, after one and not after another, at which a window opens."""
+        """Return the openings of any windows after ``after`` and up to ``until``, in order."""
         return between(self._openings(), after, until)
 
     def ends(self, times: IntArray) -> IntArray:
-        """Return the boundary, at which a window opens or closes, at which the pane of each of some times ends.
+        """Return the ends of the times' panes: the first boundary at each time or after it.
 
-        Times are in order; what has the same end is in the same windows.
+        Boundaries are the openings and closes of all windows. Times are in order; those with the
+        same end are in the same windows.
         """
         return first_from(self.boundaries(), times)
 
     def boundaries(self) -> list[Series]:
-        """Return when windows open and close."""
+        """Return the openings and closes of all queries' windows."""
         return [*self._openings(), *(member.closing() for member in self._members.values())]
 
     def _openings(self) -> list[Series]:
         return [member.opening() for member in self._members.values()]
 
     def labels(self, times: IntArray) -> IntArray:
-        """Return when the last window opened before each of some times, which are in order.
+        """Return the last opening of any window before each of some times, which are in order.
 
-        What has the same label leaves all windows together. The label of what is in no window is older than all.
+        Arrivals with the same label leave all windows together. A time before all openings has the
+        label ``BEFORE_ALL``.
         """
         if not len(times):
             return times
@@ -275,11 +282,11 @@ class MetaQuery:
     # Snapshots ------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return how far time has gone, as JSON: queries join again by themselves."""
+        """Return the progress of time as JSON. Queries are not included: they join again."""
         return {"now": self.now, "newest": self._newest, "has_begun": self._has_begun}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state, before any query joins."""
+        """Restore a state, before any query joins."""
         self.now, self._newest, self._has_begun = state["now"], state["newest"], state["has_begun"]
 
     def _check(self) -> None:
@@ -291,7 +298,7 @@ class MetaQuery:
 
 
 def _looks_at(member: _Member, opens: int) -> bool:
-    """Say whether a window that is still to be answered opens at a moment."""
+    """Return true if a window that is still to be answered opens at a moment."""
     windows = member.asked.windows
     window = windows.last(opens) + 1
     return (member.window is None or window >= member.window) and windows.bounds(window)[0] == opens

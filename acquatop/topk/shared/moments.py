@@ -1,4 +1,4 @@
-"""Moments that come again and again: when the windows of several queries open or close."""
+"""Periodic moments: the openings or closes of several queries' windows."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 from acquatop.topk.contract import IntArray
 
 BEFORE_ALL = -(2**62)
-"""A moment before all others, with room for what is added to moments."""
+"""Moment before all others, with room for additions to moments."""
 
 
 class Series(NamedTuple):
-    """A moment and all that are whole steps away from it, but for those before ``since``."""
+    """All moments that are whole steps away from ``at``, without those before ``since``."""
 
     at: int
     step: int
     since: int = BEFORE_ALL
 
     def from_(self, time: int) -> int:
-        """Return its first moment at a time or after it."""
+        """Return the first moment at a time or after it."""
         time = max(time, self.since)
         return time + (self.at - time) % self.step
 
     def between(self, after: int, until: int) -> IntArray:
-        """Return its moments in order, after one and not after another."""
+        """Return the moments after ``after`` and up to ``until``, in order."""
         return np.arange(self.from_(after + 1), until + 1, self.step)
 
 
 def between(several: Sequence[Series], after: int, until: int) -> IntArray:
-    """Return the moments of any of several series, in order, after one and not after another.
+    """Return the moments of several series after ``after`` and up to ``until``, in order.
 
     >>> between([Series(0, 4), Series(1, 5, since=6)], 3, 12).tolist()
     [4, 6, 8, 11, 12]
@@ -41,15 +41,15 @@ def between(several: Sequence[Series], after: int, until: int) -> IntArray:
 
 
 def are_near(several: Sequence[Series], times: IntArray) -> bool:
-    """Say whether there are not many more moments between some times, which are in order, than times."""
+    """Return true if moments are no denser, on average per series, than some ordered times."""
     return sum((int(times[-1]) - int(times[0])) // each.step for each in several) <= len(several) * len(times)
 
 
 def first_from(several: Sequence[Series], times: IntArray) -> IntArray:
-    """Return the first moment of any of several series at each of some times, which are in order, or after it.
+    """Return the first moment of any of several series at each of some times or after it.
 
-    Without any series it is the same for all. O(m + n log m) for m moments between the times, or O(n) for each series
-    if there are fewer times than that.
+    Times are in order. Without any series the result is the same for all. O((m + n) log m) for m
+    moments between the times, or O(n) for each series if there are fewer times than moments.
 
     >>> first_from([Series(0, 4), Series(1, 5, since=6)], np.array([1, 4, 5, 10**12])).tolist()
     [4, 4, 6, 1000000000000]
@@ -68,9 +68,9 @@ def first_from(several: Sequence[Series], times: IntArray) -> IntArray:
 
 
 def last_before(several: Sequence[Series], times: IntArray) -> IntArray:
-    """Return the last moment of any of several series before each of some times; ``BEFORE_ALL`` where there is none.
+    """Return the last moment of any of several series before each of some times.
 
-    O(n) for each series.
+    ``BEFORE_ALL`` if there is none. O(n) for each series.
 
     >>> last_before([Series(0, 4), Series(1, 5, since=6)], np.array([1, 4, 5, 7])).tolist()
     [0, 0, 4, 6]

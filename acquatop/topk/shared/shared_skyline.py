@@ -1,4 +1,4 @@
-"""One structure for all queries: the best of all that is asked for, cut at all boundaries, in arrays."""
+"""Shared skyline: one list of candidates for all queries, cut at all boundaries, in arrays."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpa
 
 _KIND, _VERSION = "shared skyline", 1
 _OVERFULL = 1.5
-"""How many times as many candidates as were needed are held until it is looked anew which are."""
+"""Growth factor of the list at which dominated candidates are removed."""
 
 
 @dataclass
 class _Ranked:
-    """Candidates, best first: the negative of each merit, its time, when the last window that it is in opens, its slot.
+    """Candidates, best first: negative merit, time, last opening before it, slot of the row.
 
-    Kept apart from their rows, which stay where they are.
+    The rows are kept apart and stay in place.
     """
 
     minus: FloatArray
@@ -44,9 +44,9 @@ class _Ranked:
         return _Ranked(self.minus.take(at), self.times.take(at), self.labels.take(at), self.slots.take(at))
 
     def merged(self, older: _Ranked) -> _Ranked:
-        """Return these and older ones, best first."""
+        """Return these and older candidates, best first."""
         minus = np.concatenate((self.minus, older.minus))
-        # Stable: the newer stand before the older of the same merit.
+        # Stable: newer candidates stand before older ones of the same merit.
         order = minus.argsort(kind="stable")
         return _Ranked(
             minus.take(order),
@@ -64,17 +64,19 @@ class _Ranked:
 
 
 class SharedSkyline:
-    """The answers of many queries from one list of candidates: each is the first k entries that are young enough.
+    """The answers of many queries from one list: each is the first k entries young enough.
 
-    Kept is what fewer than k better ones outlive, where k is the most that any query asks for that can still see
-    it. Arrivals are merged in stretches of ``stretch``, many closes at a time: what has come in the stretch that is
-    under way stands beside the list, best first, and only as much of it as could be in an answer is ever looked at.
-    Before the next close no more than ``room`` wait, or what k of each pane is if that is more.
+    A candidate is kept if fewer than k better ones outlive it; k is the largest of any query that
+    can still see it. Arrivals are merged in stretches of ``stretch``, many closes at a time. The
+    current stretch stands beside the list, best first, and only the part of it that could be in an
+    answer is read. Before the next close at most twice ``room`` arrivals wait, or twice k per pane
+    if that is more.
 
-    With L candidates an arrival costs some comparisons and a share of O(L) for every stretch, or for every close if
-    closes are further apart; an answer O(k·w) where the widest window is w times as wide as its own. L is at most k
-    for every moment at which a window opens, about k·(1 + ln(width/k)) in random order, whatever the number of
-    queries; half as many again are held at most.
+    With L candidates an arrival costs some comparisons, and a share of O(L) for every stretch, or
+    for every close if closes are further apart. An answer costs O(k·w) if the widest window is w
+    times as wide as its own. L is at most k for every moment at which a window opens, and about
+    k·(1 + ln(width/k)) in random order, whatever the number of queries. At most half as many again
+    are held.
 
     >>> from acquatop.windows import Windows
     >>> held = SharedSkyline(since=0)
@@ -97,23 +99,23 @@ class SharedSkyline:
         self._held = _Ranked.none()
         self._pool = RowPool()
         self._needed = 0
-        """How many candidates were left when it was last looked which are dominated."""
+        """Number of candidates left after the last removal of dominated ones."""
 
-    # Queries come and go --------------------------------------------------------------------------
+    # Queries --------------------------------------------------------------------------------------
 
     def join(self, name: str, asked: Asked) -> int:
-        """Answer one more query; return the first of its windows that is answered."""
+        """Add a query; return the first of its windows that is answered."""
         return self.meta.join(name, asked)
 
     def leave(self, name: str) -> None:
-        """Answer a query no more."""
+        """Remove a query."""
         self.meta.leave(name)
         self._needed = 0
 
     # Arrivals -------------------------------------------------------------------------------------
 
     def add(self, arrivals: Rows) -> IntArray:
-        """Take in arrivals, and return the positions of the rejected: those that have no merit."""
+        """Add arrivals and return the positions of the rejected: those without a merit."""
         if not len(arrivals):
             return np.empty(0, dtype=np.int64)
         scored, rejected = score(self._scoring, arrivals, self.meta.now)
@@ -126,7 +128,7 @@ class SharedSkyline:
     # Answers --------------------------------------------------------------------------------------
 
     def advance(self, until: int) -> Iterator[tuple[str, Top]]:
-        """Let time go on, and yield the answers of all windows that close by then."""
+        """Advance time, and yield the answers of all windows that close by then."""
         self.meta.go_on(until)
         while (closes := self.meta.next_close) is not None and closes <= until:
             yield from self._go_through(self.meta.take(min(until, max(closes, self._end_of_stretch(until)))))
@@ -136,7 +138,7 @@ class SharedSkyline:
         return until if time is None else time - 1
 
     def _go_through(self, dues: list[Due]) -> Iterator[tuple[str, Top]]:
-        """Answer windows that are due, with what has come until the last of them closes; merge that."""
+        """Answer due windows with the arrivals up to the last close, and merge these."""
         taken = self._ahead.take(dues[-1].closes)
         fresh = self._fresh(taken, dues) if taken is not None else _Ranked.none()
         for due in dues:
@@ -145,11 +147,11 @@ class SharedSkyline:
         self._merge(fresh)
 
     def _fresh(self, taken: Scored, dues: list[Due]) -> _Ranked:
-        """Return what has come, without what can be neither in an answer that is due nor in a later one."""
+        """Return the new arrivals that can be in an answer that is due or in a later one."""
         labels = self.meta.labels(taken.rows.times)
         chosen = np.zeros(len(taken), dtype=bool)
         chosen[youngest_best(taken, labels, max(1, self.meta.most))] = True
-        # What all windows that are due hold already sets a bar.
+        # Held candidates that lie in all due windows set a bar.
         opens, k = max(due.opens for due in dues), max(due.k for due in dues)
         chosen |= taken.merits >= -bar_of(self._held.minus, self._held.times, opens, k)
         chosen &= labels > BEFORE_ALL
@@ -186,7 +188,7 @@ class SharedSkyline:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here, but for the queries: these join again."""
+        """Return the complete state as bytes, except for the queries: these join again."""
         settings = {"rejected": self.rejected, "needed": self._needed, "meta": self.meta.state()}
         tables = {}
         if len(self._held):
@@ -198,7 +200,7 @@ class SharedSkyline:
         return pack(_KIND, _VERSION, State(settings, tables))
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot, before any query joins; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot, before any query joins; raise ``SnapshotError`` for other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         with reading():
             self.rejected, self._needed = state.settings["rejected"], state.settings["needed"]
@@ -212,10 +214,10 @@ class SharedSkyline:
                 columns = state.tables["ahead"]
                 self._ahead.append(columns["merits"], rows_of(columns))
 
-    # What is held ---------------------------------------------------------------------------------
+    # Rows held ------------------------------------------------------------------------------------
 
     def held(self) -> Rows:
-        """Return all candidates, best first; what no close has reached yet is not among them."""
+        """Return all candidates, best first, without arrivals that no close has reached yet."""
         return self._pool.take(self._held.slots) if len(self._held) else NO_ROWS
 
     def __len__(self) -> int:
@@ -223,7 +225,7 @@ class SharedSkyline:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the columns of what is held take: what objects in them refer to comes on top."""
+        """Bytes of the columns held, without the objects that they refer to."""
         return self._pool.nbytes + self._held.nbytes + self._ahead.nbytes
 
     def _check(self) -> None:

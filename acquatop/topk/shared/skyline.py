@@ -1,4 +1,4 @@
-"""Which of some rows fewer than k are better and stay longer: a superset, found without counting for each."""
+"""Skyband pruning without counters: a superset of the rows with fewer than k dominators."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from acquatop.topk.order import Identities, best
 from acquatop.topk.pane_top import Scored
 
 _STEPS = 32
-"""At how many moments it is looked how good what came after them is."""
+"""Largest number of labels whose k-th best younger row is looked up."""
 
 
 def youngest_best(scored: Scored, labels: IntArray, k: int) -> IntArray:
-    """Return the positions, in order, of all that may not be dominated by k others. Rows are in the order of time.
+    """Return the positions, in order, of rows that may have fewer than k dominators.
 
-    A row is dominated by a better one that leaves no earlier, which its label says. Looked at are stretches that
-    double backwards in time: what is no better than the k best of all stretches after its own is dominated. About
-    k·(2 + log2(n/k)) are returned in random order, each with k at most of a label that fills a stretch. O(n).
+    Rows are in time order. A row is dominated by a better one that leaves no earlier, as the labels
+    tell. Rows are compared by stretches that double in length backwards in time: a row no better
+    than the k best of all later stretches is dominated. In random order about k·(2 + log2(n/k))
+    rows are returned, with at most k of a label that fills a stretch. O(n).
 
     >>> from acquatop.topk.contract import Rows
     >>> at, merits = np.arange(6), np.array([1.0, 9.0, 5.0, 2.0, 6.0, 3.0])
@@ -39,11 +40,12 @@ def youngest_best(scored: Scored, labels: IntArray, k: int) -> IntArray:
 
 
 def undominated_within(merits: FloatArray, ends: IntArray, k: int) -> IntArray:
-    """Return the positions, in order, of all that may be among the best k of a window no narrower than all rows' span.
+    """Return the positions, in order, of rows that may be in the best k of a wide window.
 
-    Rows stand in the order of time, ``ends`` says where the pane of each ends. Such a window holds all rows before one
-    that it holds, or all after it: what k are better than on both sides is of no use to it. About twice what
-    :func:`youngest_best` returns are returned; of equal rows all that may be. O(n).
+    The window is no narrower than the span of all rows. Rows are in time order, and ``ends`` are
+    the ends of their panes. Such a window holds all rows before a row that it holds, or all rows
+    after it, so a row with k better ones on both sides is not needed. About twice as many rows are
+    returned as by :func:`youngest_best`; of equal rows, all that may be needed. O(n).
 
     >>> undominated_within(np.array([1.0, 9.0, 5.0, 2.0, 6.0, 3.0, 7.0]), np.arange(7), 1).tolist()
     [0, 1, 6]
@@ -51,14 +53,14 @@ def undominated_within(merits: FloatArray, ends: IntArray, k: int) -> IntArray:
     stays = np.zeros(len(merits), dtype=bool)
     for _, _, at in _unbeaten(merits, ends, k, of_ties=False):
         stays[at] = True
-    # Backwards in time: what ties with an older one is the better of the two.
+    # Backwards in time: if a row ties with an older one, it is the better of the two.
     for _, _, at in _unbeaten(merits[::-1], -ends[::-1], k, of_ties=True):
         stays[len(stays) - 1 - at] = True
     return stays.nonzero()[0]
 
 
 class Column(Identities, Protocol):
-    """Identities of which stretches can be taken, made only where they are looked at."""
+    """Column of identities that can be sliced. Identities are made only if they are read."""
 
     @overload
     def __getitem__(self, at: slice, /) -> Identities: ...
@@ -69,7 +71,7 @@ class Column(Identities, Protocol):
 def best_of_panes(
     k: int, merits: FloatArray, times: IntArray, identities: AnyArray | Column, ends: IntArray
 ) -> IntArray:
-    """Return the positions, in order, of the best k of each pane. Rows stand in the order of time.
+    """Return the positions, in order, of the best k of each pane. Rows are in time order.
 
     >>> times = np.arange(5)
     >>> best_of_panes(1, np.array([3.0, 4.0, 2.0, 7.0, 8.0]), times, times, np.array([1, 1, 2, 4, 4])).tolist()
@@ -86,9 +88,10 @@ def best_of_panes(
 
 
 def _unbeaten(merits: FloatArray, labels: IntArray, k: int, *, of_ties: bool) -> Iterator[tuple[int, int, IntArray]]:
-    """Yield stretches of whole labels, the last first, and the positions of what k that stand after it do not beat.
+    """Yield stretches of whole labels, last first, and the rows that k later ones do not beat.
 
-    With ``of_ties`` what stands after it and is as good does not beat it.
+    Later rows are those of the stretches after. With ``of_ties`` a later row of the same merit does
+    not beat a row.
     """
     bar, leaders = -np.inf, np.empty(0)
     for start, stop in _stretches(labels, k):
@@ -103,7 +106,10 @@ def _unbeaten(merits: FloatArray, labels: IntArray, k: int, *, of_ties: bool) ->
 
 
 def _stretches(labels: IntArray, k: int) -> Iterator[tuple[int, int]]:
-    """Yield where stretches of whole labels begin and end, the last first, each at least as long as all after it."""
+    """Yield start and stop of stretches of whole labels, last first.
+
+    Each is at least as long as all those after it.
+    """
     stop, size = len(labels), k
     while stop:
         start = int(np.searchsorted(labels, labels[max(0, stop - size)], side="left"))
@@ -112,11 +118,12 @@ def _stretches(labels: IntArray, k: int) -> Iterator[tuple[int, int]]:
 
 
 def undominated(labels: IntArray, moments: IntArray, ks: IntArray) -> IntArray:
-    """Return the positions of all that may not be dominated by as many as are asked for; rows stand best first.
+    """Return the positions of rows that may have fewer dominators than are asked for.
 
-    ``ks`` says how many are asked for of what came at each moment or after it, and before the next. What is older than
-    all moments is not returned, nor what k that are better and no older stand before: exactly that where there
-    are at most 32 labels, nearly where there are more. O(n) for each of 32 labels.
+    Rows are ordered best first. ``ks`` holds, per moment, the number asked for of rows from that
+    moment up to the next. Rows older than all moments are not returned, nor are rows with k better
+    ones that are no older: exactly so for up to 32 labels, nearly so for more. O(n) for each of at
+    most 32 labels.
 
     >>> undominated(np.array([3, 5, 3, 4, 1]), np.array([2]), np.array([1])).tolist()
     [0, 1]
@@ -137,14 +144,14 @@ def undominated(labels: IntArray, moments: IntArray, ks: IntArray) -> IntArray:
     for step in (younger > wanted).nonzero()[0].tolist():
         k = int(wanted[step])
         limits[step] = first_after(labels, int(samples[step]) - 1, k, float(younger[step]) / len(labels))[k - 1]
-    # The k best of what is no older than a label dominate all else that is no younger.
+    # The k best rows no older than a label dominate all lower rows no younger than it.
     return alive[np.arange(len(labels)) <= limits[np.searchsorted(samples, labels, side="left")]]
 
 
 def first_after(times: IntArray, opens: int, k: int, share: float) -> IntArray:
-    """Return the positions of the first k of some times that are after a moment; rows stand best first.
+    """Return the positions of the first k times that are after a moment. Rows are best first.
 
-    ``share`` is how many of them are likely to be: a wrong guess costs time only.
+    ``share`` is the fraction of times expected to be after it. A wrong guess costs only time.
 
     >>> first_after(np.array([4, 9, 2, 7, 8]), 5, 2, 0.5).tolist()
     [1, 3]
@@ -158,6 +165,6 @@ def first_after(times: IntArray, opens: int, k: int, share: float) -> IntArray:
 
 
 def bar_of(minus: FloatArray, times: IntArray, opens: int, k: int) -> float:
-    """Return the negative of the merit that the k-th after a moment has; infinity if there are fewer."""
+    """Return the negative merit of the k-th row after a moment; infinity if there are fewer."""
     found = first_after(times, opens, k, 1.0)
     return float(minus[found[-1]]) if len(found) == k else np.inf

@@ -1,4 +1,4 @@
-"""Which events fewer than k newer ones beat: one scan from the newest to the oldest."""
+"""Skyband of a sequence by one backward scan: events that fewer than k newer ones beat."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from acquatop.topk.contract import FloatArray, IntArray
 
 
 def undominated(merits: FloatArray, k: int) -> IntArray:
-    """Return where they stand, the newest first. NaN stands nowhere.
+    """Return the positions of events that fewer than k newer ones beat, newest first.
 
-    Backwards the k-th best of what has been passed is a bar for all that is older; of two that tie the newer
-    is the better. With m merits and s that are found O(m + s·log k), and the moving of k entries for each.
+    NaN is skipped. Scanning backwards, the k-th best so far is a bar for all older events; of two
+    that tie, the newer is better. O(m + s·log k) for m merits and s results, plus moving k list
+    entries per result.
 
     >>> undominated(np.array([5.0, 9.0, 2.0, np.nan, 8.0, 3.0]), k=2).tolist()
     [5, 4, 1]

@@ -1,17 +1,19 @@
-"""The array block skyline: the stream in blocks of half a window, and the best of a window as they change within one.
+"""Array block skyline: the stream in blocks of half a window; changes of the best within each.
 
-Nothing that arrives in a block leaves the window before the block ends, and of what came before it the
-last block stays, while the one before that leaves event by event. So for a whole block it is known
-beforehand what can be among the best:
+No arrival of a block leaves the window before the block ends. Of the earlier events, the last block
+stays, and the block before it leaves event by event. So the candidates for a whole block are known
+beforehand:
 
-- Of the last block its best k. The k-th is a *bar*: k that are better stay.
-- Of the block that leaves, what is above the bar: one comparison of whole arrays finds it. Of these again only
-  what fewer than k newer ones beat: one scan backwards (:mod:`acquatop.topk.sliding.backward_scan`).
-- Of the arrivals, what is not below the bar: again one comparison.
+- Of the last block: its best k. The k-th is a *bar*, as k better ones stay.
+- Of the leaving block: the events above the bar, found by one array comparison. Of these, only
+  those that fewer than k newer ones beat, found by one backward scan
+  (:mod:`acquatop.topk.sliding.backward_scan`).
+- Of the arrivals: those not below the bar, again found by one comparison.
 
-In random order these are about k each of a block, however long. Only they are looked at one by one, as they come and
-go (:mod:`acquatop.topk.sliding.live_top`). No k-skyband is held and no dominators are counted from block to block: it
-would be needed only to forget the merits of the last block, and takes more time than to compare them.
+In random order these are about k per block, however long it is. Only they are handled one by one,
+as they come and go (:mod:`acquatop.topk.sliding.live_top`). No k-skyband is held and no dominators
+are counted from block to block: this would only save the merits of the last block, and takes more
+time than comparing them.
 """
 
 from __future__ import annotations
@@ -26,18 +28,18 @@ from acquatop.topk.sliding.contract import Best, ChangeLog, Changes, check_sizes
 from acquatop.topk.sliding.live_top import LiveTop
 
 _CHUNK = 16_384
-"""How many arrivals are compared with the same bar at most,"""
+"""Largest number of arrivals that are compared with the same bar."""
 _CHUNK_WITHOUT_BAR = 256
-"""and how many where fewer than k stay, so that each is looked at."""
+"""The same while fewer than k events stay: then each arrival is handled."""
 
 
 class BlockSkyline:
     """The exact best k of the last n events, as arrays.
 
-    An event costs three comparisons of whole arrays and its share of an O(b) partition per block; 4k/n of the
-    events, in random order, a few microseconds each. Where every event changes the best, as
-    on a stream that only rises or falls, it is these for every event. Held are the merits of a window,
-    8 bytes each, and what is looked at one by one.
+    An event costs three array comparisons and its share of one O(b) partition per block. About 4k/n
+    of the events, in random order, also cost a few microseconds each. If every event changes the
+    best, as on a stream that only rises or falls, this holds for all events. Memory: the merits of
+    a window, 8 bytes each, and the events that are handled one by one.
 
     >>> held = BlockSkyline(k=2, n=3)
     >>> changes = held.add(np.array([5.0, 9.0, 7.0, 1.0, 2.0]))
@@ -55,13 +57,13 @@ class BlockSkyline:
         self.position = 0
         self.rejected = 0
         self._block = np.full(half(n), np.nan)
-        """The open block's merits, and where none has come yet those of the block that leaves."""
+        """Merits of the open block; those of the leaving block at positions not yet filled."""
         self._filled = 0
         self._last = np.full(half(n), np.nan)
         self._live = LiveTop(k, n, (), -1)
 
     def add(self, merits: FloatArray) -> Changes:
-        """Take in the next events of the stream, and return how the best changed with them."""
+        """Add the next events of the stream, and return how the best changed with them."""
         log = ChangeLog()
         start = 0
         while start < len(merits):
@@ -75,11 +77,11 @@ class BlockSkyline:
         return log.changes()
 
     def top(self) -> Best:
-        """Return the best of the last n events, now."""
+        """Return the best of the last n events."""
         return self._live.top()
 
     def held(self) -> IntArray:
-        """Return the positions of all that may be in this answer or one to come, of what has come; ascending. O(n)."""
+        """Return the positions of events that may be in this or a later answer, ascending. O(n)."""
         window = self.window()
         return undominated(window, self.k)[::-1] + self.position - len(window)
 
@@ -87,7 +89,7 @@ class BlockSkyline:
         return min(self.position, self.n)
 
     def _take(self, merits: FloatArray, log: ChangeLog) -> None:
-        """Take in events that fit into the block."""
+        """Add events that fit into the block."""
         self._block[self._filled : self._filled + len(merits)] = merits
         if math.isnan(merits.min()):
             self.rejected += int(np.count_nonzero(np.isnan(merits)))
@@ -98,12 +100,12 @@ class BlockSkyline:
         self._live.go_on(arrivals, self.position - 1, log)
 
     def _begin(self) -> None:
-        """Begin the next block with all that can be among the best within it, of what came before."""
+        """Begin the next block with the earlier events that can be among the best within it."""
         leaving, last = self._last, self._block
         start = self.position - len(last)
         until = self.position + len(last) - 1 - self.n
         bar = _bar(last[until + 1 - start :], self.k)
-        # What ties with the bar is older than the k that stay, and so the worse.
+        # An event that ties with the bar is older than the k that stay, and so worse.
         above = (leaving > bar if bar > -math.inf else leaving == leaving).nonzero()[0]
         above = above[undominated(leaving[above], self.k)]
         best = (last >= bar).nonzero()[0]
@@ -131,7 +133,9 @@ class BlockSkyline:
 
 
 def half(n: int) -> int:
-    """Return how many events a block has: half a window, (n+1)/2, so that two hold one and none leaves its own.
+    """Return the events per block: half a window, rounded up.
+
+    Two blocks hold a window, and no event leaves within its own block.
 
     >>> half(40_000), half(1)
     (20000, 1)
@@ -140,7 +144,7 @@ def half(n: int) -> int:
 
 
 def _bar(merits: FloatArray, k: int) -> float:
-    """Return the k-th best merit, minus infinity if there are fewer.
+    """Return the k-th best merit; minus infinity if there are fewer.
 
     >>> _bar(np.array([3.0, np.nan, 5.0, 4.0]), 2), _bar(np.array([3.0, np.nan]), 2)
     (4.0, -inf)

@@ -1,15 +1,16 @@
-"""What every structure for windows that slide at each event takes in and gives out.
+"""Contract of the structures for windows that slide at each event: their input and output.
 
-The window after an event holds it and the n-1 before it. So there are as many answers as events, and
-hardly ever does one differ from the one before: in random order with about 2k/n of the events. That is
-why a batch of events is answered by columns of *changes*, one row for each event with which the best k
-became others. From the best before the batch they give the best after any of its events
-(:meth:`Changes.applied`), and whoever wants only to know what is new reads them as they are.
+The window after an event holds it and the n-1 before it. So there are as many answers as events,
+and few differ from the one before: in random order about 2k/n of them. A batch of events is
+therefore answered by columns of *changes*, one row for each event that changed the best k. Applied
+to the best before the batch they give the best after any of its events (:meth:`Changes.applied`).
+Callers that want only the news read them as they are.
 
-With one event one other leaves the window. So at most one comes among the best, and at most one goes.
+With each event one other leaves the window. So at most one event enters the best, and at most one
+leaves them.
 
-Events are known by their positions in the stream, from 0. The one total order is that of the core:
-the greater merit, then the newer. An event without a merit (NaN) has its place in the window and is
+Events are identified by their positions in the stream, from 0. The total order is that of the core:
+greater merit first, then newer. An event without a merit (NaN) has its place in the window and is
 in no answer.
 """
 
@@ -26,12 +27,12 @@ from acquatop.topk.contract import Certainty, FloatArray, IntArray
 Event = tuple[float, int]
 """Merit and position: the greater is the better."""
 NONE = -1
-"""Stands where no event came, or none went."""
+"""Placeholder if no event entered, or none left."""
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best of a window, best first. Approximate is what may lack events that are better than those it has."""
+    """The best of a window, best first. If approximate, better events may be missing."""
 
     positions: IntArray
     merits: FloatArray
@@ -43,10 +44,10 @@ class Best:
 
 @dataclass(frozen=True)
 class Changes:
-    """How the best became others, in the order of the events.
+    """Changes of the best, in the order of the events.
 
-    With the event at ``after`` the one at ``entered``, of that merit, came among the best and the one at
-    ``left`` went; either may be :data:`NONE`, with NaN for its merit.
+    With the event at ``after``, the one at ``entered`` with its merit entered the best, and the one
+    at ``left`` left them. Either may be :data:`NONE`; the merit of no event is NaN.
     """
 
     after: IntArray
@@ -58,9 +59,9 @@ class Changes:
         return len(self.after)
 
     def applied(self, best: Best, position: int) -> Best:
-        """Return the best after the event at a position, from those before the first change.
+        """Return the best after the event at a position, from the best before the first change.
 
-        With c changes until then O((k+c)·log(k+c)).
+        O((k+c)·log(k+c)) for c changes until then.
 
         >>> before = Best(np.array([0, 1]), np.array([9.0, 7.0]))
         >>> changes = Changes(np.array([2, 4]), np.array([2, 4]), np.array([8.0, 1.0]), np.array([1, 0]))
@@ -73,7 +74,7 @@ class Changes:
         all_of = np.concatenate((best.positions, entered[came], left[went]))
         steps = np.ones(len(all_of), dtype=np.int64)
         steps[len(best) + np.count_nonzero(came) :] = -1
-        # What goes may come again: it is there if it has come once more than it has gone.
+        # An event that left may enter again: it is there if it entered once more than it left.
         positions, first, of = np.unique(all_of, return_index=True, return_inverse=True)
         there = np.bincount(of, steps, len(positions)) > 0
         merits = np.concatenate((best.merits, self.merits[:until][came], np.full(np.count_nonzero(went), np.nan)))
@@ -81,40 +82,43 @@ class Changes:
 
 
 class SlidingTopK(Protocol):
-    """The contract. Given the same events, every exact structure reports the same changes, however batches are cut."""
+    """Contract of a top-k structure for windows that slide at each event.
+
+    Given the same events, all exact structures report the same changes, however batches are cut.
+    """
 
     position: int
-    """How many events have come: the position of the next."""
+    """Number of events so far: the position of the next."""
     rejected: int
-    """How many of them had no merit."""
+    """Number of events without a merit."""
 
     @property
     def k(self) -> int:
-        """How many an answer has at most."""
+        """Largest number of events in an answer."""
 
     @property
     def n(self) -> int:
-        """How many events a window holds."""
+        """Number of events in a window."""
 
     def add(self, merits: FloatArray) -> Changes:
-        """Take in the next events of the stream, and return how the best changed with them."""
+        """Add the next events of the stream, and return how the best changed with them."""
 
     def top(self) -> Best:
-        """Return the best of the last n events, now."""
+        """Return the best of the last n events."""
 
     def held(self) -> IntArray:
-        """Return the positions of all that may be in this answer or one to come, of what has come; ascending."""
+        """Return the positions of events that may be in this or a later answer, ascending."""
 
     def _check(self) -> None:
         """Assert every invariant."""
 
     def __len__(self) -> int:
-        """Return how many events are held."""
+        """Return the number of events held."""
 
 
 @dataclass
 class ChangeLog:
-    """Changes as they come up, one by one."""
+    """Changes collected one by one."""
 
     after: list[int] = field(default_factory=list)
     entered: list[int] = field(default_factory=list)
@@ -122,7 +126,7 @@ class ChangeLog:
     left: list[int] = field(default_factory=list)
 
     def note(self, after: int, entered: Event | None, left: Event | None) -> None:
-        """Note that with an event one came among the best, one went, or both."""
+        """Note that with an event one entered the best, one left them, or both."""
         merit, position = entered or (math.nan, NONE)
         self.after.append(after)
         self.entered.append(position)
@@ -130,14 +134,14 @@ class ChangeLog:
         self.left.append(left[1] if left else NONE)
 
     def extend(self, changes: Changes, base: int) -> None:
-        """Note changes of a structure whose first event is the stream's at ``base``."""
+        """Note the changes of a structure whose first event is the stream's at ``base``."""
         self.after += (changes.after + base).tolist()
         self.entered += np.where(changes.entered == NONE, NONE, changes.entered + base).tolist()
         self.merits += changes.merits.tolist()
         self.left += np.where(changes.left == NONE, NONE, changes.left + base).tolist()
 
     def changes(self) -> Changes:
-        """Return them as columns."""
+        """Return the changes as columns."""
         return Changes(
             np.array(self.after, dtype=np.int64),
             np.array(self.entered, dtype=np.int64),
@@ -153,7 +157,7 @@ def ranked(positions: IntArray, merits: FloatArray, certainty: Certainty = Certa
 
 
 def best_of(events: list[Event], k: int, certainty: Certainty = Certainty.EXACT) -> Best:
-    """Return the best k of events that stand in ascending order.
+    """Return the best k of events in ascending order.
 
     >>> best_of([(1.0, 7), (2.0, 3), (2.0, 5)], k=2).positions.tolist()
     [5, 3]

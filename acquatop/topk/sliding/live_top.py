@@ -1,4 +1,4 @@
-"""The best k while events come and go one by one: for the few that a block's bar lets through."""
+"""The best k while events come and go one by one: for the few that pass a block's bar."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from acquatop.topk.sliding.contract import Best, ChangeLog, Event, best_of
 
 
 class LiveTop:
-    """The best of a window's events, over one block of arrivals, none of which leaves the window within it.
+    """The best of a window during one block of arrivals, none of which leaves within the block.
 
-    ``events`` is all that may be among the best k before the block's last event, of what came before the block;
-    those at ``until`` or before leave the window within the block. An event takes O(log L), and the
-    moving of L entries of a list, at most; L is kept below twice what may still matter.
+    ``events`` are the earlier events that may be among the best k before the block's last event.
+    Those at ``until`` or before leave the window within the block. An event takes O(log L) and
+    moving at most L list entries; :meth:`trim` keeps L within about twice the events that may still
+    matter.
 
     >>> live, log = LiveTop(k=1, n=4, events=[(9.0, 0), (5.0, 3)], until=1), ChangeLog()
     >>> live.go_on([(6.0, 4), (7.0, 5)], 5, log)
@@ -28,7 +29,7 @@ class LiveTop:
         self.n = n
         self.events = sorted(events)
         self.bar = -math.inf
-        """An arrival below it comes among the best nowhere in the block."""
+        """Merit below which no arrival enters the best within this block."""
         self._until = until
         leaving = (event for event in self.events if event[1] <= until)
         self._leaving = sorted(leaving, key=_position, reverse=True)
@@ -36,11 +37,14 @@ class LiveTop:
 
     @property
     def next_leaving(self) -> int | None:
-        """With which event the next of these leaves the window; None if none does in this block."""
+        """Position of the event with which the next one leaves; None if none leaves here."""
         return self._leaving[-1][1] + self.n if self._leaving else None
 
     def trim(self) -> None:
-        """Forget what can no longer be among the best in this block. O(L) now and then, O(1) else."""
+        """Drop events that can no longer be among the best in this block.
+
+        O(L) if their number has doubled since the last time, else O(1).
+        """
         if len(self.events) <= self._room:
             return
         staying = 0
@@ -53,7 +57,7 @@ class LiveTop:
         self._room = 2 * len(self.events) + 64
 
     def go_on(self, arrivals: Iterable[Event], until: int, log: ChangeLog) -> None:
-        """Take in arrivals, in their order, and let go what leaves, up to the event at ``until``."""
+        """Process arrivals in order, and departures, up to the event at ``until``."""
         events, k = self.events, self.k
         for event in arrivals:
             position = event[1]
@@ -63,7 +67,7 @@ class LiveTop:
             if at < len(events) - k:
                 continue
             if log.after and log.after[-1] == position:
-                # One has left with it: what took that place gives it to the arrival.
+                # An event left with this one: the place that was filled goes to the arrival.
                 log.merits[-1], log.entered[-1] = event
             else:
                 log.note(position, event, events[-k - 1] if len(events) > k else None)
@@ -74,7 +78,7 @@ class LiveTop:
         return best_of(self.events, self.k)
 
     def _leave(self, position: int, log: ChangeLog) -> None:
-        """Let go all that leaves the window up to the event at a position."""
+        """Remove all events that leave the window up to the event at a position."""
         events, leaving, k = self.events, self._leaving, self.k
         while leaving and leaving[-1][1] + self.n <= position:
             event = leaving.pop()

@@ -1,4 +1,4 @@
-"""What the structures on sorted lists hold: one arrival as an object, in the one total order, and columns of them."""
+"""Candidates of the structures on sorted lists: one object per arrival, and columns of them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from acquatop.topk.contract import AnyArray, FloatArray, Rows
 
 Rank = tuple[float, int, Any]
-"""Sorts the best candidate first: the higher merit, then the newer, then the smaller identity."""
+"""Sort key, best candidate first: higher merit, then newer, then smaller identity."""
 
 
 def best_rank(merit: float) -> Rank:
-    """Return the best rank that anything of a merit can have.
+    """Return the best rank of any arrival with a merit.
 
     >>> best_rank(2.0) < Candidate("a", "a", time=10**15, merit=2.0, first=0, last=0).rank
     True
@@ -28,8 +28,8 @@ def best_rank(merit: float) -> Rank:
 class Candidate:
     """An arrival that can still reach an answer.
 
-    ``first`` and ``last`` are the windows it lies in; ``start`` is the first of them in whose
-    answer it can still be (with ``last``, the window marks of the papers).
+    ``first`` and ``last`` are the windows it lies in; ``start`` is the first of them whose answer
+    it can still reach (with ``last``, the window marks of the papers).
     """
 
     identity: Any
@@ -47,25 +47,25 @@ class Candidate:
         self.set_merit(self.merit)
 
     def set_merit(self, merit: float) -> None:
-        """Change the merit. Not while the candidate stands in a sorted structure."""
+        """Change the merit. Not allowed while the candidate is in a sorted structure."""
         self.merit = merit
         self.rank = (-merit, -self.time, self.identity)
 
     def covers(self, window: int) -> bool:
-        """Say whether the candidate lies in a window."""
+        """Return true if the candidate lies in a window."""
         return self.first <= window <= self.last
 
 
 def rank_of(candidate: Candidate) -> Rank:
-    """Return a candidate's rank: what lists are sorted by."""
+    """Return a candidate's rank, the sort key of the lists."""
     return candidate.rank
 
 
 @dataclass(slots=True)
 class Dropped:
-    """What is remembered of a window's candidates that are no longer held: enough to know what they could do.
+    """Summary of a window's dropped candidates: best rank, and ranges of their parts.
 
-    The ranges of their parts are unknown (None) once they include one that is not a number.
+    The ranges are unknown (None) once they include a NaN.
     """
 
     best: tuple[Any, ...]
@@ -73,20 +73,20 @@ class Dropped:
     highs: tuple[float, ...] | None
 
     def add(self, rank: tuple[Any, ...], lows: tuple[float, ...] | None, highs: tuple[float, ...] | None) -> None:
-        """Remember more of them."""
+        """Include more dropped candidates."""
         self.best = min(self.best, rank)
         self.lows = None if self.lows is None or lows is None else tuple(map(min, self.lows, lows))
         self.highs = None if self.highs is None or highs is None else tuple(map(max, self.highs, highs))
 
 
 def parts_range(candidate: Candidate) -> tuple[float, ...] | None:
-    """Return a candidate's parts as lows, and highs, of a range; None if one is not a number."""
+    """Return a candidate's parts as the lows, and highs, of a range; None if one is NaN."""
     return None if any(map(math.isnan, candidate.parts)) else candidate.parts
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of the arrivals that a structure is given, to make candidates of rows and rows of candidates.
+    """Columns of a structure's arrivals, to convert rows to candidates and back.
 
     >>> layout = Layout.of(Rows(np.array([7]), np.array(["a"]), np.array([3]), (np.array([0.5]),)))
     >>> [candidate] = layout.candidates(layout.empty, np.empty(0), 0, 0) or [Candidate("b", 4, 8, 2.0, 0, 0, (1.5,))]
@@ -102,7 +102,7 @@ class Layout:
         return cls(arrivals.take(slice(0, 0)))
 
     def widened(self, arrivals: Rows) -> Self:
-        """Return a layout in which some more arrivals have place as well: of two types of a column the wider."""
+        """Return a layout that also fits more arrivals: the wider type of each column."""
         nothing = arrivals.take(slice(0, 0))
         is_first = len(self.empty.parts) < len(nothing.parts) or len(self.empty.carried) < len(nothing.carried)
         return type(self)(nothing if is_first else Rows.together((self.empty, nothing)))
@@ -136,7 +136,7 @@ class Layout:
         )
 
     def table(self, candidates: Iterable[Candidate]) -> dict[str, AnyArray]:
-        """Return named columns of all there is to say of candidates."""
+        """Return all fields of candidates as named columns."""
         each = list(candidates)
         rows = self.rows(each)
         columns = {"time": rows.times, "identity": rows.identities, "key": rows.keys}
@@ -148,7 +148,7 @@ class Layout:
         return columns
 
     def of_table(self, columns: Mapping[str, AnyArray]) -> Iterator[Candidate]:
-        """Return the candidates of a table."""
+        """Yield the candidates of a table."""
         size = len(columns["time"])
         parts = _tuples([columns[f"part{at}"] for at in range(len(self.empty.parts))], size)
         carried = _tuples([columns[f"carried{at}"] for at in range(len(self.empty.carried))], size)
@@ -158,7 +158,7 @@ class Layout:
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return the kinds of the columns as plain settings, for a snapshot."""
+        """Return the types of the columns as plain settings, for a snapshot."""
         empty = self.empty
         return {
             "identity": empty.identities.dtype.str,
@@ -169,7 +169,7 @@ class Layout:
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Return the layout that :meth:`settings` came from."""
+        """Return the layout of such settings."""
         return cls(
             Rows(
                 np.empty(0, np.int64),
@@ -182,7 +182,7 @@ class Layout:
 
 
 NOTHING = Layout(Rows(np.empty(0, np.int64), np.empty(0, object), np.empty(0, object), ()))
-"""The layout of a structure that no arrivals have come to."""
+"""Layout of a structure without arrivals."""
 
 
 def _tuples(columns: Iterable[AnyArray], size: int) -> list[tuple[Any, ...]]:
@@ -191,7 +191,7 @@ def _tuples(columns: Iterable[AnyArray], size: int) -> list[tuple[Any, ...]]:
 
 
 def _column(values: list[Any], of: AnyArray) -> AnyArray:
-    """Return values as a column of the same kind as another; text is as wide as it needs to be."""
+    """Return values as a column of another's type; text is as wide as needed."""
     if of.dtype.kind == "U":
         return np.array(values, dtype=np.str_)
     if of.dtype != object:

@@ -1,20 +1,21 @@
-"""MinTopk (Yang et al., EDBT 2011): the predicted top k of all open windows in one list, with window marks.
+"""MinTopk (Yang et al., EDBT 2011): predicted top k of all open windows in one marked list.
 
-For scores that never change, and identities that never come again. Each entry of the super-top-k list
-carries the first and the last window in whose top k it is predicted to be. Each full window points to
-the last of its top k (its lower bound pointer).
+For scores that never change, and identities that never come again. Each entry of the super-top-k
+list carries the first and the last window in whose top k it is predicted to be. Each full window
+points to the last of its top k (its lower bound pointer).
 
-Where this differs from the paper's pseudo-code (its Figure 6), it is because that is wrong:
+The paper's pseudo-code (its Figure 6) is wrong in some points. Differences:
 
-- A new window has no pointer until it holds k. Then it is the list's last entry: whoever came after
-  that would be outranked by k that live longer.
+- A new window has no pointer until it holds k. Then it is the list's last entry: a later arrival
+  behind it would be outranked by k that live longer.
 - A window that holds fewer than k counts every arrival in it, however low.
-- Windows are updated oldest first and who is in none any more is removed at once. Only so is the entry
-  before a window's last the next to last of the same window, where its pointer moves to.
-- Every arrival has a last window of its own: when the slide does not divide the width it is not the same
-  for all. Panes that begin in a window to come wait until it is the oldest: the marks are right only if
-  everything listed lies in the oldest open window. Of each such pane the best k are enough.
-- Closing goes on over any number of windows, also empty ones.
+- Windows are updated oldest first, and an entry that is in no window any more is removed at once.
+  Only then is the entry before a window's last the next to last of the same window, to which its
+  pointer moves.
+- Every arrival has its own last window: if the slide does not divide the width, these differ. Panes
+  that begin in a future window wait until it is the oldest: the marks are right only if every
+  listed entry lies in the oldest open window. The best k of each such pane are enough.
+- Closing continues over any number of windows, also empty ones.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from acquatop.topk.snapshot import State, pack, unpack
 
 _BEFORE_ALL = -(2**63)
 _CHUNK = 1_000
-"""How many arrivals are compared with the windows' bars at once: most of them enter none."""
+"""Largest number of arrivals compared with the windows' bars at once: most enter none."""
 _KIND, _VERSION = "mintopk", 1
 
 
 class MinTopk(Steady):
-    """The minimal candidates for the top k of every open window; every answer is exact.
+    """Minimal candidates for the top k of every open window; every answer is exact.
 
-    With L entries, of W open windows: an arrival takes O(log L + w) for the w windows that it enters,
-    and O(1) for each window that it does not; an answer and closing O(L). L is at most W·k. What lies only in
-    windows to come is at most k of each pane.
+    With L entries of W open windows, an arrival takes O(log L + w) for the w windows that it
+    enters, and O(1) for each window that it does not. An answer and closing take O(L). L is at most
+    W·k. Of arrivals only in future windows, at most k of each pane are held.
 
     >>> held = MinTopk(k=2)
     >>> rejected = held.add(0, 1, Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)))
@@ -64,7 +65,7 @@ class MinTopk(Steady):
         self._ahead: dict[tuple[int, int], list[Candidate]] = {}
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
-        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected."""
+        """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected."""
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
@@ -87,21 +88,21 @@ class MinTopk(Steady):
         return np.flatnonzero(without)
 
     def top(self, window: int) -> Top:
-        """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        """Return the best k of a complete window. Ask for windows oldest first."""
         if window < self._current:
             raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
         self.close_before(window)
         return self.predicted(window)
 
     def predicted(self, window: int) -> Top:
-        """Return what would be a window's best k if nothing were to arrive any more."""
+        """Return the best k of a window if nothing else were to arrive."""
         listed = [each for each in self._list if each.start <= window <= each.last]
         ahead = [each for group in self._ahead.values() for each in group if each.covers(window)]
         best = sorted([*listed, *ahead], key=rank_of)[: self.k]
         return Top(window, self._layout.rows(best), np.array([each.merit for each in best], dtype=np.float64))
 
     def close_before(self, window: int) -> None:
-        """Close all windows before this one, and begin with those panes that waited for it."""
+        """Close all windows before this one, and insert the panes that waited for it."""
         if window <= self._current:
             return
         self._current = window
@@ -117,7 +118,7 @@ class MinTopk(Steady):
                 self._insert(candidate)
 
     def held(self) -> Rows:
-        """Return all that is held, best first."""
+        """Return all rows that are held, best first."""
         return self._layout.rows(sorted(self._all(), key=rank_of))
 
     def __len__(self) -> int:
@@ -129,7 +130,7 @@ class MinTopk(Steady):
             yield from group
 
     def _insert(self, arrival: Candidate) -> None:
-        """Let an arrival into the windows whose top k it belongs to: a stretch that ends with its last."""
+        """Insert an arrival into the windows whose top k it enters: a range up to its last."""
         arrival.start = self._current
         while arrival.start <= arrival.last and not self._enters(arrival, arrival.start):
             arrival.start += 1
@@ -143,7 +144,7 @@ class MinTopk(Steady):
                 self._count_up(window)
 
     def _bar(self, last: int) -> float:
-        """Return a merit below which nothing enters any window up to ``last``."""
+        """Return a merit below which no arrival enters any window up to ``last``."""
         pointers = [self._pointers.get(window) for window in range(self._current, last + 1)]
         return min((-math.inf if pointer is None else pointer.merit for pointer in pointers), default=-math.inf)
 
@@ -166,7 +167,7 @@ class MinTopk(Steady):
     # Snapshots ----------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the complete state as bytes."""
         settings: dict[str, Any] = {"k": self.k, "rejected": self.rejected, "current": self._current}
         settings["layout"] = self._layout.settings()
         ahead = (each for group in self._ahead.values() for each in group)
@@ -175,7 +176,7 @@ class MinTopk(Steady):
 
     @classmethod
     def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         restored = cls(state.settings["k"], scoring)
         restored.rejected, restored._current = state.settings["rejected"], state.settings["current"]

@@ -1,8 +1,8 @@
-"""PreTopk (Yang et al., EDBT 2011): the predicted top k of every open window, each in a list of its own.
+"""PreTopk (Yang et al., EDBT 2011): the predicted top k of every open window, in separate lists.
 
 For scores that never change, and identities that never come again. Simpler than
-:class:`~acquatop.topk.papers.mintopk.mintopk.MinTopk`, which holds the same candidates, but an arrival costs as much in
-every window that it enters.
+:class:`~acquatop.topk.papers.mintopk.mintopk.MinTopk`, with the same candidates, but an arrival
+costs as much in every window that it enters.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _KIND, _VERSION = "pretopk", 1
 
 
 class PreTopk(Steady):
-    """The top k of every open window, by what has arrived so far; every answer is exact.
+    """The top k of every open window, by the arrivals so far; every answer is exact.
 
-    An arrival takes O(log k) to be compared, and O(k) to be let in, for each of the windows it lies in; an
-    answer O(k). At most k are held of each window.
+    For each window it lies in, an arrival takes O(log k) to be compared, and O(k) to be inserted.
+    An answer takes O(k). At most k are held of each window.
 
     >>> held = PreTopk(k=2)
     >>> rejected = held.add(0, 1, Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)))
@@ -45,7 +45,7 @@ class PreTopk(Steady):
         self._windows: dict[int, list[Candidate]] = {}
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
-        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected."""
+        """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected."""
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
@@ -60,13 +60,13 @@ class PreTopk(Steady):
         return np.flatnonzero(without)
 
     def top(self, window: int) -> Top:
-        """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        """Return the best k of a complete window. Ask for windows oldest first."""
         if window < self._current:
             raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
         return self.predicted(window)
 
     def predicted(self, window: int) -> Top:
-        """Return what would be a window's best k if nothing were to arrive any more."""
+        """Return the best k of a window if nothing else were to arrive."""
         best = self._windows.get(window, [])
         return Top(window, self._layout.rows(best), np.array([each.merit for each in best], dtype=np.float64))
 
@@ -77,7 +77,7 @@ class PreTopk(Steady):
             del self._windows[closed]
 
     def held(self) -> Rows:
-        """Return all that is held, best first."""
+        """Return all rows that are held, best first."""
         return self._layout.rows(self._all())
 
     def __len__(self) -> int:
@@ -97,14 +97,14 @@ class PreTopk(Steady):
     # Snapshots ----------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the complete state as bytes."""
         settings: dict[str, Any] = {"k": self.k, "rejected": self.rejected, "current": self._current}
         settings["layout"] = self._layout.settings()
         return pack(_KIND, _VERSION, State(settings, {"held": self._layout.table(self._all())}))
 
     @classmethod
     def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         restored = cls(state.settings["k"], scoring)
         restored.rejected, restored._current = state.settings["rejected"], state.settings["current"]

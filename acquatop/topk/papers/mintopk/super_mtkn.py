@@ -1,18 +1,17 @@
-"""The Super-MTK+N list: the few candidates that can still reach an answer, for all open windows at once.
+"""The Super-MTK+N list: the candidates that can still reach an answer, for all open windows.
 
 For every open window the best K+N candidates are its *members* (its MTK+N list: the best K are its
-K-list, the rest its N-list). All windows' members stand in one list, best first; a candidate that
-is a member of no window is dropped. What is dropped is remembered per window as one rank (the
-best) and one range per part, from which an answer knows whether anything forgotten could belong
-to it.
+K-list, the rest its N-list). All windows' members are in one list, best first; a candidate that is
+a member of no window is dropped. Dropped candidates are summarised per window by one rank (the
+best) and one range per part. These tell if a dropped candidate could belong to an answer.
 
-Panes wait, unsifted, until the first of their windows is asked for: only then is it certain that
-nothing older is still to come, so a newer arrival always replaces the older. From then on
-everything in the list lies in the oldest open window, and the windows that a candidate is a member
-of are a stretch that ends with its last: whoever outranks it outlives it, or leaves before. That
-is why two window marks are enough, and one pass, best first, finds them all (:meth:`SuperMTKN._sift`).
-This pass takes the place of the lower bound pointers: it stays right when scores change, when a
-newer arrival replaces an older one, and when windows do not overlap evenly.
+Panes wait, unpruned, until the first of their windows is asked for. Only then is it certain that
+nothing older can come, so a newer arrival always replaces the older. From then on everything in the
+list lies in the oldest open window, and the windows of which a candidate is a member are a range up
+to its last: a candidate that outranks it either outlives it or leaves before. Therefore two window
+marks are enough, and one pass, best first, finds them all (:meth:`SuperMTKN._sift`). This pass
+replaces the lower bound pointers: it stays right if scores change, if a newer arrival replaces an
+older one, and if windows do not overlap evenly.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ _KIND, _VERSION = "super-mtkn", 1
 _REASON = "a solution that was let go, or came too late, could belong here"
 
 Pane = tuple[int, int]
-"""The first and the last window that hold it."""
+"""First and last window that hold the pane."""
 
 
 class SuperMTKN:
-    """Candidates for the top k of every open window, with N more for scores that fall.
+    """Candidates for the top k of every open window, with N more in case scores fall.
 
-    With L candidates held, W open windows and B arrivals in P panes since the last answer, an answer takes
-    O((L+B)·log(L+B) + W·(K+N+P)), a change of remote values the same. L is at most W·(K+N), and about
-    (K+N)·H(width/slide) for arrivals in random order, however many events a window holds. What has
-    arrived since the last answer is held as a whole, the newest of each identity; with ``distinct``,
-    for identities that never come again, only the best K+N of each pane.
+    With L candidates held, W open windows and B arrivals in P panes since the last answer, an
+    answer takes O((L+B)·log(L+B) + W·(K+N+P)), and so does a change of remote values. L is at most
+    W·(K+N), and about (K+N)·H(width/slide) for arrivals in random order, however many events a
+    window holds. Of the arrivals since the last answer the newest of each identity are all held;
+    with ``distinct``, for identities that never come again, only the best K+N of each pane.
 
     >>> held = SuperMTKN(k=1, n=1)
     >>> rejected = held.add(0, 1, Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)))
@@ -71,11 +70,11 @@ class SuperMTKN:
     # Arrivals -----------------------------------------------------------------------------------
 
     def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
-        """Take in arrivals that lie in the windows ``first`` to ``last``; return the positions of the rejected.
+        """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected.
 
-        O(1) each. What lies in no window (``first`` after ``last``) is not looked at. What was handed
-        back without a merit, and has one by now, may be added again as long as it is the newest of its
-        identity.
+        O(1) each. Arrivals of no window (``first`` after ``last``) are ignored. An arrival that was
+        returned without a merit, and has one now, may be added again if it is still the newest of
+        its identity.
         """
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
@@ -93,7 +92,7 @@ class SuperMTKN:
         return rejected
 
     def remove(self, identities: AnyArray) -> None:
-        """Take out what is no solution any more. O(L) for all together."""
+        """Remove rows that are no longer solutions. O(L) for all together."""
         for identity in identities.tolist():
             for pane in self._panes.values():
                 pane.pop(identity, None)
@@ -110,11 +109,11 @@ class SuperMTKN:
         highs: tuple[float, ...] | None = None,
         rank: tuple[Any, ...] | None = None,
     ) -> None:
-        """Note that these windows have lost arrivals that never came here, none better than ``merit``.
+        """Note that these windows have lost arrivals that never came here, none above ``merit``.
 
-        ``lows`` and ``highs`` are the ranges of their parts, and ``rank`` is the best of their ranks, if
-        they are known. Who gives a merit below infinity, or a rank, answers for it that the lost would have
-        replaced nothing.
+        ``lows`` and ``highs`` are the ranges of their parts, and ``rank`` is the best of their
+        ranks, if known. A caller that gives a finite merit, or a rank, guarantees that the lost
+        arrivals would have replaced nothing.
         """
         best = best_rank(merit) if rank is None else rank
         self._note(range(max(first, self._current), last + 1), best, lows, highs)
@@ -122,10 +121,10 @@ class SuperMTKN:
     # Changes ------------------------------------------------------------------------------------
 
     def change(self, keys: AnyArray) -> Rows:
-        """Score anew what joins with keys whose remote values have changed; return those without a merit by now.
+        """Rescore rows of keys whose remote values changed; return those now without a merit.
 
-        They are held no longer. Nothing is known of what was dropped but the ranges of its parts: it
-        counts for as much as the best that these make possible with the new values.
+        They are no longer held. Of dropped candidates only the ranges of parts are known: they
+        count as the best that these make possible with the new values.
         """
         changed = set(keys.tolist())
         self._raise_dropped(keys)
@@ -148,7 +147,7 @@ class SuperMTKN:
         self._prune(self._panes.values())
 
     def resize(self, n: int) -> None:
-        """Hold n more than k from now on; what falls out is remembered as dropped."""
+        """Set the number of candidates held beyond k; the surplus is recorded as dropped."""
         if n < 0:
             raise ValueError("n must be at least 0")
         self.n = n
@@ -158,14 +157,14 @@ class SuperMTKN:
     # Answers ------------------------------------------------------------------------------------
 
     def top(self, window: int) -> Top:
-        """Return the best k of a window that no later arrival is in. Windows are asked for oldest first."""
+        """Return the best k of a complete window. Ask for windows oldest first."""
         if window < self._current:
             raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
         self._settle(window)
         return self.predicted(window)
 
     def predicted(self, window: int) -> Top:
-        """Return what would be a window's best k if nothing were to arrive or change any more."""
+        """Return the best k of a window if nothing else were to arrive or change."""
         best = self._best(window, self.k)
         rows, merits = self._layout.rows(best), np.array([each.merit for each in best], dtype=np.float64)
         dropped = self._dropped.get(window)
@@ -174,12 +173,15 @@ class SuperMTKN:
         return Top(window, rows, merits, Certainty.APPROXIMATE, _REASON, -dropped.best[0])
 
     def lists(self, window: int) -> tuple[Rows, Rows]:
-        """Return a window's K-list and its N-list as they are by now."""
+        """Return a window's present K-list and N-list."""
         best = self._best(window, self.k + self.n)
         return self._layout.rows(best[: self.k]), self._layout.rows(best[self.k :])
 
     def close_before(self, window: int) -> None:
-        """Close all windows before this one: their members expire, unless a later window needs them."""
+        """Close all windows before this one.
+
+        Their members expire unless a later window needs them.
+        """
         if window <= self._current:
             return
         self._current = window
@@ -192,16 +194,16 @@ class SuperMTKN:
         self._sift()
 
     def held(self) -> Rows:
-        """Return all that is held, best first."""
+        """Return all rows that are held, best first."""
         return self._layout.rows(sorted((each for each in self._all() if not math.isnan(each.merit)), key=rank_of))
 
     def __len__(self) -> int:
         return len(self._list) + sum(map(len, self._panes.values()))
 
-    # How it works -------------------------------------------------------------------------------
+    # Internals ----------------------------------------------------------------------------------
 
     def _all(self) -> Iterator[Candidate]:
-        """Return the list's candidates, then those of the panes that wait, from the oldest pane on."""
+        """Yield the list's candidates, then those of the waiting panes, oldest pane first."""
         yield from self._list
         for span in sorted(self._panes):
             yield from self._panes[span].values()
@@ -214,7 +216,10 @@ class SuperMTKN:
         return sorted((each for each in newest.values() if not math.isnan(each.merit)), key=rank_of)[:count]
 
     def _prune(self, panes: Iterable[dict[Any, Candidate]]) -> None:
-        """Keep the best K+N of each pane, if none replaces another: all enter and leave every window together."""
+        """Keep the best K+N of each pane, if no arrival replaces another.
+
+        All arrivals of a pane enter and leave every window together.
+        """
         for pane in panes if self._distinct else ():
             scored = sorted((each for each in pane.values() if not math.isnan(each.merit)), key=rank_of)
             self._forget(scored[self.k + self.n :])
@@ -222,7 +227,7 @@ class SuperMTKN:
             pane.update((each.identity, each) for each in scored[: self.k + self.n])
 
     def _settle(self, window: int) -> None:
-        """Let the panes of a window, and of those before it, into the list."""
+        """Move the panes of a window, and of those before it, into the list."""
         ready = sorted(span for span in self._panes if span[0] <= window)
         newest: dict[Any, Candidate] = {}
         for span in ready:
@@ -240,9 +245,10 @@ class SuperMTKN:
             self._sift()
 
     def _sift(self) -> None:
-        """Set all window marks anew; drop who is a member of no window.
+        """Recompute all window marks; drop candidates that are members of no window.
 
-        Everything listed lies in all open windows up to its last, so windows fill up oldest first.
+        Every listed candidate lies in all open windows up to its last, so windows fill up oldest
+        first.
         """
         members: defaultdict[int, int] = defaultdict(int)
         start = max([self._current, *(each.first for each in self._list)])
@@ -269,10 +275,10 @@ class SuperMTKN:
             dropped.best = min(dropped.best, best_rank(math.inf if math.isnan(reach) else reach))
 
     def _perhaps_dropped(self, window: int, keys: AnyArray) -> AnyArray:
-        """Return the keys of which a window may have dropped something.
+        """Return the keys of which a window may have dropped a row.
 
-        Where identities are keys, a key's newest arrival has replaced all others: nothing of it can be
-        missing in the windows where it is at hand.
+        If identities are keys, a key's newest arrival has replaced all others, so nothing of the
+        key can be missing in windows that hold it.
         """
         if not self._identities_are_keys:
             return keys
@@ -280,7 +286,7 @@ class SuperMTKN:
         return keys[[key not in at_hand for key in keys.tolist()]]
 
     def _forget(self, candidates: Iterable[Candidate]) -> None:
-        """Remember candidates as dropped, those of a pane together. O(1) each, and O(W) for each pane."""
+        """Record candidates as dropped, grouped by pane. O(1) each, and O(W) for each pane."""
         panes: dict[Pane, Dropped] = {}
         for each in candidates:
             parts = parts_range(each)
@@ -313,7 +319,7 @@ class SuperMTKN:
     # Snapshots ----------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the complete state as bytes."""
         settings = {
             "k": self.k,
             "n": self.n,
@@ -333,7 +339,7 @@ class SuperMTKN:
 
     @classmethod
     def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return a structure that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         settings = state.settings
         restored = cls(settings["k"], settings["n"], scoring, distinct=settings["distinct"])

@@ -1,4 +1,4 @@
-"""Each query by itself: what sharing is measured by, and the quickest way where there are few queries."""
+"""Separate structure per query: the baseline for sharing, and the fastest for few queries."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class _Solo:
 
 
 class Independent:
-    """A structure for each query, each handed every arrival.
+    """One structure for each query; every arrival is added to each.
 
-    An arrival costs what it costs a single query, times the queries; so does what is held.
+    Costs and memory are those of a single query, times the number of queries.
 
     >>> held, at = Independent(since=0), np.arange(1, 5)
     >>> held.join("wide", Asked(Windows(4, 4, 0), 2)), held.join("narrow", Asked(Windows(2, 2, 0), 1))
@@ -44,7 +44,7 @@ class Independent:
         self._queries: dict[str, _Solo] = {}
 
     def join(self, name: str, asked: Asked) -> int:
-        """Answer one more query; return the first of its windows that is answered."""
+        """Add a query; return the first of its windows that is answered."""
         first = self.meta.join(name, asked)
         structure = PaneDominance(asked.k, 0, self._scoring, distinct=True, fixed=True)
         structure.close_before(first)
@@ -52,12 +52,12 @@ class Independent:
         return first
 
     def leave(self, name: str) -> None:
-        """Answer a query no more."""
+        """Remove a query."""
         self.meta.leave(name)
         del self._queries[name]
 
     def add(self, arrivals: Rows) -> IntArray:
-        """Take in arrivals, and return the positions of the rejected: those that have no merit."""
+        """Add arrivals and return the positions of the rejected: those without a merit."""
         if not len(arrivals):
             return np.empty(0, dtype=np.int64)
         scored, rejected = score(self._scoring, arrivals, self.meta.now)
@@ -72,7 +72,7 @@ class Independent:
         return rejected
 
     def advance(self, until: int) -> Iterator[tuple[str, Top]]:
-        """Let time go on, and yield the answers of all windows that close by then."""
+        """Advance time, and yield the answers of all windows that close by then."""
         self.meta.go_on(until)
         for due in self.meta.take(until):
             if due in self.meta:
@@ -86,7 +86,7 @@ class Independent:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the columns of what is held take: what objects in them refer to comes on top."""
+        """Bytes of the columns held, without the objects that they refer to."""
         return sum(query.structure.nbytes for query in self._queries.values())
 
     def _check(self) -> None:
@@ -97,7 +97,7 @@ class Independent:
 
 
 def _hand_in(query: _Solo, rows: Rows) -> None:
-    """Hand a query arrivals, which are in the order of time, pane by pane."""
+    """Add arrivals in time order to a query's structure, pane by pane."""
     windows, start = query.windows, 0
     while start < len(rows):
         time = int(rows.times[start])

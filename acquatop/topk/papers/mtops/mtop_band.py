@@ -1,7 +1,7 @@
-"""MTopBand (Shastri et al., CIKM 2011, section 5): the predicted top k of every view, each in a list of its own.
+"""MTopBand (Shastri et al., CIKM 2011, section 5): predicted top k of every view, in own lists.
 
-For scores that never change, and identities that never come again. The paper keeps one copy of an object
-and as many references to it as views that it is in; so is it here.
+For scores that never change, and identities that never come again. As in the paper, there is one
+copy of an object, and one reference to it for each view that it is in.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from acquatop.topk.papers.mtops.predicted_views import Entry, PredictedViews, ra
 class MTopBand(PredictedViews):
     """The predicted top k of every view in a sorted list.
 
-    With V views that an arrival lies in, it takes O(V), and O(log k) for each that it enters. Held are at most k
-    references for each view.
+    An arrival takes O(V) for the V views that it lies in, and O(log k) for each that it enters. At
+    most k references are held for each view.
 
     >>> import numpy as np
     >>> from acquatop.topk.contract import Rows

@@ -1,18 +1,19 @@
-"""MTopList (Shastri et al., CIKM 2011, section 6): the predicted top k of all views in one list.
+"""MTopList (Shastri et al., CIKM 2011, section 6): predicted top k of all views in one list.
 
-For scores that never change, and identities that never come again. Each candidate stands in the list once,
-however many views it is in, and each full view points to the last of its top k.
+For scores that never change, and identities that never come again. Each candidate is in the list
+once, however many views it is in, and each full view points to the last of its top k.
 
-Where this differs from the paper, it is because that is wrong:
+The paper is wrong in some points. Differences:
 
-- Marks of the first and the last window that a candidate is in do not say in which it is: with k of their
-  own, a view in between may not have it (the paper's Observation 2), and a mark that is counted up then
-  stands for nothing. A candidate counts the views that it is in; which these are need not be known, as the
-  members of a view are all that came after its opening and stand no lower than its pointer.
-- With different widths the view that ends is often not the oldest. What is taken back then is taken back
-  from the members of that view, wherever they stand.
+- Marks of a candidate's first and last window do not tell its windows: with different k, a view in
+  between may lack it (the paper's Observation 2), and a mark that is then counted up means nothing.
+  Here a candidate counts the views that it is in. The views themselves need not be known: the
+  members of a view are all candidates that came after its opening and rank no lower than its
+  pointer.
+- With different widths the view that ends is often not the oldest. Counts are then reduced for the
+  members of that view, wherever they are.
 - A view that holds fewer than k has no pointer, and takes every arrival.
-- The pointer moves up to the next entry that lies in the same view, not to the next in the list.
+- The pointer moves up to the next entry of the same view, not to the next in the list.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from acquatop.topk.papers.mtops.predicted_views import Entry, PredictedViews, ra
 class MTopList(PredictedViews):
     """The predicted top k of all views in one sorted list, with a pointer to the last of each.
 
-    With L candidates and V views that an arrival lies in, it takes O(V + log L), and for each view that it enters a
-    walk up to the view's next to last; an answer O(L). L is what MTopBand refers to, each once.
+    With L candidates and V views that an arrival lies in, it takes O(V + log L), and for each view
+    that it enters a walk up to the view's next to last. An answer takes O(L). L counts MTopBand's
+    entries, each once.
 
     >>> import numpy as np
     >>> from acquatop.topk.contract import Rows
@@ -80,7 +82,7 @@ class MTopList(PredictedViews):
         self._take_back(leaving)
 
     def _upwards(self, opens: int, before: int) -> Iterator[Entry]:
-        """Yield the entries of a view that stand before a position in the list, the lowest first."""
+        """Yield the entries of a view before a position in the list, lowest first."""
         above = self._list.islice(0, before, reverse=True)
         return (entry for entry in above if entry.time > opens)
 

@@ -1,4 +1,4 @@
-"""What MTopBand and MTopList have in common: a view for every moment at which windows open, and what enters it."""
+"""Common base of MTopBand and MTopList: one view per opening moment, and its arrivals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROOM = 65_536
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A candidate: its place in the total order, its row, and in how many views it is predicted to be an answer."""
+    """A candidate: its place in the total order, its row, and the number of views it is in."""
 
     rank: Rank
     time: int
@@ -31,16 +31,17 @@ class Entry:
 
 
 def rank_of(entry: Entry) -> Rank:
-    """Return a candidate's place in the total order: what lists are sorted by."""
+    """Return a candidate's place in the total order, the sort key of the lists."""
     return entry.rank
 
 
 class PredictedViews(ABC):
-    """The predicted top k of every view: of all that came after some moment at which a window of any query opens.
+    """The predicted top k of every view: of all arrivals after the opening of some window.
 
-    A view begins with the first arrival after that moment, and ends when the last window that opened then has
-    been answered. It holds as many as the most demanding of the queries whose windows are still to come: adaptive
-    k. Rows are kept once, however many views they are in. Subclasses say how members are kept.
+    A view begins with the first arrival after that moment, and ends when the last window that
+    opened then has been answered. Its size is the largest k of the queries with such windows still
+    to come: adaptive k. Rows are stored once, however many views they are in. Subclasses store the
+    members.
     """
 
     def __init__(self, since: int, scoring: Scoring | None = None) -> None:
@@ -53,14 +54,14 @@ class PredictedViews(ABC):
         self._ks: SortedDict[int, int] = SortedDict()
         self._opened_until = BEFORE_ALL
 
-    # Queries come and go --------------------------------------------------------------------------
+    # Queries --------------------------------------------------------------------------------------
 
     def join(self, name: str, asked: Asked) -> int:
-        """Answer one more query; return the first of its windows that is answered."""
+        """Add a query; return the first of its windows that is answered."""
         return self.meta.join(name, asked)
 
     def leave(self, name: str) -> None:
-        """Answer a query no more."""
+        """Remove a query."""
         self.meta.leave(name)
         for opens in list(self._ks):
             self._fit(opens)
@@ -68,7 +69,7 @@ class PredictedViews(ABC):
     # Arrivals -------------------------------------------------------------------------------------
 
     def add(self, arrivals: Rows) -> IntArray:
-        """Take in arrivals, and return the positions of the rejected: those that have no merit."""
+        """Add arrivals and return the positions of the rejected: those without a merit."""
         if not len(arrivals):
             return np.empty(0, dtype=np.int64)
         scored, rejected = score(self._scoring, arrivals, self.meta.now)
@@ -93,7 +94,7 @@ class PredictedViews(ABC):
         self._compact()
 
     def _open_before(self, earliest: int, latest: int) -> None:
-        """Begin the views of all moments before a time at which windows open that are still to be answered."""
+        """Begin the views that open before a time, for all windows still to be answered."""
         after = max(self._opened_until, earliest - self.meta.widest - 1)
         for opens in self.meta.openings(after, latest - 1).tolist():
             k = self.meta.k_of(opens)
@@ -103,7 +104,7 @@ class PredictedViews(ABC):
         self._opened_until = max(self._opened_until, latest - 1)
 
     def _compact(self) -> None:
-        """Let the pool forget the rows that no candidate needs, once they are most of it."""
+        """Drop the pool's rows that no candidate needs, once they are most of it."""
         if self._pool.used > 2 * len(self._entries) + 64:
             kept = list(self._entries.values())
             self._pool.keep(np.array([entry.slot for entry in kept], dtype=np.int64))
@@ -114,10 +115,10 @@ class PredictedViews(ABC):
     # Answers --------------------------------------------------------------------------------------
 
     def advance(self, until: int) -> Iterator[tuple[str, Top]]:
-        """Let time go on, and yield the answers of all windows that close by then."""
+        """Advance time, and yield the answers of all windows that close by then."""
         self.meta.go_on(until)
         while (closes := self.meta.next_close) is not None and closes <= until:
-            # Before the windows that close now are over: their views have to have begun.
+            # Insert before the closing windows are removed: their views must have begun.
             self._insert_until(closes)
             dues = self.meta.take(closes)
             for due in dues:
@@ -134,7 +135,7 @@ class PredictedViews(ABC):
         return Top(due.window, self._pool.take(slots), np.array([-entry.rank[0] for entry in members]))
 
     def _fit(self, opens: int) -> None:
-        """Hold no more of a view than is still asked for."""
+        """Shrink a view to the size still asked for."""
         k = self.meta.k_of(opens)
         if k < self._ks[opens]:
             self._shrink(opens, k)
@@ -143,13 +144,13 @@ class PredictedViews(ABC):
             del self._ks[opens]
 
     def _let_go(self, entry: Entry) -> bool:
-        """Note that a candidate has left a view; say whether that was its last."""
+        """Note that a candidate has left a view; return true if that was its last."""
         entry.views -= 1
         if not entry.views:
             self._entries.pop(entry.slot, None)
         return not entry.views
 
-    # How members are kept -------------------------------------------------------------------------
+    # Storage of members ---------------------------------------------------------------------------
 
     @abstractmethod
     def _open(self, opens: int) -> None:
@@ -157,33 +158,33 @@ class PredictedViews(ABC):
 
     @abstractmethod
     def _insert(self, entry: Entry, views: Iterable[int]) -> None:
-        """Let a candidate into those views whose top k it belongs to."""
+        """Add a candidate to those views whose top k it belongs to."""
 
     @abstractmethod
     def _shrink(self, opens: int, k: int) -> None:
-        """Let go of a view's members after the first k; of the view, if none are left."""
+        """Drop a view's members after the first k; drop the view if k is 0."""
 
     @abstractmethod
     def _best(self, opens: int, count: int) -> Iterable[Entry]:
         """Return a view's best, best first."""
 
-    # What is held ---------------------------------------------------------------------------------
+    # Rows held ------------------------------------------------------------------------------------
 
     def held(self) -> Rows:
-        """Return all candidates, best first; what no close has reached yet is not among them."""
+        """Return all candidates, best first, without arrivals that no close has reached yet."""
         entries = sorted(self._entries.values(), key=rank_of)
         return self._pool.take(np.array([entry.slot for entry in entries], dtype=np.int64)) if entries else NO_ROWS
 
     @property
     def references(self) -> int:
-        """In how many views the candidates are, taken together."""
+        """Number of views that the candidates are in, summed over candidates."""
         return sum(entry.views for entry in self._entries.values())
 
     def __len__(self) -> int:
         return len(self._entries) + len(self._ahead)
 
     def _check(self) -> None:
-        """Assert every invariant: each view's members are the first k of what is held that came after it opened."""
+        """Assert every invariant: a view's members are the first k held after its opening."""
         self.meta._check()
         self._ahead._check()
         views: dict[int, int] = dict.fromkeys(self._entries, 0)

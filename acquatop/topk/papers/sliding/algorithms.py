@@ -1,4 +1,4 @@
-"""The paper's algorithms by the names it has for them."""
+"""The paper's algorithms by their names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILTERED = ("SASF", "SARF", "SAPF", "RASF", "RARF", "RAPF")
 def algorithm(
     name: str, k: int, n: int, *, buffer: int | None = None, sigma: float = 1e-3, gamma: float = 0.2
 ) -> OneByOne:
-    """Return one of the paper's algorithms, with its settings unless others are given; the longest buffer.
+    """Return one of the paper's algorithms, by default with its settings and the longest buffer.
 
     >>> algorithm("RAPF", k=3, n=100).top().positions.tolist()
     []

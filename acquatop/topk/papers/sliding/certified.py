@@ -1,4 +1,4 @@
-"""A probabilistic k-skyband that knows when it may be wrong: the detector of the hybrid."""
+"""Probabilistic k-skyband that detects possible errors: the detector of the hybrid."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from acquatop.topk.sliding.contract import Event
 
 
 class CertifiedSkyband(ProbabilisticSkyband):
-    """Remembers the best of what it let go and what is still in the window.
+    """Probabilistic k-skyband with the best of the dropped events that are still in the window.
 
-    While the last of the best k beats that, nothing is missing, whatever the stream is like; when it
-    does not, something may be. What was let go and is beaten by something newer that was let go
-    never comes into question, so in random order O(log n) of them are remembered, and a rising
-    or falling stream's are one or all.
+    If the last of the best k beats these, nothing is missing, whatever the stream is like;
+    otherwise something may be. A dropped event that a newer dropped one beats never matters. So in
+    random order O(log n) are remembered; for a rising or falling stream it is one or all.
 
     >>> band = CertifiedSkyband(k=1, limit=1)
     >>> for event in ((5.0, 0), (4.0, 1), (3.0, 2)):
@@ -28,21 +27,21 @@ class CertifiedSkyband(ProbabilisticSkyband):
     def __init__(self, k: int, limit: int) -> None:
         super().__init__(k, limit)
         self._gone: list[Event] = []
-        """By position, each better than all after it."""
+        """Dropped events by position, each better than all after it."""
 
     @property
     def certain(self) -> bool:
-        """Whether the best k are certainly the window's."""
+        """True if the best k are certainly the window's."""
         return not self._gone or (len(self.trees.best) == self.trees.k and self._gone[0] < self.trees.best[0])
 
     def leave(self, position: int) -> None:
-        """Let go the event at a position, which has left the window."""
+        """Remove the event at a position, which has left the window."""
         super().leave(position)
         if self._gone and self._gone[0][1] == position:
             del self._gone[0]
 
     def remember(self, event: Event) -> None:
-        """Note that an event has been let go, now or before this band began. O(log of those remembered)."""
+        """Record an event as dropped, now or before this band began. O(log of those remembered)."""
         gone = self._gone
         at = len(gone)
         if at and gone[-1][1] > event[1]:

@@ -1,11 +1,11 @@
-"""A filter before the k-skyband (Section 5 of the paper): SASF, SARF, SAPF, RASF, RARF and RAPF.
+"""Filter before the k-skyband (Section 5 of the paper): SASF, SARF, SAPF, RASF, RARF and RAPF.
 
-The newest b events wait in a buffer. The filter is any k-skyband of *these*: whoever is not among its best k
-cannot be among the window's best before it leaves the buffer (Theorem 5.1), so it need not come to the query's
-k-skyband until then, and most are dominated by then and never do.
+The newest b events wait in a buffer. The filter is any k-skyband of *these*. An event that is not
+among its best k cannot be among the window's best before it leaves the buffer (Theorem 5.1). So it
+need not enter the query's k-skyband until then; most are dominated by then and never do.
 
-The theorem holds for buffers up to (n+1)/2: with one event more, something that kept another from the best may
-leave the window while that still waits.
+The theorem holds for buffers up to (n+1)/2. With one event more, an event that kept another from
+the best may leave the window while the other still waits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from acquatop.topk.sliding.contract import Event
 
 
 class Filtered(OneByOne):
-    """Exact whatever filters: a filter that has let go too much only keeps fewer events waiting.
+    """Exact with any filter: one that drops too much only keeps fewer events waiting.
 
     >>> from acquatop.topk.papers.sliding.probabilistic import ProbabilisticSkyband
     >>> from acquatop.topk.papers.sliding.relaxed import RelaxedSkyband
@@ -30,7 +30,7 @@ class Filtered(OneByOne):
     """
 
     def __init__(self, n: int, band: Skyband, before: Skyband, buffer: int) -> None:
-        """Put the filter ``before``, over the newest ``buffer`` events, in front of the query's k-skyband."""
+        """Put the filter ``before``, over the newest ``buffer`` events, before ``band``."""
         super().__init__(n, band)
         if not 1 <= buffer <= (n + 1) // 2:
             raise ValueError(f"a buffer has 1 to {(n + 1) // 2} events, half a window, not {buffer}")
@@ -41,7 +41,7 @@ class Filtered(OneByOne):
         self._waiting: dict[int, float] = {}
 
     def held(self) -> IntArray:
-        """Return the positions of all that may be in this answer or one to come, of what has come; ascending."""
+        """Return the positions of events that may be in this or a later answer, ascending."""
         return np.sort(np.concatenate((super().held(), np.array([*self._waiting], dtype=np.int64))))
 
     def __len__(self) -> int:
@@ -60,14 +60,17 @@ class Filtered(OneByOne):
         self._band.settle()
 
     def _first_attempt(self, event: Event) -> None:
-        """Hand on an arrival if it is among the filter's best, and let it wait if not."""
+        """Pass on an arrival if it is among the filter's best; otherwise let it wait."""
         if self._filter.trees.among_best(event):
             self._band.insert(event)
         else:
             self._waiting[event[1]] = event[0]
 
     def _second_attempt(self, position: int) -> None:
-        """Hand on what leaves the buffer and still waits, unless the filter's best dominate it: these are newer."""
+        """Pass on a waiting event that leaves the buffer, unless the filter's best dominate it.
+
+        These are newer.
+        """
         merit = self._waiting.pop(position, None)
         if merit is not None and self._filter.trees.among_best((merit, position)):
             self._band.insert((merit, position))

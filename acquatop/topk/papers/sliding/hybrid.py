@@ -1,10 +1,10 @@
-"""PA while it is certain, the exact algorithm when in doubt: the hybrid that the paper leaves open (Section 4.1.3).
+"""PA while it is certain, else the exact algorithm: the paper's open hybrid (Section 4.1.3).
 
-The paper asks for a detector of streams whose order and merits have to do with each other. There is a cheap
-one: the certificate of :mod:`acquatop.topk.papers.sliding.certified`. It does not guess what the stream is like, but
-says of each answer whether what was let go could belong to it. At the first that is not certain, and before
-it is given, the array block skyline takes over, from the merits of the last n events, which are kept for that.
-So no answer is ever wrong, on any stream.
+The paper asks for a detector of streams whose order and merits are related. There is a cheap one:
+the certificate of :mod:`acquatop.topk.papers.sliding.certified`. It does not guess the stream's
+nature, but tells for each answer if a dropped event could belong to it. At the first uncertain
+answer, and before it is given, the array block skyline takes over, from the merits of the last n
+events, which are kept for this. So no answer is ever wrong, on any stream.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import Best, ChangeLog, Changes, Event, best_of, check_sizes
 
 _LONGEST = 64
-"""How many windows the exact algorithm stays at most."""
+"""Largest number of windows for which the exact algorithm stays."""
 
 
 class Hybrid:
-    """Exact: probabilistic while that is certain.
+    """Exact; probabilistic while that is certain.
 
-    A doubt costs O(n), and so does the way back. After it the exact algorithm stays for a window;
-    for twice as long as the last time where the doubt came sooner than that after the way back. So a
-    stream that is made to raise doubts costs O(1) per event more than the exact algorithm alone.
+    A doubt costs O(n), and so does the return. After a doubt the exact algorithm stays for a
+    window, or for twice as long as the last time if the doubt came sooner than that after the
+    return. So a stream made to raise doubts costs O(1) per event more than the exact algorithm
+    alone.
 
     >>> falling = Hybrid(k=1, n=4, limit=1)
     >>> changes = falling.add(np.arange(9.0)[::-1])
@@ -41,24 +42,24 @@ class Hybrid:
         self.position = 0
         self.rejected = 0
         self.switches = 0
-        """How often the exact algorithm has taken over."""
+        """Number of times the exact algorithm has taken over."""
         self._limit = limit
         self._recent = np.full(n, np.nan)
         self._band = CertifiedSkyband(k, limit)
         self._exact: BlockSkyline | None = None
         self._base = 0
-        """Where the exact algorithm's position 0 is."""
+        """Position in the stream of the exact algorithm's position 0."""
         self._patience = n
         self._turn = 0
-        """The position of the last turn from one algorithm to the other."""
+        """Position of the last switch between the algorithms."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether the exact algorithm is at work."""
+        """True while the exact algorithm is used."""
         return self._exact is not None
 
     def add(self, merits: FloatArray) -> Changes:
-        """Take in the next events of the stream, and return how the best changed with them."""
+        """Add the next events of the stream, and return how the best changed with them."""
         log = ChangeLog()
         start = 0
         while start < len(merits):
@@ -69,21 +70,21 @@ class Hybrid:
         return log.changes()
 
     def top(self) -> Best:
-        """Return the best of the last n events, now."""
+        """Return the best of the last n events."""
         if self._exact is None:
             return best_of(list(self._band.trees.best), self.k)
         found = self._exact.top()
         return Best(found.positions + self._base, found.merits)
 
     def held(self) -> IntArray:
-        """Return the positions of all that may be in this answer or one to come: the window."""
+        """Return the positions of events that may be in this or a later answer: the window."""
         return np.arange(max(0, self.position - self.n), self.position)
 
     def __len__(self) -> int:
         return min(self.n, self.position)
 
     def _certainly(self, merits: FloatArray, log: ChangeLog) -> int:
-        """Take in events one by one until an answer is not certain, and return how many."""
+        """Add events one by one until an answer is not certain, and return their number."""
         band = self._band
         for count, merit in enumerate(merits.tolist(), start=1):
             self._recent[self.position % self.n] = merit
@@ -103,7 +104,7 @@ class Hybrid:
         return len(merits)
 
     def _exactly(self, merits: FloatArray, exact: BlockSkyline, log: ChangeLog) -> int:
-        """Take in events as long as the exact algorithm is to stay, and return how many."""
+        """Add events while the exact algorithm is to stay, and return their number."""
         taken = merits[: self._turn + self._patience - self.position]
         newest = taken[-self.n :]
         places = np.arange(self.position + len(taken) - len(newest), self.position + len(taken)) % self.n
@@ -116,7 +117,7 @@ class Hybrid:
         return len(taken)
 
     def _take_over(self, log: ChangeLog) -> None:
-        """Let the exact algorithm give the answer that is not certain, and go on."""
+        """Switch to the exact algorithm, which gives the uncertain answer and goes on."""
         entered, left = self._band.trees.changed()
         reported = {*self._band.trees.best} - {entered} | ({left} if left else set())
         window = self._window()
@@ -134,7 +135,7 @@ class Hybrid:
         self.switches += 1
 
     def _return(self) -> None:
-        """Begin anew with the best of the window, and remember the others as let go."""
+        """Start again with the best of the window, and record the others as dropped."""
         window = self._window()
         self._band = CertifiedSkyband(self.k, self._limit)
         start = self.position - len(window)
@@ -167,7 +168,7 @@ class Hybrid:
 
 
 def _descents(merits: FloatArray) -> IntArray:
-    """Return where the merits stand that are greater than all after them; NaN is nowhere.
+    """Return the positions of merits greater than all after them; NaN is skipped.
 
     >>> _descents(np.array([1.0, 5.0, np.nan, 2.0, 3.0])).tolist()
     [1, 4]

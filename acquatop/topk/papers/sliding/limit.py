@@ -1,7 +1,7 @@
-"""How many candidates a probabilistic k-skyband needs (Section 4.1.1 of the paper): formulas only.
+"""Number of candidates for a probabilistic k-skyband (Section 4.1.1 of the paper): formulas only.
 
-Of an event that comes at rank l of a window in random order, the probability to be among the best k
-before it leaves is at most ``p(l)`` (Theorem 4.4), from a certain rank on (Lemma A.2).
+For an event that comes at rank l of a window in random order, the probability of being among the
+best k before it leaves is at most ``p(l)`` (Theorem 4.4), from a certain rank on (Lemma A.2).
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 
 _NEGLIGIBLE = 1e-9
-"""Of sigma: where the tail of the probabilities is cut off; from there each is less than half of the one before."""
+"""Share of sigma at which the tail of the probabilities is cut off.
+
+From there each is less than half of the one before.
+"""
 
 
 def convex_from(n: int, k: int) -> int:
@@ -28,8 +31,8 @@ def convex_from(n: int, k: int) -> int:
 def bounds(n: int, k: int) -> Iterator[tuple[int, float]]:
     """Yield the ranks after L with their bounds on the probability (Equation 9).
 
-    The paper's sum is over C(n-1, l'-1)·C(n-1, l-1) / C(2n-2, l+l'-2). Each term follows from that of the
-    rank before by a factor, in logarithms: binomials of such size are no floats. O(k) per rank.
+    The paper's sum is over C(n-1, l'-1)·C(n-1, l-1) / C(2n-2, l+l'-2). Each term follows from that
+    of the rank before by a factor, in logarithms: such binomials exceed floats. O(k) per rank.
 
     >>> [(rank, round(bound, 4)) for rank, bound in bounds(5, 1)]
     [(4, 0.0992), (5, 0.0198)]
@@ -45,7 +48,9 @@ def bounds(n: int, k: int) -> Iterator[tuple[int, float]]:
 
 
 def limit_of_the_table(n: int, k: int, sigma: float) -> int:
-    """Return the limit as the paper's Table V has it: ranks from the first with a bound below σ/2 are given up.
+    """Return the limit of the paper's Table V.
+
+    Ranks from the first one with a bound below σ/2 are dropped.
 
     >>> limit_of_the_table(10_000, 10, 0.001)
     37
@@ -57,10 +62,10 @@ def limit_of_the_table(n: int, k: int, sigma: float) -> int:
 
 
 def safe_limit(n: int, k: int, sigma: float) -> int:
-    """Return the limit of Definition 4.5: the bounds of all ranks that are given up sum to less than σ.
+    """Return the limit of Definition 4.5: the bounds of all dropped ranks sum to less than σ.
 
-    Table V's takes for granted that from there on each is less than half of the one before, which is not so
-    where k is large.
+    Table V assumes that from there on each bound is less than half of the one before, which does
+    not hold for large k.
 
     >>> safe_limit(10_000, 10, 0.001), safe_limit(1_000, 500, 0.001)  # in the table 37 and 106
     (37, 109)

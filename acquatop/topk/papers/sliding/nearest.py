@@ -1,9 +1,10 @@
-"""The k nearest of the last n points to each of many queries, after every point: one window, one grid, blocks.
+"""The k nearest of the last n points to each of many queries, after every point.
 
-What :mod:`acquatop.topk.sliding.block_skyline` does for one query is done here for all at once, with the distance as
-the score, and with a grid in place of the comparisons: a query's bar is a sphere around it, a block long the same, and
-an arrival is compared with those queries only whose spheres touch its cell. The points of a window are held
-once for all queries, as SNN and CPM/w hold them, and so no query needs a k-skyband.
+There is one window, one grid, and blocks. This is :mod:`acquatop.topk.sliding.block_skyline` for
+all queries at once, with the distance as the score, and a grid instead of the comparisons. A
+query's bar is a sphere around it, constant for a block, and an arrival is compared only with
+queries whose spheres touch its cell. The points of a window are held once for all queries, as in
+SNN and CPM/w, so no query needs a k-skyband.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from acquatop.topk.sliding.contract import Best, ChangeLog, Changes, check_sizes
 from acquatop.topk.sliding.live_top import LiveTop
 
 _CHUNK = 8_192
-"""How many arrivals are compared with the same spheres at most,"""
+"""Largest number of arrivals that are compared with the same spheres."""
 _FIRST_CHUNK = 256
-"""and how many at first, while fewer than k stay: then as many as there have been."""
+"""The same at the start, while fewer than k stay; later as many as there have been."""
 _NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
 class QueryChanges:
-    """How several queries' best became others, by query and then in the order of the points."""
+    """Changes of several queries' best, by query and then in the order of the points."""
 
     queries: IntArray
     changes: Changes
@@ -37,7 +38,7 @@ class QueryChanges:
         return len(self.queries)
 
     def of(self, query: int) -> Changes:
-        """Return one query's. O(log c)."""
+        """Return one query's changes. O(log c)."""
         start, stop = np.searchsorted(self.queries, [query, query + 1])
         all_of = self.changes
         return Changes(
@@ -46,12 +47,12 @@ class QueryChanges:
 
 
 class NearestQueries:
-    """Exact. A merit is the negative of the distance's square.
+    """Exact nearest points. A merit is the negative squared distance.
 
-    For q queries and points in random order and everywhere, a point takes O(d) for each query whose sphere touches
-    its cell, 4·k·q/n a few microseconds, and its share of a search for each query's sphere once per block. Held
-    are the last n points, and about 2k events per query. A point with a coordinate that is no finite number has its
-    place in the window and is near to no query.
+    For q queries and points in random order and everywhere, a point takes O(d) for each query whose
+    sphere touches its cell, 4·k·q/n times a few microseconds, and its share of one search for each
+    query's sphere per block. Memory: the last n points, and about 2k events per query. A point with
+    a coordinate that is not finite has its place in the window and is near to no query.
 
     >>> held = NearestQueries(np.array([[0.0, 0.0], [1.0, 1.0]]), k=1, n=2)
     >>> found = held.add(np.array([[0.5, 0.0], [1.0, 0.75], [0.25, 0.0]]))
@@ -60,7 +61,7 @@ class NearestQueries:
     """
 
     def __init__(self, centres: FloatArray, k: int, n: int, resolution: int = 10) -> None:
-        """Ask for the ``k`` nearest to each of the ``centres``, with ``resolution`` cells along each axis."""
+        """Ask for the ``k`` nearest to each of ``centres``, with ``resolution`` cells per axis."""
         check_sizes(k, n)
         self.k = k
         self.n = n
@@ -75,11 +76,11 @@ class NearestQueries:
         self._live = [LiveTop(k, n, (), -1) for _ in range(queries)]
         self._next_leaving = np.full(queries, _NEVER)
         self._squares = np.full(queries, math.inf)
-        """The squares of the radii within which points matter."""
+        """Squared radii within which points matter."""
         self._grid = QueryGrid(self._centres, self._squares, resolution)
 
     def add(self, points: FloatArray) -> QueryChanges:
-        """Take in the next points of the stream, and return how the queries' best changed with them."""
+        """Add the next points of the stream, and return how the queries' best changed with them."""
         logs: dict[int, ChangeLog] = {}
         start = 0
         while start < len(points):
@@ -92,14 +93,14 @@ class NearestQueries:
         return _together(logs)
 
     def top(self, query: int) -> Best:
-        """Return the nearest of the last n points to a query, now."""
+        """Return the nearest of the last n points to a query."""
         return self._live[query].top()
 
     def __len__(self) -> int:
         return min(self.position, self.n)
 
     def _take(self, points: FloatArray, logs: dict[int, ChangeLog]) -> None:
-        """Take in points that fit into the block."""
+        """Add points that fit into the block."""
         self._block[self._filled : self._filled + len(points)] = points
         placed = _placed(points)
         self.rejected += len(points) - len(placed)
@@ -134,15 +135,16 @@ class NearestQueries:
         self._last, self._block, self._filled = last, leaving, 0
 
     def _note(self, query: int, live: LiveTop) -> None:
-        """Note a query's bar, and when the next of its events leaves."""
+        """Note a query's bar, and the departure of the next of its events."""
         self._squares[query] = -live.bar
         self._next_leaving[query] = _NEVER if live.next_leaving is None else live.next_leaving
 
     def _reach(self, points: FloatArray) -> FloatArray:
-        """Return the square of the distance of each query's k-th nearest of some points; infinity if there are fewer.
+        """Return the squared distance of each query's k-th nearest point.
 
-        Spheres of the size that k points would take, spread evenly, or of that of the last block, are
-        doubled for those queries that find fewer.
+        Infinity if there are fewer. The first spheres have the size that k points would take,
+        spread evenly, or that of the last block. They are doubled for those queries that find
+        fewer.
         """
         squares = np.full(len(self._centres), math.inf)
         points = points[_placed(points)]
@@ -174,12 +176,12 @@ class NearestQueries:
 
 
 def _placed(points: FloatArray) -> IntArray:
-    """Return the positions of those points that have a place."""
+    """Return the positions of points with finite coordinates."""
     return np.flatnonzero(np.isfinite(points).all(axis=1))
 
 
 def _by_query(pairs: Pairs, positions: IntArray) -> dict[int, list[tuple[float, int]]]:
-    """Return the events of each query, in the order of their positions, which are given by point."""
+    """Return the events of each query, ordered by their positions, which are given by point."""
     order = np.argsort(pairs.queries, kind="stable")
     queries = pairs.queries[order]
     merits, at = -pairs.squares[order], positions[pairs.points[order]]

@@ -1,4 +1,4 @@
-"""The paper's algorithms without a filter (SA, RA, PA): one k-skyband that every event of the stream comes to."""
+"""The paper's algorithms without a filter (SA, RA, PA): one k-skyband that gets every event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from acquatop.topk.sliding.contract import Best, ChangeLog, Changes, Event, best
 
 
 class OneByOne(ABC):
-    """What all of them have in common: events are taken one by one, and the changes reported after each."""
+    """Common base: events are added one by one, and changes reported after each."""
 
     def __init__(self, n: int, band: Skyband, certainty: Certainty = Certainty.EXACT) -> None:
         check_sizes(band.trees.k, n)
@@ -24,11 +24,11 @@ class OneByOne(ABC):
 
     @property
     def k(self) -> int:
-        """How many an answer has at most."""
+        """Largest number of events in an answer."""
         return self._band.trees.k
 
     def add(self, merits: FloatArray) -> Changes:
-        """Take in the next events of the stream, and return how the best changed with them."""
+        """Add the next events of the stream, and return how the best changed with them."""
         log = ChangeLog()
         for merit in merits.tolist():
             if merit == merit:
@@ -43,11 +43,11 @@ class OneByOne(ABC):
         return log.changes()
 
     def top(self) -> Best:
-        """Return the best of the last n events, now."""
+        """Return the best of the last n events."""
         return best_of(list(self._band.trees.best), self.k, self._certainty)
 
     def held(self) -> IntArray:
-        """Return the positions of all that may be in this answer or one to come, of what has come; ascending."""
+        """Return the positions of events that may be in this or a later answer, ascending."""
         trees = self._band.trees
         return np.sort(np.array([position for _, position in (*trees.best, *trees.candidates)], dtype=np.int64))
 
@@ -56,7 +56,7 @@ class OneByOne(ABC):
 
     @abstractmethod
     def _step(self, event: Event | None) -> None:
-        """Do all that comes with the event at ``self.position``; None for one without a merit."""
+        """Process the event at ``self.position``; None for one without a merit."""
 
     def _check(self) -> None:
         """Assert every invariant."""

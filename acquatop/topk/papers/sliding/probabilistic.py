@@ -1,4 +1,7 @@
-"""The probabilistic k-skyband (Section 4.1 of the paper; PA): a fixed number of candidates, the best there are."""
+"""Probabilistic k-skyband (Section 4.1 of the paper;
+
+PA): a fixed number of candidates, the best.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from acquatop.topk.sliding.contract import Event
 
 
 class ProbabilisticSkyband:
-    """Holds k and ``limit`` more, and lets go whatever is worse, dominated or not.
+    """The best k and ``limit`` more; worse events are dropped, dominated or not.
 
-    Which may be wrong: for streams in random order, and a limit from :mod:`acquatop.topk.papers.sliding.limit`, at
-    most σ events per window are missed on average. Where order and merit have to do with each other it may be
-    nearly all. An arrival below the threshold costs one comparison; the others, about (k+limit)/n of all in
-    random order, O(log(k+limit)) each.
+    Answers may be wrong. For streams in random order, and a limit from
+    :mod:`acquatop.topk.papers.sliding.limit`, at most σ events per window are missed on average. If
+    order and merit are related, nearly all may be. An arrival below the threshold costs one
+    comparison; the others, about (k+limit)/n of all in random order, cost O(log(k+limit)) each.
 
     >>> band = ProbabilisticSkyband(k=1, limit=1)
     >>> for event in ((5.0, 0), (3.0, 1), (4.0, 2), (1.0, 3)):
@@ -29,23 +32,23 @@ class ProbabilisticSkyband:
         self.trees = Trees(k)
         self.limit = limit
         self.threshold = -math.inf
-        """What is below it is let go at once."""
+        """Merit below which an event is dropped at once."""
 
     def leave(self, position: int) -> None:
-        """Let go the event at a position, which has left the window, if it is held (Algorithm 2)."""
+        """Remove the event at a position, which has left the window, if held (Algorithm 2)."""
         if self.trees.leave(position):
             # There is room for one more.
             self.threshold = -math.inf
 
     def insert(self, event: Event) -> None:
-        """Take in an event, if it is not below the threshold (Algorithm 1)."""
+        """Add an event, if it is not below the threshold (Algorithm 1)."""
         if event[0] < self.threshold:
             self._let_go(event)
         else:
             self.trees.insert(event)
 
     def settle(self) -> None:
-        """Fill the best up again, let go the last candidates if there are too many, and set the threshold."""
+        """Refill the best, drop the last candidates if there are too many, set the threshold."""
         trees = self.trees
         trees.refill()
         while len(trees.candidates) > self.limit:
@@ -54,7 +57,7 @@ class ProbabilisticSkyband:
             self.threshold = trees.candidates[0][0]
 
     def _let_go(self, event: Event) -> None:
-        """Forget an event that is still in the window."""
+        """Drop an event that is still in the window."""
 
     def _check(self) -> None:
         """Assert every invariant."""

@@ -1,4 +1,4 @@
-"""A regular grid over points in space: which queries an arrival may be of interest to (Section 6.1 of the paper)."""
+"""Regular grid over space: finds the queries that a point may affect (Section 6.1 of the paper)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from acquatop.topk.contract import FloatArray, IntArray
 
 _SLICE = 1_024
-"""How many points are paired with queries at once: what bounds the memory."""
+"""Largest number of points paired with queries at once, to bound memory."""
 _SLACK = 1e-12
-"""How much further spheres are taken to reach, so that no rounding hides a cell that they touch."""
+"""Margin added to spheres, so that rounding hides no cell that they touch."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Queries and points within their reach, with the distances' squares: equally long columns, by point."""
+    """Queries and points within their reach, with squared distances: columns, by point."""
 
     queries: IntArray
     points: IntArray
@@ -27,12 +27,13 @@ class Pairs:
 
 
 class QueryGrid:
-    """Queries, known by their numbers, in all cells that their spheres of interest touch.
+    """Queries, identified by numbers, in all cells that their spheres of interest touch.
 
-    Cells are equal cubes of the unit cube; what lies outside belongs to the nearest cell. With c cells touched in
-    all, it is made in O(c·d); a point takes O(d) for each of the queries in its cell. A sphere of infinite
-    radius is in all cells, of which there are ``resolution`` to the power of the dimensions. Radii are given as
-    their squares, so that no root is between them and the distances that they are compared with.
+    Cells are equal cubes of the unit cube; points outside belong to the nearest cell. With c cells
+    touched in all, building takes O(c·d); a point takes O(d) for each of the queries in its cell. A
+    sphere of infinite radius is in all cells, of which there are ``resolution`` to the power of the
+    dimensions. Radii are given as squares, so that they are compared with squared distances without
+    a root.
 
     >>> reach = np.array([0.04, 0.04])
     >>> grid = QueryGrid(np.array([[0.1, 0.1], [0.9, 0.9]]), reach, resolution=10)
@@ -50,9 +51,9 @@ class QueryGrid:
         self._starts = np.searchsorted(cells[order], np.arange(resolution ** centres.shape[1] + 1))
 
     def pairs(self, points: FloatArray, squares: FloatArray) -> Pairs:
-        """Return which points are within which queries' radii, the border included.
+        """Return the pairs of points and queries within the queries' radii, border included.
 
-        The radii are none greater than those that the grid was made for.
+        The radii must not be greater than those that the grid was made for.
         """
         starts = range(0, len(points), _SLICE)
         several = [self._pairs(points[start : start + _SLICE], squares, start) for start in starts]
@@ -100,21 +101,24 @@ class QueryGrid:
             ends = np.cumsum(counts)
             of = np.repeat(np.arange(len(queries)), counts)
             along = np.arange(len(of)) - np.repeat(ends - counts, counts) + first[of]
-            # What is left of the radius for the other axes, in the slice of the sphere that this cell cuts.
+            # The radius left for the other axes, in the slice of the sphere that this cell cuts.
             gap = self._gap(centres[of], along)
             queries, cells = queries[of], cells[of] * self._resolution + along
             rest = np.maximum(0.0, rest[of] - gap * gap)
         return queries, cells
 
     def _gap(self, values: FloatArray, along: IntArray) -> FloatArray:
-        """Return how far values are from cells along one axis; the outermost cells have no end."""
+        """Return the distances of values from cells along an axis.
+
+        The outermost cells have no end.
+        """
         below = np.where(along == 0, -np.inf, along / self._resolution)
         above = np.where(along == self._resolution - 1, np.inf, (along + 1) / self._resolution)
         return np.maximum(0.0, np.maximum(below - values, values - above) - _SLACK)
 
 
 def squared_distances(some: FloatArray, others: FloatArray) -> FloatArray:
-    """Return the squares of the distances of points from others, row by row.
+    """Return the squared distances of points from others, row by row.
 
     >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])).tolist()
     [25.0]

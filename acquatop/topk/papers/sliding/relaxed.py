@@ -1,4 +1,4 @@
-"""The relaxed k-skyband (Section 4.2 of the paper; RA): dominated events are held until there are too many."""
+"""Relaxed k-skyband (Section 4.2 of the paper; RA): dominated events are pruned in bulk."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from acquatop.topk.papers.sliding.trees import Trees
 from acquatop.topk.sliding.contract import Event
 
 _FIRST = 4
-"""How many times k candidates are held before the first pruning."""
+"""Multiple of k that the candidates reach before the first pruning."""
 
 
 class RelaxedSkyband:
-    """Prunes when the candidates are more than a share γ above what the last pruning left.
+    """K-skyband pruned when candidates exceed those left by the last pruning by a share γ.
 
-    An arrival takes O(log L); a pruning O(L·log k), once for every γ·L arrivals at most. L is up to
-    (1+γ)·k·ln(n/k) in random order (Lemma 4.9), and a window at worst.
+    An arrival takes O(log L). A pruning takes O(L·log k), and O(log L) per event dropped, once for
+    every γ·L arrivals at most. L is up to (1+γ)·k·ln(n/k) in random order (Lemma 4.9), and a window
+    at worst.
 
     >>> band = RelaxedSkyband(k=1, gamma=0.5)
     >>> for event in ((5.0, 0), (1.0, 1), (2.0, 2), (3.0, 3), (4.0, 4)):
@@ -33,22 +34,25 @@ class RelaxedSkyband:
         self._limit = _FIRST * k
 
     def leave(self, position: int) -> None:
-        """Let go the event at a position, which has left the window, if it is held."""
+        """Remove the event at a position, which has left the window, if held."""
         self.trees.leave(position)
 
     def insert(self, event: Event) -> None:
-        """Take in an event."""
+        """Add an event."""
         self.trees.insert(event)
 
     def settle(self) -> None:
-        """Fill the best up again, and prune if there are too many candidates (Algorithm 3)."""
+        """Refill the best, and prune if there are too many candidates (Algorithm 3)."""
         self.trees.refill()
         if len(self.trees.candidates) >= self._limit:
             self._prune()
             self._limit = max(self.trees.k, math.ceil((1 + self._gamma) * len(self.trees.candidates)))
 
     def _prune(self) -> None:
-        """Drop what k of the better ones outlive: one pass, best first, with the k newest so far (Algorithm 4)."""
+        """Drop candidates that k better ones outlive (Algorithm 4).
+
+        One pass, best first, with the k newest positions so far.
+        """
         newest = [position for _, position in self.trees.best]
         heapq.heapify(newest)
         for event in list(reversed(self.trees.candidates)):

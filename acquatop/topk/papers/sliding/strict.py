@@ -1,4 +1,7 @@
-"""The strict k-skyband (Definition 3.8 of the paper; SA, after Böhm et al. 2007): no dominated event is ever held."""
+"""Strict k-skyband (Definition 3.8 of the paper; SA, after Böhm et al. 2007).
+
+No dominated event is ever held.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from acquatop.topk.sliding.contract import Event
 
 
 class StrictSkyband:
-    """Counts for each event the newer ones that are better, and lets it go at the k-th.
+    """K-skyband that counts each event's better newer ones, and drops it at the k-th.
 
-    An arrival takes O(L) for the L events held that are worse: k·ln(n/k) in random order, a window at worst.
+    An arrival takes O(L) for the L events held that are worse: k·ln(n/k) in random order, a window
+    at worst.
 
     >>> band = StrictSkyband(k=1)
     >>> for event in ((5.0, 0), (3.0, 1), (4.0, 2)):
@@ -24,17 +28,17 @@ class StrictSkyband:
         self._newest = -1
 
     def leave(self, position: int) -> None:
-        """Let go the event at a position, which has left the window, if it is held."""
+        """Remove the event at a position, which has left the window, if held."""
         if self.trees.leave(position):
             del self._dominators[position]
 
     def insert(self, event: Event) -> None:
-        """Take in an event: one more dominator for all that is worse and older."""
+        """Add an event: one more dominator for all that are worse and older."""
         trees, position = self.trees, event[1]
         worse = [*trees.candidates.irange(maximum=event), *trees.best.irange(maximum=event)]
         dominators = 0
         if position < self._newest:
-            # A filter has held it back, and newer ones came before it.
+            # A filter has held it back, and newer events came before it.
             better = (*trees.candidates.irange(minimum=event), *trees.best.irange(minimum=event))
             dominators = sum(other[1] > position for other in better)
         self._newest = max(self._newest, position)
@@ -49,7 +53,7 @@ class StrictSkyband:
             self._drop(event)
 
     def settle(self) -> None:
-        """Fill the best up again."""
+        """Refill the best."""
         self.trees.refill()
 
     def _drop(self, event: Event) -> None:

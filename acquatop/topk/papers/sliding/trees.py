@@ -1,10 +1,11 @@
-"""The best k of some events and those that may follow, in two sorted trees: what every k-skyband here is made of.
+"""The best k of some events and their candidates in two sorted trees: base of all k-skybands.
 
-These are the paper's *top-k tree* and *candidate tree*. As windows count events, who leaves with an event is
-known by its position, so a dictionary stands in for the paper's time tree.
+These are the paper's *top-k tree* and *candidate tree*. As windows count events, the event that
+leaves is known by its position, so a dictionary replaces the paper's time tree.
 
-With an event several things happen: one leaves the window, one or two come in. All are done first, then one
-:meth:`Trees.refill`, then one :meth:`Trees.changed`: what comes among the best and goes at once is never reported.
+With each event one leaves the window, and one or two enter. All this is done first, then one
+:meth:`Trees.refill`, then one :meth:`Trees.changed`: an event that enters the best and leaves at
+once is never reported.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ from acquatop.topk.sliding.contract import Event
 
 
 class Skyband(Protocol):
-    """Some of a window's last events, among them all that may be in its top k: for a query, or for a filter."""
+    """Part of a window's last events, with all that may be in its top k.
+
+    For a query or for a filter.
+    """
 
     trees: Trees
 
     def leave(self, position: int) -> None:
-        """Let go the event at a position, which has left the window, if it is held."""
+        """Remove the event at a position, which has left the window, if held."""
 
     def insert(self, event: Event) -> None:
-        """Take in an event."""
+        """Add an event."""
 
     def settle(self) -> None:
-        """After all that one event brings: fill the best up again."""
+        """Refill the best, after all changes that one event brings."""
 
     def _check(self) -> None:
         """Assert every invariant."""
@@ -37,8 +41,8 @@ class Skyband(Protocol):
 class Trees:
     """The two trees.
 
-    Between :meth:`refill` and the next change no candidate is better than any of the best, and there are k
-    of these or no candidates. Everything takes O(log L).
+    Between :meth:`refill` and the next change no candidate is better than any of the best, and
+    there are k of these or no candidates. Everything takes O(log L).
 
     >>> trees = Trees(k=1)
     >>> trees.insert((5.0, 0)); trees.insert((7.0, 1)); trees.refill()
@@ -51,12 +55,12 @@ class Trees:
         self.best: SortedList[Event] = SortedList()
         self.candidates: SortedList[Event] = SortedList()
         self._merits: dict[int, float] = {}
-        """Of all that is held, by position."""
+        """Merits of all events held, by position."""
         self._came: set[Event] = set()
         self._went: set[Event] = set()
 
     def insert(self, event: Event) -> None:
-        """Take in an event; a better one may push the last of the best among the candidates."""
+        """Add an event; a better one may move the last of the best to the candidates."""
         self._merits[event[1]] = event[0]
         if not self.best or event < self.best[0]:
             self.candidates.add(event)
@@ -66,7 +70,7 @@ class Trees:
             self.candidates.add(self._leave(self.best[0]))
 
     def leave(self, position: int) -> bool:
-        """Take out the event at a position, and say whether it was held."""
+        """Remove the event at a position, and return true if it was held."""
         merit = self._merits.pop(position, None)
         if merit is None:
             return False
@@ -78,27 +82,30 @@ class Trees:
         return True
 
     def drop(self, event: Event) -> None:
-        """Take out a candidate."""
+        """Remove a candidate."""
         self.candidates.remove(event)
         del self._merits[event[1]]
 
     def drop_last(self) -> Event:
-        """Take out the last candidate, and return it."""
+        """Remove and return the last candidate."""
         event: Event = self.candidates.pop(0)
         del self._merits[event[1]]
         return event
 
     def refill(self) -> None:
-        """Let the best candidates have the free places."""
+        """Move the best candidates to the free places."""
         while len(self.best) < self.k and self.candidates:
             self._enter(self.candidates.pop())
 
     def among_best(self, event: Event) -> bool:
-        """Say whether an event would be among the best, or is."""
+        """Return true if an event would be among the best, or is."""
         return len(self.best) < self.k or event >= self.best[0]
 
     def changed(self) -> tuple[Event | None, Event | None]:
-        """Return what has come among the best and what has gone since last asked: one each at most."""
+        """Return the event that entered the best and the one that left since the last call.
+
+        There is at most one of each.
+        """
         if not self._came and not self._went:
             return None, None
         assert len(self._came) <= 1, "more than one came among the best with one event"
@@ -108,7 +115,7 @@ class Trees:
         return change
 
     def forget_changes(self) -> None:
-        """Where nobody asks what has changed."""
+        """Forget the changes, if no caller needs them."""
         self._came.clear()
         self._went.clear()
 

@@ -1,9 +1,9 @@
-"""A materialised top-k' view: the best of a table that changes, asked for anew only when too few are left.
+"""Materialised top-k' view of a changing table, refilled only when too few rows are left.
 
-From *Efficient maintenance of materialized top-k views* (2003), section 3. The view holds exactly the rows that
-stand at or above a bar in the order of the table, between k and kmax of them. A row that falls below the bar
-leaves it, one that rises above it enters; more than kmax push the bar up; with fewer than k the table is asked
-for its best kmax, which is the one costly thing.
+From *Efficient maintenance of materialized top-k views* (2003), section 3. The view holds exactly
+the rows at or above a bar in the order of the table, between k and kmax of them. A row that falls
+below the bar leaves; one that rises above it enters. More than kmax push the bar up. With fewer
+than k the table is asked for its best kmax, which is the only costly step.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from acquatop.topk.refill.controller import Controller
 
 
 class Table(Protocol):
-    """What a view is of: it can be asked for its best rows, at a price."""
+    """Table under a view. It can be asked for its best rows, at a cost."""
 
     def best(self, count: int) -> tuple[AnyArray, FloatArray]:
-        """Return the keys and merits of the best rows, in any order: of equal merits the smaller keys."""
+        """Return the keys and merits of the best rows, in any order. Ties prefer smaller keys."""
 
     def __len__(self) -> int:
-        """Return how many rows have a merit."""
+        """Return the number of rows with a merit."""
 
 
 class TableView:
-    """The best k of a table, and up to kmax - k more: how many is for a controller to choose.
+    """The best k of a table, and up to kmax - k more, as a controller chooses.
 
-    With k' rows in the view, m changes take O((k' + m) log(k' + m)), whatever the size of the table, and a refill
-    what the table takes. Where the view holds the whole table, every row enters it and it is never refilled.
+    With k' rows in the view, m changes take O((k' + m) log(k' + m)), whatever the size of the
+    table, and a refill costs what the table takes. If the view holds the whole table, every row
+    enters it and it is never refilled.
 
     >>> class Numbers(dict):
     ...     def best(self, count):
@@ -59,11 +60,11 @@ class TableView:
         self._keys: AnyArray = np.empty(0, object)
         self._merits = np.empty(0)
         self._bar: tuple[float, Any] | None = None
-        """The place of the last row that the view was cut at; None if it holds the whole table."""
+        """Place of the last row that the view was cut at; None if it holds the whole table."""
         self._refill(controller.kmax)
 
     def changed(self, keys: AnyArray, merits: FloatArray) -> None:
-        """Note what rows are worth by now, each key once: NaN for those that are gone."""
+        """Note the present merits of rows, each key once: NaN for removed rows."""
         if not len(keys):
             return
         started = self._clock()
@@ -80,7 +81,7 @@ class TableView:
             self._cut(self.controller.held(len(self), len(self._table)))
 
     def top(self) -> tuple[AnyArray, FloatArray]:
-        """Return the keys and merits of the best k, best first, or of all there are."""
+        """Return the keys and merits of the best k, best first, or of all if there are fewer."""
         return self._keys[: self.controller.k], self._merits[: self.controller.k]
 
     def __len__(self) -> int:
@@ -122,7 +123,7 @@ class TableView:
         return above
 
     def _check(self) -> None:
-        """Assert that the view is exactly what of the table stands at or above the bar."""
+        """Assert that the view is exactly the table's rows at or above the bar."""
         self.controller._check()
         keys, merits = self._table.best(len(self._table))
         inside = self._at_or_above_bar(keys, merits)
