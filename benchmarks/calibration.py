@@ -1,4 +1,4 @@
-"""Compare what answers are expected to be worth with what they are, over recordings of the paper's kind."""
+"""Compare the expected with the actual quality of answers, on recordings like the paper's."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ORDER BY DESC(?score) LIMIT {k}
 
 @dataclass(frozen=True)
 class Case:
-    """One run: what is recorded, how many candidates are kept, and how the replica is refreshed."""
+    """One run: the recording, the number of candidates kept, and the refresh of the replica."""
 
     data: str
     kept: str
@@ -84,9 +84,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Recording:
-    """Mentions of users as they came, and how many followed each user in each minute, or by how many more than before.
+    """Mentions of users over time, and each user's followers per minute, or their increase.
 
-    ``range`` are the numbers of the remote that the score takes for 0 and 1.
+    ``range`` are the remote's numbers that the score maps to 0 and 1.
     """
 
     times: IntArray
@@ -96,7 +96,7 @@ class Recording:
     range: tuple[int, int]
 
     def lines(self, after: int, until: int) -> pa.Array:
-        """Return what happened in a stretch of time, as lines of JSON."""
+        """Return the events of a period as lines of JSON."""
         here = (self.times > after) & (self.times <= until)
         rows = zip(self.times[here].tolist(), self.users[here].tolist(), self.mentions[here].tolist(), strict=True)
         return pa.array(
@@ -105,7 +105,7 @@ class Recording:
         )
 
     def at(self, seconds: float) -> FloatArray:
-        """Return what the remote has for each user at a time."""
+        """Return the remote's value of each user at a time."""
         minute: FloatArray = self.followers[int(seconds // 60)]
         return minute
 
@@ -124,7 +124,7 @@ class Recording:
 
 
 def record(data: str, seed: tuple[int, ...], windows: int) -> Recording:
-    """Return a recording that chance has made."""
+    """Return a random recording."""
     chance = np.random.default_rng(seed)
     end = windows * SLIDE_MS + WIDTH_MS
     popularity = chance.permutation(1 / np.arange(1, USERS + 1) ** 0.9)
@@ -138,7 +138,7 @@ def record(data: str, seed: tuple[int, ...], windows: int) -> Recording:
 
 
 def _mentions(times: IntArray, users: IntArray) -> IntArray:
-    """Return how often each mentioned user was mentioned within a window's width until then."""
+    """Return each event's number of mentions of its user, within the window's width before it."""
     counts = np.empty(len(times), dtype=np.int64)
     for user in range(USERS):
         at = np.flatnonzero(users == user)
@@ -147,7 +147,7 @@ def _mentions(times: IntArray, users: IntArray) -> IntArray:
 
 
 def _gains(chance: np.random.Generator, minutes: int, changes: int) -> FloatArray:
-    """Return by how many followers each user gains per minute, held from the minute before as in DS-CH-x."""
+    """Return each user's gain of followers per minute, or that of the minute before (DS-CH-x)."""
     level, spread = chance.normal(0, 20, USERS), 30 * chance.lognormal(0, 0.5, USERS)
     rows: list[FloatArray] = []
     for _ in range(minutes):
@@ -158,7 +158,7 @@ def _gains(chance: np.random.Generator, minutes: int, changes: int) -> FloatArra
 
 
 def _counts(chance: np.random.Generator, minutes: int) -> FloatArray:
-    """Return how many follow each user: in a minute about six of a hundred grow, some users more often than others."""
+    """Return each user's followers: per minute about six in a hundred grow, some more often."""
     rates = np.minimum(1.0, 0.06 * chance.gamma(0.7, 1 / 0.7, USERS))
     rows = [np.round(10 ** chance.normal(5, 0.8, USERS))]
     for _ in range(minutes - 1):
@@ -168,7 +168,7 @@ def _counts(chance: np.random.Generator, minutes: int) -> FloatArray:
 
 
 class Remote:
-    """The recorded followers, in memory, as they are at the time that a clock shows."""
+    """Recorded followers, in memory, at the time that a clock shows."""
 
     block_size = 100
 
@@ -177,12 +177,12 @@ class Remote:
         self._now = now
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
-        """Return what there is now for some users."""
+        """Return the present values of some users."""
         followers = self._recording.at(self._now())
         return [_solution(int(key[1:-1].rpartition("/u")[2]), followers) for key in keys]
 
     def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
-        """Return what there is now for all."""
+        """Yield the present values of all users."""
         yield [_solution(user, self._recording.at(self._now())) for user in range(USERS)]
 
 
@@ -192,7 +192,7 @@ def _solution(user: int, followers: FloatArray) -> Solution:
 
 
 def run(case: Case, windows: int = WINDOWS) -> FloatArray:
-    """Return for each answer the expected and the actual precision, and the expected and the actual nDCG."""
+    """Return per answer: expected and actual precision, expected and actual nDCG."""
     recording = record(case.data, case.seed, windows)
     bound, now = case.bind(recording), EventTime()
     store = ReplicaStore("user", ["followers"])
@@ -216,7 +216,7 @@ def run(case: Case, windows: int = WINDOWS) -> FloatArray:
 
 @dataclass(frozen=True)
 class Bin:
-    """The answers that are expected to be worth about the same."""
+    """Answers of about the same expected quality."""
 
     expected: float
     actual: float
@@ -224,12 +224,12 @@ class Bin:
 
     @property
     def deviation(self) -> float:
-        """How much better they are than expected."""
+        """Actual less expected quality."""
         return self.actual - self.expected
 
 
 def reliability(expected: FloatArray, actual: FloatArray) -> list[Bin]:
-    """Return the bins that hold anything, the lowest first."""
+    """Return the non-empty bins, the lowest first."""
     at = np.minimum((expected * BINS).astype(np.int64), BINS - 1)
     return [
         Bin(float(expected[at == each].mean()), float(actual[at == each].mean()), int((at == each).sum()))
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2, help="how many runs at once (%(default)s)")
     parser.add_argument("--cold", action="store_true", help="start with an empty replica")
     options = parser.parse_args()
-    # Each run has a recording of its own: runs over the same would err together.
+    # Each run has a recording of its own: runs over the same one would have correlated errors.
     cases = [
         Case(*each, seed=(options.seed, repeat, number), cold=options.cold)
         for repeat in range(options.repeats)
@@ -268,7 +268,7 @@ def main() -> None:
 
 
 def print_tables(answers: dict[str, FloatArray]) -> None:
-    """Print how often what was expected came about."""
+    """Print expected and actual quality, by bins."""
     for at, measure in enumerate(MEASURES):
         table = Table(title=f"{measure}: expected → actual (answers)")
         for heading in ("bin", *answers):
@@ -289,7 +289,7 @@ def print_tables(answers: dict[str, FloatArray]) -> None:
 
 
 def print_cases(cases: Sequence[Case], runs: Sequence[FloatArray]) -> None:
-    """Print the means, by what the runs differ in."""
+    """Print the mean qualities, by each parameter of the runs."""
     table = Table(title="on average: expected → actual")
     for heading in ("", *MEASURES):
         table.add_column(heading)
@@ -302,7 +302,7 @@ def print_cases(cases: Sequence[Case], runs: Sequence[FloatArray]) -> None:
 
 
 def draw(of_data: dict[str, FloatArray], together: FloatArray) -> Figure:
-    """Return the picture: what was expected, and what came of it."""
+    """Return the picture: actual over expected quality."""
     mpl.rcParams["svg.hashsalt"] = "calibration"
     figure = Figure(figsize=(9, 4.6), layout="constrained")
     for at, (axes, measure) in enumerate(zip(figure.subplots(1, 2), MEASURES, strict=True)):

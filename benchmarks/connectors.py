@@ -1,4 +1,4 @@
-"""How many records per second each connector and format makes, beside what the same bytes cost without us."""
+"""Measure the records per second of each connector and format, compared with a floor."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ NAMES = {"mentions": XSD + "integer", "text": XSD + "string"}
 FIELDS = {NS + name: Property(name, datatype) for name, datatype in NAMES.items()}
 PREDICATES = {NS + name: Property(NS + name, datatype) for name, datatype in NAMES.items()}
 GRAPHS = 20
-"""One record in so many is written as a document: a parser for each is that much slower."""
+"""One record in this many is a document of its own: a parser run for each is that much slower."""
 
 
 class Case(NamedTuple):
-    """Two ways to go through the same records: without us, and with us."""
+    """Floor and connector, for the same records."""
 
     name: str
     records: int
@@ -75,11 +75,11 @@ def main() -> None:
                 report(f"{case.name}: {unit}", [floor, ours], ["pyarrow", "pyoxigraph"], as_json=options.json)
 
 
-# Files ------------------------------------------------------------------------------------------------
+# Files --------------------------------------------------------------------------------------------
 
 
 def _files(folder: Path, records: int) -> Iterator[Case]:
-    """Yield the formats that are in files, read and decoded."""
+    """Yield the file formats: read and decoded."""
     text, lines, table, rows = (folder / f"events.{ending}" for ending in ("nt", "json", "csv", "parquet"))
     yield Case("JSON", records, "pyarrow.json", lambda: pj.read_json(lines), _decoded("lines", lines, _json()))
     csv = CsvMapping(SUBJECT, "at", FIELDS)
@@ -106,7 +106,7 @@ def _parsed(folder: Path, format_: ox.RdfFormat) -> None:
 
 
 def _decoded(connector: str, path: Path, mapping: RecordDecoder, **options: str) -> Callable[[], object]:
-    """Return what reads all of a path and decodes it."""
+    """Return a function that reads a path completely and decodes it."""
 
     def work() -> None:
         source = CONNECTORS[connector].data_source()
@@ -126,7 +126,7 @@ def _json() -> JsonMapping:
     return JsonMapping(SUBJECT, "at", FIELDS)
 
 
-# Live sources -----------------------------------------------------------------------------------------
+# Live sources -------------------------------------------------------------------------------------
 
 
 def _live(folder: Path, records: int) -> Iterator[Case]:
@@ -153,7 +153,7 @@ def _live(folder: Path, records: int) -> Iterator[Case]:
 
 
 def _received(connector: str, records: int, **options: str) -> None:
-    """Receive so many records, and decode them."""
+    """Receive a number of records, and decode them."""
     mapping, count = _json(), 0
     with tempfile.TemporaryDirectory() as log:
         source = CONNECTORS[connector].data_source()
@@ -243,7 +243,7 @@ def _web_floor(url: str, count: int) -> None:
             connection.recv()
 
 
-# What is read -----------------------------------------------------------------------------------------
+# Data ---------------------------------------------------------------------------------------------
 
 
 def _write(folder: Path, records: int) -> None:

@@ -1,4 +1,4 @@
-"""What the top-k core costs: against one comparison per event, and against doing the same job otherwise."""
+"""Measure the top-k core: against one comparison per event, and against other algorithms."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ FLOOR = "floor: scores > t"
 ARRAYS = "pane dominance (arrays)"
 
 Step = Callable[[int], object]
-"""Does what one slide of the window asks for."""
+"""Function that performs one slide of the window."""
 Way = Callable[["Stream"], Step]
-"""Returns the step of one way of doing the job, ready for the slides after the first whole window."""
+"""Factory of the step of one way, which then starts after the first whole window."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One way of doing one job, and what it took."""
+    """One way of doing one job, and its cost."""
 
     job: str
     way: str
@@ -51,7 +51,7 @@ class Line:
 
 
 class Stream:
-    """Scores in random order, and a window of some events that slides by some events."""
+    """Random scores, and a window of some events that slides by some events."""
 
     def __init__(self, window: int, slide: int, slides: int, seed: int = 1) -> None:
         self.window, self.slide, self.slides = window, slide, slides
@@ -62,22 +62,22 @@ class Stream:
         self.keys = chance.integers(0, KEYS, len(self.scores))
 
     def pane(self, number: int) -> slice:
-        """Return where a pane's events stand."""
+        """Return the range of a pane's events."""
         return slice(number * self.slide, (number + 1) * self.slide)
 
     def content(self, close: int) -> slice:
-        """Return where the events of the window stand that closes after so many slides."""
+        """Return the range of the window that closes after a number of slides."""
         return slice(close * self.slide, close * self.slide + self.window)
 
     def rows(self, number: int) -> Rows:
-        """Return a pane's arrivals: what identifies each is its position."""
+        """Return a pane's arrivals, identified by their positions."""
         at = self.pane(number)
         return Rows(self.positions[at], self.positions[at], self.keys[at], (self.scores[at],))
 
 
 @dataclass
 class Joined:
-    """Scores that need a value of the remote's for their key, which may change."""
+    """Scores that depend on the remote's value of their key, which may change."""
 
     values: FloatArray
 
@@ -86,12 +86,12 @@ class Joined:
         return parts[0] + self.values[keys]
 
     def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
-        """Return the best that a sum can be."""
+        """Return an upper bound of the sums."""
         return highs[0] + (1.0 if keys is None else float(self.values[keys].max()))
 
 
 def structure(stream: Stream, made: Callable[[], TopK], before_close: Callable[[TopK], None] | None = None) -> Step:
-    """Return the step of a structure that has seen a whole window."""
+    """Return the step of a structure that has processed a whole window."""
     held = made()
 
     def step(number: int) -> object:
@@ -110,7 +110,7 @@ def structure(stream: Stream, made: Callable[[], TopK], before_close: Callable[[
 
 
 def floor(stream: Stream, k: int) -> Step:
-    """Return the step of only comparing each event with the score that a pane's best have."""
+    """Return the step that only compares each event with a pane's k-th best score."""
     bar = 1 - k / stream.slide
 
     def step(number: int) -> object:
@@ -120,7 +120,7 @@ def floor(stream: Stream, k: int) -> Step:
 
 
 def partition(stream: Stream, k: int) -> Step:
-    """Return the step of finding a pane's best, and nothing else."""
+    """Return the step that only finds a pane's best."""
     return lambda number: np.partition(stream.scores[stream.pane(number + stream.panes - 1)], stream.slide - k)
 
 
@@ -164,7 +164,7 @@ def in_polars(stream: Stream, k: int) -> Step:
 def timed(stream: Stream, ways: Mapping[str, Way], slides: int) -> dict[str, float]:
     """Return the nanoseconds per event of each way, the median of its slides.
 
-    The ways take turns slide by slide, so whatever else the machine does falls on all of them alike.
+    The ways take turns slide by slide, so that other load on the machine affects all alike.
     """
     steps = {name: way(stream) for name, way in ways.items()}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
@@ -206,12 +206,12 @@ def changing(stream: Stream, k: int, n: int, certainties: list[str], *, refill: 
 
 
 def array(k: int) -> Callable[[], TopK]:
-    """Return what makes the array form for scores that never change."""
+    """Return a factory of the array structure for scores that never change."""
     return partial(PaneDominance, k, distinct=True, fixed=True)
 
 
 def by_k(ks: Iterable[int]) -> Iterator[Line]:
-    """Compare the ways for several k: windows of a million events that slide by a hundred thousand."""
+    """Compare the ways for several k, on windows of a million events and slides of 100 000."""
     for k in ks:
         stream = Stream(WINDOW, WINDOW // 10, 40)
         light: dict[str, Way] = {
@@ -239,7 +239,7 @@ def by_slide(k: int) -> Iterator[Line]:
 
 
 def by_window(k: int) -> Iterator[Line]:
-    """Let the window grow: the cost per event should not."""
+    """Measure growing windows: the cost per event should not grow."""
     for slide in (1_000, 10_000, 100_000):
         for window in (10_000, 100_000, 1_000_000, 10_000_000):
             if window >= 10 * slide:
@@ -249,7 +249,7 @@ def by_window(k: int) -> Iterator[Line]:
 
 
 def with_changes(ks: Iterable[int]) -> Iterator[Line]:
-    """Compare Topk+N, with 1 % of the remote's values changing before each close, with MinTopk on the same join."""
+    """Compare Topk+N on changing remote values, 1 % per close, with MinTopk on the same join."""
     for k in ks:
         stream = Stream(WINDOW, WINDOW // 10, 30)
         frozen = Joined(np.random.default_rng(2).random(KEYS))
@@ -280,7 +280,7 @@ def _lines(job: str, costs: Mapping[str, float], notes: Mapping[str, str] | None
 
 
 def memory(ks: Iterable[int]) -> Iterator[Line]:
-    """Count what is held, and how many bytes that takes, over ten thousand windows."""
+    """Measure the events held and their bytes, over ten thousand windows."""
     for k in ks:
         panes, slide = 10, 2_000
         held = PaneDominance(k, distinct=True, fixed=True)

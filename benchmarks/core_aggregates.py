@@ -1,7 +1,7 @@
-"""The top k of keys by a windowed aggregate joined with a changing remote value: milliseconds per slide.
+"""The top k keys by an aggregate joined with a changing remote value: milliseconds per slide.
 
-Every way is given the same panes and the same changes of the remote, one pane and one answer per
-slide, and must give the same answers. The recomputations are what the incremental ways save.
+All ways get the same panes and the same changes of the remote, one pane and one answer per slide,
+and must give the same answers. The recomputations show the work that the incremental ways save.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ NUMPY, DUCKDB = "numpy recompute", "DuckDB recompute"
 
 @dataclass(frozen=True)
 class Case:
-    """How many keys there are, and how many events and changes of the remote come with a slide."""
+    """Workload: number of keys, and events and remote changes per slide."""
 
     name: str
     keys: int
     events: int
     changes: int
     whole: bool = True
-    """Whether the values are whole numbers."""
+    """True if the values are whole numbers."""
 
 
 CASES = (
@@ -60,7 +60,7 @@ AGGREGATES = ("count", "sum", "avg", "max")
 
 @dataclass(frozen=True)
 class Cost:
-    """What a slide takes one way, and how many times that is of the way chosen at run time."""
+    """Time of a slide in one way, also as a multiple of the way chosen at run time."""
 
     case: str
     aggregate: str
@@ -82,29 +82,29 @@ class Remote:
         return merits
 
     def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
-        """Return infinity: nothing here asks for it."""
+        """Return infinity: it is not used here."""
         return float("inf")
 
 
 Slide: TypeAlias = tuple[int, Rows, IntArray, FloatArray]
-"""A window, the pane that it adds, the keys whose remote values change, and to what."""
+"""A window, the pane that it adds, the keys whose remote values change, and the new values."""
 
 
 class Way(Protocol):
     """One way of doing the job."""
 
     def slide(self, window: int, pane: Rows, changed: IntArray) -> list[float]:
-        """Take in a pane and the remote's changes, and return the merits of the window's best."""
+        """Take in a pane and the remote's changes; return the merits of the window's best."""
 
 
 class Incremental:
-    """One of the structures."""
+    """One of the incremental structures."""
 
     def __init__(self, of: type[KeyedAggregate], aggregate: str, remote: Remote) -> None:
         self._structure = of(K, aggregate, remote)
 
     def slide(self, window: int, pane: Rows, changed: IntArray) -> list[float]:
-        """Take in only what is new."""
+        """Take in only the new pane and changes."""
         self._structure.add(window, window + PANES - 1, pane)
         self._structure.change(changed)
         merits: list[float] = self._structure.top(window).merits.tolist()
@@ -112,7 +112,7 @@ class Incremental:
 
 
 class NumpyRecompute:
-    """All events of the window afresh. It is spared the newest times, and the order among equals."""
+    """Recomputation over all events of the window, without newest times and tie-breaking."""
 
     def __init__(self, aggregate: str, remote: Remote) -> None:
         self._aggregate, self._remote = aggregate, remote
@@ -143,7 +143,7 @@ class NumpyRecompute:
 
 
 class DuckRecompute:
-    """The same in SQL, over a table that the events are added to and deleted from."""
+    """The same in SQL, over a table with inserts and deletes."""
 
     def __init__(self, aggregate: str, remote: Remote, duckdb: Any) -> None:
         self._connection = duckdb.connect()
@@ -177,7 +177,7 @@ def _arrow(columns: dict[str, AnyArray]) -> Any:
 
 
 def figures(slides: int = 60, cases: tuple[Case, ...] = CASES) -> list[Cost]:
-    """Return what each way takes for each case and aggregate."""
+    """Return the cost of each way, for each case and aggregate."""
     return [cost for case in cases for aggregate in AGGREGATES for cost in _costs(case, aggregate, slides)]
 
 
@@ -231,7 +231,7 @@ def _duckdb() -> Any:
 
 
 def _stream(case: Case, slides: int) -> Iterator[Slide]:
-    """Yield panes, which keys' remote values change with each, and to what."""
+    """Yield panes, with the keys whose remote values change, and the new values."""
     chance = np.random.default_rng(2)
     for window in range(slides):
         times = np.sort(chance.integers(window * PANE_MS + 1, (window + 1) * PANE_MS, case.events))

@@ -1,4 +1,4 @@
-"""What queries over the last elements cost, from decoded records to answers."""
+"""Measure queries over count-based windows, from decoded records to answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Batch = tuple[Sequence[Part], int]
 
 @dataclass(frozen=True)
 class Asked:
-    """A query, how it is to be answered, and over which stream."""
+    """Query, strategy and stream of a run."""
 
     output: str
     n: int
@@ -56,7 +56,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Took:
-    """What an element has cost, and how many answers there were."""
+    """Cost per element, and number of answers."""
 
     microseconds: float
     answers: int
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def took(asked: Asked) -> Took:
-    """Return what a query has cost, of the processor's time, from decoded records on."""
+    """Return the processor time of a query, from decoded records on."""
     catalog = Catalog.parse(CATALOG, file=Path("catalog.toml"), variables={})
     bound = bind_query(QUERY.format(output=asked.output, n=asked.n, step=asked.step, k=asked.k), catalog)
     assert isinstance(bound, BoundCounted)
@@ -106,7 +106,7 @@ def took(asked: Asked) -> Took:
 
 
 def _batches(asked: Asked, bound: BoundCounted, query: CountedEvaluation) -> Iterator[Batch]:
-    """Yield what a runtime hands in, and how far time has come with it: ten trades in each millisecond."""
+    """Yield batches as a runtime delivers them, and the newest time: ten trades per millisecond."""
     prices = np.arange(asked.events) if asked.stream == "rising" else np.random.default_rng(1).permutation(asked.events)
     job = Job(bound.stream.mapping, query.reducers(STREAM))
     for start in range(0, asked.events, BATCH):
@@ -120,7 +120,7 @@ def _batches(asked: Asked, bound: BoundCounted, query: CountedEvaluation) -> Ite
 
 
 def table(found: Mapping[Asked, Took]) -> Table:
-    """Return what was measured, to be read."""
+    """Return the measurements as a table."""
     names = ("output", "window", "STEP", "LIMIT", "stream", "structure", "µs each", "answers")
     shown = Table(*names, title="queries over the last elements")
     for asked, each in found.items():

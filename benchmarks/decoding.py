@@ -1,4 +1,7 @@
-"""How many statements per second one core decodes, from N-Triples, JSON and Parquet, beside parsers that others use."""
+"""Measure the statements per second that one core decodes, compared with other parsers.
+
+The formats are N-Triples, JSON and Parquet.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from connectors.parquet import ParquetReader
 NS = "http://example.org/"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 STATEMENTS = 3
-"""How many statements a record makes: when, how many mentions, and a text."""
+"""Statements per record: a time, a number of mentions, and a text."""
 SMALL = 20
 """The slowest parser gets this fraction of the statements."""
 NAMES = {"mentions": XSD + "integer", "text": XSD + "string"}
@@ -54,7 +57,7 @@ def main() -> None:
 
 
 def _works(folder: Path) -> Iterator[tuple[str, int, Callable[[], object]]]:
-    """Yield what to measure, and which part of the statements it gets."""
+    """Yield each measurement, and the fraction of the statements that it gets."""
     text, small = folder / "events.nt", folder / "small.nt"
     yield "floor: read N-Triples, count line breaks", 1, lambda: text.read_bytes().count(b"\n")
     yield "split N-Triples into lines", 1, lambda: sum(len(batch) for batch in _lines(text))

@@ -1,4 +1,4 @@
-"""A live query while its remote fails, one fault after another: its answers, its spending, and when it is well."""
+"""Run a live query while its remote fails in several ways: answers, spending and recovery."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} SERVICE :people {{ ?user :fol
 ORDER BY DESC(?score) LIMIT 5
 """
 SLIDE, DEADLINE, SLACK = 0.3, 0.1, 0.05
-"""Seconds between two closes, that an answer may wait for the remote, and that it may take besides."""
+"""Seconds between two closes, the remote's deadline, and the tolerance of an answer's delay."""
 WINDOWS, BEGINS, ENDS = 20, 5, 12
-"""How many windows each fault is given, and the first and the last with the fault in force."""
+"""Windows per fault, and the first and the last one with the fault active."""
 USERS, K = 30, 5
 QUICK = ("none", "hang", "refused", "500", "429, in seconds", "body byte by byte", "100 MB of whitespace", "redirect")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a query's answers. ``recovered`` counts windows from the fault's end to a fresh and right answer."""
+    """Result of a run; ``recovered`` counts windows from the fault's end to fresh values."""
 
     fault: str
     lost: int
@@ -58,9 +58,9 @@ class Outcome:
     failed: int
     """Answers during the fault that name a failure."""
     stale: int
-    """Answers during the fault that show values which are not the remote's any more."""
+    """Answers during the fault that show outdated values."""
     wrong: int
-    """Answers that are called exact and are not right, or that show a value as fresh which is not the remote's."""
+    """Answers wrongly called exact, or with outdated values shown as fresh."""
     requests: int
     spent: int
     keys: int
@@ -72,7 +72,7 @@ class Outcome:
 
 
 class Remote:
-    """The users' followers at the server; ``change`` gives all of them others."""
+    """Followers of the users at the server; ``change`` changes all of them."""
 
     def __init__(self, server: OxigraphServer) -> None:
         self._server = server
@@ -81,21 +81,21 @@ class Remote:
         self.change()
 
     def change(self) -> None:
-        """Let every user win followers."""
+        """Increase the followers of every user."""
         self._times += 1
         self.followers = {f"{NS}user/u{user}": str(7 * user + self._times) for user in range(USERS)}
         rows = " . ".join(f"<{user}> <{NS}followers> {value}" for user, value in self.followers.items())
         self._server.update(f"CLEAR ALL ; INSERT DATA {{ {rows} }}")
 
     def is_right(self, answer: Answer) -> bool:
-        """Say whether an answer shows the right users with their values of now."""
+        """Return True if an answer shows the right users with their present values."""
         shown = {str(row.bindings["user"]): str(row.bindings["followers"]) for row in answer.rows}
         scores = {user: 2 * _mentions(user) + int(value) for user, value in self.followers.items()}
         best = sorted(scores, key=lambda user: -scores[user])[:K]
         return shown == {user: self.followers[user] for user in best}
 
     def is_belied(self, answer: Answer) -> bool:
-        """Say whether an answer claims what is not so: that it is exact, or that a value is fresh."""
+        """Return True if an answer makes a false claim: to be exact, or that a value is fresh."""
         claimed = {str(row.bindings["user"]): str(row.bindings["followers"]) for row in answer.rows if row.refreshed}
         is_fresh = all(self.followers.get(user) == value for user, value in claimed.items())
         return not is_fresh or (answer.status is Status.EXACT and not self.is_right(answer))
@@ -106,7 +106,7 @@ def _mentions(user: str) -> int:
 
 
 class Memory:
-    """The most memory that this process holds, over what it held at first, in bytes."""
+    """Peak memory of this process above its initial memory, in bytes."""
 
     def __init__(self) -> None:
         self._first = self.most = resident()
@@ -115,7 +115,7 @@ class Memory:
 
     @property
     def growth(self) -> int:
-        """How much more it was at most."""
+        """Growth of the memory up to its peak."""
         return self.most - self._first
 
     def _watch(self) -> None:
@@ -132,7 +132,7 @@ class Memory:
 
 
 def resident() -> int:
-    """Return how many bytes of memory this process holds, 0 where the system does not tell."""
+    """Return this process's resident memory in bytes, 0 if the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -142,7 +142,7 @@ def resident() -> int:
 
 @contextmanager
 def at_work(endpoint: str, *, load: bool) -> Iterator[tuple[ContinuousQuery, BoundQuery]]:
-    """Give a query on a remote, its replica filled if ``load``."""
+    """Yield a query on a remote, with its replica filled if ``load``."""
     text = QUERY.format(width=round(2000 * SLIDE), slide=round(1000 * SLIDE))
     catalog = catalog_text(
         endpoint=endpoint,
@@ -164,17 +164,17 @@ def at_work(endpoint: str, *, load: bool) -> Iterator[tuple[ContinuousQuery, Bou
 
 @dataclass(frozen=True)
 class Given:
-    """An answer, how late it came, and whether it was right then."""
+    """An answer, its delay, and its correctness at that time."""
 
     answer: Answer
     seconds: float
     right: bool
     boasts: bool
-    """Whether it claims what is not so."""
+    """True if it makes a false claim."""
 
 
 def live(query: ContinuousQuery, bound: BoundQuery, remote: Remote, proxy: FaultProxy, fault: Fault) -> list[Given]:
-    """Let windows close in real time, the fault in force for some of them, and return the answers."""
+    """Let windows close in real time, with the fault active in some; return the answers."""
     given = []
     started = time.monotonic()
     for window in range(1, WINDOWS + 1):
@@ -200,7 +200,7 @@ def _lines(time_ms: int) -> list[bytes]:
 
 
 def outcome(name: str, server: OxigraphServer) -> Outcome:
-    """Return what comes of a fault."""
+    """Return the outcome of a fault."""
     fault, remote = FAULTS[name](), Remote(server)
     is_curable = fault.scheme == "http"
     with FaultProxy("127.0.0.1", server.port, None if is_curable else fault) as proxy:
@@ -248,7 +248,7 @@ def main() -> None:
     console = Console(stderr=options.json)
     outcomes = []
     with OxigraphServer() as server:
-        outcome("none", server)  # what is loaded once is no fault's doing
+        outcome("none", server)  # one-time loading must not count
         for name in names:
             with console.status(name):
                 outcomes.append(outcome(name, server))

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def run() -> IntArray:
-    """Return for each close how many candidates lie in each of the open windows, the closing one first."""
+    """Return per close the number of candidates in each open window, the closing one first."""
     chance = np.random.default_rng(7)
     held = PaneDominance(K, distinct=True, fixed=True)
     kept, level, position = [], 0.0, 0
@@ -49,7 +49,7 @@ def run() -> IntArray:
 
 
 def draw(kept: IntArray) -> Figure:
-    """Return the picture: what each of the open windows needs, one over the other."""
+    """Return the picture: stacked areas of the candidates that each open window needs."""
     mpl.rcParams["svg.hashsalt"] = "kept"
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     axes = figure.subplots()

@@ -1,7 +1,8 @@
-"""Keys kept by the driver beside keys kept by the executors: the driver's memory, and how long a close takes.
+"""Compare keys kept by the driver and by the executors: driver memory and time of a close.
 
-Each run is a process of its own, so that its memory is its own: without the JVM and the executors' Python processes,
-which on a cluster are elsewhere. Both must give the same answers: the exit code is 1 if they do not.
+Each run is a process of its own, to measure its own memory: without the JVM and the executors'
+Python processes, which run elsewhere on a cluster. Both must give the same answers: otherwise the
+exit code is 1.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from acquatop.answer.answer import Answer
 NS = "http://example.org/"
 PANES, PANE_MS = 5, 60_000
 ROWS = 500_000
-"""How many events are read at a time."""
+"""Events per read."""
 
 _CATALOG = f"""\
 [prefixes]
@@ -66,7 +67,7 @@ LIMIT 100
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run takes: the driver's memory before it and at its most, and the seconds of it all and of a close."""
+    """Cost of a run: driver memory before and at peak, seconds in total and per close."""
 
     keys: int
     kept: str
@@ -78,7 +79,7 @@ class Cost:
 
 
 def write_readings(folder: Path, keys: int) -> None:
-    """Write as many events per pane as there are keys, each of any key; one file per pane."""
+    """Write as many events per pane as there are keys, each of a random key; one file per pane."""
     (folder / "readings").mkdir()
     chance = np.random.default_rng(6)
     names = pc.binary_join_element_wise(f"{NS}key/", pa.array(np.arange(keys)).cast(pa.string()), "")
@@ -96,7 +97,7 @@ def write_readings(folder: Path, keys: int) -> None:
 
 
 def memory_mb(name: str) -> float:
-    """Return what the system says of this process's memory: ``VmRSS`` now, ``VmHWM`` at its most."""
+    """Return this process's memory by the system: ``VmRSS`` now, ``VmHWM`` at its peak."""
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
 
@@ -115,7 +116,7 @@ def run_here(folder: Path, keys: int, kept: str, options: argparse.Namespace) ->
 
 
 def _seconds(answers: list[Answer]) -> Iterator[float]:
-    """Yield what each close but the first and those at the end takes, which differ."""
+    """Yield the seconds of each close, without the first one and those at the end, which differ."""
     for answer in answers[1 : PANES - 1]:
         yield answer.latency_seconds
 

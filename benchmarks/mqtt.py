@@ -1,4 +1,4 @@
-"""How many MQTT messages a second are received, made durable and acknowledged, and what bare clients do."""
+"""Measure MQTT messages per second, received durably, compared with bare clients."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SETTINGS = "max_inflight_messages 2000\nmax_queued_messages 10000000"
 
 @dataclass(frozen=True)
 class Measured:
-    """One way to receive: messages a second, and by how many MiB the process has grown over the second half."""
+    """One way to receive: messages per second, and growth in MiB over the second half."""
 
     name: str
     qos: int
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def publish(port: int, count: int, qos: int) -> None:
-    """Publish so many messages with QoS 0 or 1, as fast as the broker takes them."""
+    """Publish a number of messages with QoS 0 or 1, as fast as the broker takes them."""
     with socket.create_connection(("127.0.0.1", port)) as link:
         link.sendall(b"\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00")
         link.recv(4)
@@ -99,7 +99,7 @@ def _packet(number: int, qos: int) -> bytes:
 
 
 def measure(port: int, count: int, qos: int, received: Callable[[], int]) -> Measured:
-    """Publish, and return how fast what has been received has grown from the first to the last message."""
+    """Publish, and return the rate of reception from the first to the last message."""
     context = multiprocessing.get_context("spawn")
     publisher = context.Process(target=publish, args=(port, count, qos))
     publisher.start()
@@ -107,7 +107,7 @@ def measure(port: int, count: int, qos: int, received: Callable[[], int]) -> Mea
         time.sleep(0.001)
     began, half, now = time.perf_counter(), 0, 0
     last = began
-    # With QoS 0 the broker may have dropped some: what has not come after a while will not.
+    # With QoS 0 the broker may drop messages: do not wait for those missing for long.
     while now < count and time.perf_counter() - last < SILENCE_SECONDS:
         if (newest := received()) > now:
             now, last = newest, time.perf_counter()
@@ -122,7 +122,7 @@ def measure(port: int, count: int, qos: int, received: Callable[[], int]) -> Mea
 
 
 def connector(port: int, count: int, qos: int) -> Measured:
-    """Receive as streams do: durable, acknowledged, let go of as it is read."""
+    """Receive as streams do: durable, acknowledged, deleted once read."""
     with tempfile.TemporaryDirectory() as folder:
         options = {"url": f"mqtt://127.0.0.1:{port}", "topics": "plant/#", "qos": str(qos), "log": folder + "/log"}
         reader = MqttDataSource(options).streamReader(None)
@@ -146,7 +146,7 @@ def connector(port: int, count: int, qos: int) -> Measured:
 
 
 def paho_alone(port: int, count: int, qos: int) -> Measured:
-    """Count in paho's callback; nothing is kept."""
+    """Count in paho's callback, without storing anything."""
     seen = 0
 
     def count_one(*_: object) -> None:
@@ -169,7 +169,7 @@ def paho_alone(port: int, count: int, qos: int) -> Measured:
 
 
 def socket_alone(port: int, count: int, qos: int) -> Measured:
-    """Count the bytes that come, and look at nothing."""
+    """Count the received bytes, without parsing them."""
     size = sum(len(_packet(number, 0)) for number in range(count))
     seen = 0
     link = socket.create_connection(("127.0.0.1", port))

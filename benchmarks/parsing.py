@@ -1,4 +1,7 @@
-"""How long the paper's Listing 1 takes to parse and to plan, beside what other parsers take for its SPARQL part."""
+"""Measure parsing and planning of the paper's Listing 1, compared with other parsers.
+
+The others parse its SPARQL part.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ def main() -> None:
 
 
 def _timed(name: str, work: Callable[[], object], times: int) -> Figure:
-    work()  # what is built once, such as the lexer's tables, is not what is measured
+    work()  # one-time setup, such as the lexer's tables, must not count
     started = time.perf_counter()
     for _ in range(times):
         work()

@@ -1,4 +1,4 @@
-"""Compare refresh policies by how far answers are from the right ones, on generated traces, with a clairvoyant's."""
+"""Compare refresh policies, a clairvoyant one included, by their errors on generated traces."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from acquatop.lab.generate import KINDS, GeneratedTrace, Redrawn, generate
 from acquatop.lab.generate.contract import KindOfChange
 from acquatop.lab.generate.texts import CATALOG
 from acquatop.lab.generate.trace import SLIDE, WIDTH
-from acquatop.lab.replay.clairvoyant import clairvoyant
 from acquatop.lab.replay.metrics import ndcg_at, precision_at, relevancies
 from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
+from benchmarks.clairvoyant import clairvoyant
 from connectors.mapping import SUBJECT, TIME
 from replica.budget import Budget
 from replica.clocks import EventTime
@@ -42,12 +42,12 @@ from rspql.scoring import vectorise
 K, N = 5, 10
 PAPERS = ("WSJ-RND", "WSJ-LRU", "WSJ-WBM", "AT-TSM", "AT-BSM")
 OURS, LIMITED, KNOWING = "ANY-IMP", "AT-CLAIRVOYANT", "ANY-CLAIRVOYANT"
-"""The default, what is best among the candidates that K + N keep, and what is best among all keys."""
+"""The default, the best among the candidates that K + N keep, and the best among all keys."""
 POLICIES = (*PAPERS, OURS, LIMITED, KNOWING)
 ITEMS = (1, 3, 7, 15)
-"""For how many an evaluation may ask, with one request or several."""
+"""Items per evaluation, asked for with one request or several."""
 REQUESTS = ((1, 1), (3, 1), (1, 10), (3, 10), (1, 100))
-"""How many requests an evaluation may send, and how many items each may carry: one of 100 holds a whole window."""
+"""Requests per evaluation, and items per request: one of 100 holds a whole window."""
 CHANGES: dict[str, KindOfChange] = {**KINDS, "redrawn 60": Redrawn(60.0)}
 FIRST_SEED = 20_190
 _OF, _COUNT = "http://example.org/social#of", "http://example.org/social#count"
@@ -59,7 +59,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Case:
-    """One run: which trace, which policy, and for how many items it may ask at each close, with how many requests."""
+    """One run: trace, policy, and the budget of each close in items and requests."""
 
     kind: str
     seed: int
@@ -70,7 +70,7 @@ class Case:
 
 
 class Recording:
-    """A trace in memory, and what is right in each of its windows."""
+    """A trace in memory, and the right answers of its windows."""
 
     def __init__(self, trace: GeneratedTrace) -> None:
         self.trace = trace
@@ -89,20 +89,20 @@ class Recording:
         self._score = vectorise(self.bound.plan.score.expression, self.bound.plan.score.functions)
         self.values = np.empty((trace.windows + 1, trace.users))
         values, begin = np.empty(trace.users), 0
-        # The last row is what there is at the start.
+        # The last row holds the initial values.
         for at, time_ms in enumerate([0, *self.closes], start=-1):
             end = int(np.searchsorted(changes.times_ms, time_ms, side="right"))
             values[changes.users[begin:end]] = changes.values[begin:end]
             begin, self.values[at] = end, values
 
     def batch(self, window: int) -> pa.RecordBatch:
-        """Return what comes between the close before and a window's own."""
+        """Return the events between the previous close and a window's own."""
         after = self.closes[window] - 1000 * (SLIDE if window else WIDTH)
         begin, end = np.searchsorted(self.trace.mentions.times_ms, [after, self.closes[window]], side="right").tolist()
         return self.records.slice(begin, end - begin)
 
     def merits(self, window: int) -> FloatArray:
-        """Return every user's true merit at a window's close; minus infinity for those not in it."""
+        """Return every user's true merit at a window's close; minus infinity if not in it."""
         times, close = self.trace.mentions.times_ms, self.closes[window]
         begin, end = np.searchsorted(times, [close - 1000 * WIDTH, close], side="right").tolist()
         counts = np.bincount(self.trace.mentions.users[begin:end], minlength=self.trace.users).astype(np.float64)
@@ -111,12 +111,12 @@ class Recording:
         return np.where(counts > 0, self._score(columns), -np.inf)
 
     def window_at(self, now: float) -> int:
-        """Return the window that closes at a time, the last place for the start."""
+        """Return the window that closes at a time; the last index stands for the start."""
         return self.closes.index(round(1000 * now)) if now else len(self.closes)
 
 
 class Remote:
-    """What the trace says that the remote has at the time that a clock shows."""
+    """Remote with the trace's values at the time that a clock shows."""
 
     def __init__(self, recording: Recording, now: EventTime, most: int) -> None:
         self.block_size = most
@@ -124,11 +124,11 @@ class Remote:
         self._now = now
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
-        """Return what there is now for some users."""
+        """Return the present values of some users."""
         return [self._solution(int(key[1:-1].removeprefix(_USER))) for key in keys]
 
     def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
-        """Return what there is now for all."""
+        """Yield the present values of all users."""
         yield [self._solution(user) for user in range(self._recording.trace.users)]
 
     def _solution(self, user: int) -> Solution:
@@ -137,7 +137,7 @@ class Remote:
 
 
 def run(case: Case) -> FloatArray:
-    """Return by how much each answer misses an nDCG and a precision of 1."""
+    """Return each answer's shortfall from an nDCG and a precision of 1."""
     recording = recorded(case.kind, case.seed, case.windows)
     service, now = recording.bound.service, EventTime()
     assert service is not None
@@ -176,7 +176,7 @@ def _rankers(recording: Recording, store: ReplicaStore, now: EventTime) -> Ranke
 
 @lru_cache(maxsize=2)
 def recorded(kind: str, seed: int, windows: int) -> Recording:
-    """Return a generated trace, the last two of which are kept."""
+    """Return a generated trace; the last two are cached."""
     return Recording(generate(CHANGES[kind], seed=seed, windows=windows))
 
 
@@ -186,23 +186,23 @@ def _bound(query: str) -> BoundQuery:
     return bound
 
 
-# What comes of it ---------------------------------------------------------------------------------
+# Results ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors over all windows of each trace, of nDCG and of precision."""
+    """Errors over all windows of each trace, of nDCG and of precision."""
 
     of_traces: FloatArray
 
     @property
     def means(self) -> FloatArray:
-        """Return the means over the traces."""
+        """Means over the traces."""
         return np.asarray(self.of_traces.mean(axis=0))
 
     @property
     def margins(self) -> FloatArray:
-        """Return by how much the means are unsure (95 %, by bootstrap over the traces)."""
+        """Margins of the means (95 %, by bootstrap over the traces)."""
         random = np.random.default_rng(1)
         again = random.integers(0, len(self.of_traces), (1000, len(self.of_traces)))
         low, high = np.quantile(self.of_traces[again].mean(axis=1), [0.025, 0.975], axis=0)
@@ -210,7 +210,7 @@ class Errors:
 
 
 Found = dict[tuple[str, str, tuple[int, int]], Errors]
-"""By kind of change, policy, and budget: how many requests, and how many items each."""
+"""By kind of change, policy, and budget: number of requests, and items per request."""
 
 
 def measure(
@@ -230,7 +230,7 @@ def measure(
 
 
 def report(found: Found, windows: int) -> None:
-    """Print a table for each kind of change, one over all, and one of requests that carry several items."""
+    """Print tables: one per kind of change, one over all, one of requests with several items."""
     kinds = list(dict.fromkeys(kind for kind, _, _ in found))
     budgets = [budget for budget in dict.fromkeys(budget for _, _, budget in found) if budget[0] == 1]
     for kind in kinds:
@@ -252,7 +252,7 @@ def report(found: Found, windows: int) -> None:
 
 
 def _by_requests(found: Found, kinds: Sequence[str], windows: int) -> Table:
-    """Return the mean errors over all kinds, by requests: which items share one is for the policy to say."""
+    """Return the mean errors over all kinds, by requests; the policy groups items into requests."""
     table = Table("requests of items", title=f"error of nDCG / precision over {windows} windows, mean of all kinds")
     for policy in POLICIES:
         table.add_column(policy, justify="right")
@@ -280,16 +280,16 @@ def _shares(shares: FloatArray) -> str:
 
 
 def _compared(found: Found, kind: str, budget: tuple[int, int], metric: int) -> tuple[float, float]:
-    """Return by what share our error differs from the papers' best, and what share of the gap is closed."""
+    """Return the relative difference to the papers' best error, and the share of the gap closed."""
     papers = min(float(found[kind, policy, budget].means[metric]) for policy in PAPERS)
     ours, knowing = (float(found[kind, policy, budget].means[metric]) for policy in (OURS, KNOWING))
     if papers - knowing < _NOTHING:
-        return ours - papers, 1.0  # nobody errs
+        return ours - papers, 1.0  # no errors at all
     return ours / papers - 1, (papers - ours) / (papers - knowing)
 
 
 def milliseconds(candidates: int, times: int = 20) -> float:
-    """Return how long it takes to rank so many candidates, the median of some times, drawing their merits included."""
+    """Return the median milliseconds to rank candidates, sampling of their merits included."""
     random = np.random.default_rng(1)
     merits = -np.sort(-random.normal(size=candidates))
 

@@ -1,4 +1,4 @@
-"""What a pushed remote's changes cost a query, by how much more than k is held of what its window holds."""
+"""Measure the cost of a pushed remote's changes, by the number of candidates held beyond k."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ WHERE { WINDOW :w { ?user :mentions ?mentions } SERVICE :people { ?user :followe
 ORDER BY DESC(?score) LIMIT 10"""
 T = TypeVar("T")
 Place = tuple[int, int, str]
-"""How many keys the window holds, how many of them change before each close, and what is held."""
+"""Number of keys in the window, number that change before each close, and way to hold them."""
 USERS, CHANGES, WARM, CLOSES = (20_000, 200_000), (100, 2_000), 10, 30
 K = 10
 
 
 @dataclass(frozen=True)
 class Took:
-    """What a close has cost, on average: the list, and all of it; and how often the list was filled anew in all."""
+    """Mean cost of a close, for the list and in total, and the number of refills of the list."""
 
     of_list: float
     of_all: float | None
@@ -72,12 +72,12 @@ class Took:
 
 
 class Told:
-    """A feed that says what it is told to."""
+    """Feed that passes on given changes."""
 
     failure: str | None = None
 
     def start(self, sink: Sink) -> None:
-        """Begin."""
+        """Start."""
         self.sink = sink
 
     def stop(self) -> None:
@@ -108,11 +108,11 @@ def main() -> None:
 
 PINNED, GUESSED, CHOSEN = "k", "N^0.6", "auto"
 WAYS = (PINNED, GUESSED, CHOSEN)
-"""What is held: no more than is asked for, first as much as the paper guesses, or what the engine finds from k on."""
+"""Candidates held: k only, the paper's initial guess, or the engine's choice starting from k."""
 
 
 class Stopwatch:
-    """Adds up the processor's time that some methods of an operator take."""
+    """Sum of the processor time of some methods of an operator."""
 
     def __init__(self, operator: TopKN) -> None:
         self.nanoseconds = 0
@@ -130,7 +130,7 @@ class Stopwatch:
 
 
 def took(users: int, changes: int, way: str) -> Took:
-    """Return what closes cost a query whose list is as long as a way says."""
+    """Return the cost of closes for a query that holds as many candidates as the way says."""
     feed, store = Told(), _store(users)
     query = ContinuousQuery(_bound(_n(way, users)), Maintainer(store, SilentRemote(), NOTHING, feed=Subscription(feed)))
     operator = query.operator
@@ -156,12 +156,12 @@ def took(users: int, changes: int, way: str) -> Took:
 
 
 def _n(way: str, users: int) -> str:
-    """Return what the catalog says of n."""
+    """Return the catalog's setting of n."""
     return {PINNED: "0", GUESSED: str(math.ceil(users**0.6) - K), CHOSEN: '"auto"'}[way]
 
 
 def by_scan(users: int, changes: int) -> Took:
-    """Return what it costs to score all that the window holds at each close."""
+    """Return the cost of scoring the whole window at each close."""
     store, plan = _store(users), _bound("0").plan
     scoring = ReplicaScoring(plan.score, store)
     keys = np.array([_term(at) for at in range(users)], dtype=object)
@@ -207,7 +207,7 @@ def _records(users: int) -> pa.RecordBatch:
 
 
 def _changes(users: int, count: int) -> Iterator[Mapping[str, Sequence[Solution]]]:
-    """Yield what is told before each close: some users, each with some followers more or fewer than before."""
+    """Yield the changes pushed before each close: random users, with more or fewer followers."""
     random = np.random.default_rng(1)
     counts = 1_000_000 + np.arange(users)
     for _ in range(WARM + CLOSES):
@@ -217,7 +217,7 @@ def _changes(users: int, count: int) -> Iterator[Mapping[str, Sequence[Solution]
 
 
 def table(found: Mapping[Place, Took]) -> Table:
-    """Return what was measured, to be read."""
+    """Return the measurements as a table."""
     shown = Table(title=f"the best {K} at each close")
     for heading in ("keys", "changes", "held", "ms", "ms in all", "scored", "refills", "kmax"):
         shown.add_column(heading, justify="left" if heading == "held" else "right")

@@ -1,4 +1,4 @@
-"""How long each ranker takes to order many candidates, beside a sort of objects by a key function."""
+"""Measure each ranker's time to order many candidates, compared with a sort by a key function."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main() -> None:
             figures[name].append(time.perf_counter() - started)
     report(
         f"Ranking {options.candidates:,} candidates",
-        # The first round is to warm up.
+        # The first round is a warm-up.
         [_figure(name, taken[1:]) for name, taken in figures.items()],
         ["numpy"],
         as_json=options.json,
@@ -59,7 +59,7 @@ def _figure(name: str, taken: list[float]) -> Figure:
 
 
 def _candidates(count: int) -> Candidates:
-    """Return candidates all of whose times differ: ties are quicker to sort."""
+    """Return candidates whose times all differ: ties are faster to sort."""
     random = np.random.default_rng(1)
     return replace(
         sample_candidates(count),

@@ -1,4 +1,4 @@
-"""What an evaluation asks of a remote, and how long that takes: with a budget, and by fetching everything each time."""
+"""Measure an evaluation's requests and time, with a budget, and fetching everything each time."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ deadline = "5s"
 SLIDE_MS, SLIDES_PER_WINDOW, K = 2_000, 3, 5
 MOST_MENTIONS, MOST_FOLLOWERS = 40, 100_000
 CHANGED = 0.02
-"""The share of users whose followers change between two windows."""
+"""Share of users whose followers change between two windows."""
 CONNECTIONS = 4
-"""How many requests each way of fetching has under way at once."""
+"""Concurrent requests of each way of fetching."""
 LONGEST_SAMPLE = 80
-"""How many requests of a way of fetching are sent; what more would take is reckoned from these."""
+"""Most requests sent per way of fetching; larger numbers are extrapolated."""
 PEER_SAMPLE = 1_000
-"""How many users Comunica is asked to join; what more would take is reckoned from these."""
+"""Most users that Comunica joins; larger numbers are extrapolated."""
 COMUNICA = ("@comunica/query-sparql@4.5.0", "n3@1")
 
 IntArray = npt.NDArray[np.int64]
@@ -79,9 +79,9 @@ Slide = tuple[IntArray, IntArray, IntArray]
 
 @dataclass(frozen=True)
 class Line:
-    """One way of doing the job: per evaluation, its requests, the keys in them, the seconds; how right its answers are.
+    """One way of doing the job: requests, keys and seconds per evaluation, and its correctness.
 
-    Where ``sampled`` is set, only a part was sent, and the rest is reckoned from it.
+    If ``sampled`` is set, only a part was measured and the figures are extrapolated.
     """
 
     events: int
@@ -95,7 +95,7 @@ class Line:
 
 
 class World:
-    """Users, some of whom are much talked about, and their followers at the remote, which change between windows."""
+    """Users, some mentioned often; their followers at the remote change between windows."""
 
     def __init__(self, events: int, server: OxigraphServer, seed: int = 1) -> None:
         self.events = events
@@ -118,14 +118,14 @@ class World:
             store_followers(self._server, ((f"u{user}", int(self.followers[user])) for user in some))
 
     def change(self) -> None:
-        """Let some users win or lose followers."""
+        """Change the followers of some users."""
         users = self._chance.choice(self.users, round(CHANGED * self.users), replace=False)
         factors = np.exp(self._chance.normal(0, 0.3, len(users)))
         self.followers[users] = self._capped(self.followers[users] * factors)
         self._store(users)
 
     def slide(self, number: int) -> Slide:
-        """Return who is mentioned in the time of a slide, how often each has been of late, and when."""
+        """Return the mentioned users of a slide, their recent number of mentions, and the times."""
         count = self.events // SLIDES_PER_WINDOW
         users = self._chance.choice(self.users, count, p=self._popularity)
         times = number * SLIDE_MS + 1 + np.arange(count) * (SLIDE_MS - 1) // count
@@ -133,16 +133,16 @@ class World:
 
 
 def records(bound: BoundQuery, slide: Slide) -> pa.RecordBatch:
-    """Return the events of a slide as the decoder hands them on."""
+    """Return the events of a slide as the decoder returns them."""
     rows = zip(*(column.tolist() for column in slide), strict=True)
     lines = [b'{"user":"u%d","mentions":%d,"time_ms":%d}' % row for row in rows]
     return bound.stream.mapping.records(pa.record_batch([pa.array(lines, pa.binary())], ["value"]))
 
 
 def right_answer(slides: Sequence[Slide], followers: IntArray) -> list[str]:
-    """Return the best users of a window, by what the remote holds now."""
+    """Return the best users of a window, by the remote's present values."""
     users, mentions, times = (np.concatenate(columns) for columns in zip(*slides, strict=True))
-    # Of two events of one time the one with the greater text counts.
+    # Of two events with one time, the one with the greater text counts.
     latest_first = np.lexsort((mentions.astype(str), times))[::-1]
     found, at = np.unique(users[latest_first], return_index=True)
     newest = latest_first[at]
@@ -154,7 +154,7 @@ def right_answer(slides: Sequence[Slide], followers: IntArray) -> list[str]:
 
 
 def acquatop(world: World, proxy: FaultProxy, budget: int, evaluations: int) -> Line:
-    """Return what the engine asks and takes, its replica filled before."""
+    """Return the engine's requests and time, with a replica filled before."""
     catalog = CATALOG.format(ns=NS, user=USER, endpoint=proxy.url, items=budget, requests=1)
     bound = bind_query(QUERY.read_text("utf-8"), Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
     assert isinstance(bound, BoundQuery)
@@ -179,7 +179,7 @@ def acquatop(world: World, proxy: FaultProxy, budget: int, evaluations: int) -> 
 def evaluated(
     query: ContinuousQuery, bound: BoundQuery, world: World, proxy: FaultProxy, evaluations: int
 ) -> Iterator[tuple[float, float]]:
-    """Yield for each evaluation of a whole window the seconds from its close to the answer, and how right that is."""
+    """Yield per evaluation of a whole window the seconds to the answer, and its correctness."""
     slides: list[Slide] = []
     for number in range(evaluations + SLIDES_PER_WINDOW):
         slides = [*slides[-SLIDES_PER_WINDOW + 1 :], world.slide(number)]
@@ -200,7 +200,7 @@ def rightness(answer: Answer, right: Sequence[str]) -> float:
 
 
 def everything(proxy: FaultProxy, users: Sequence[str], block: int) -> tuple[float, float]:
-    """Fetch some users' values in blocks, several at once over connections that are kept; return requests, seconds."""
+    """Fetch users' values in concurrent blocks over kept connections; return requests, seconds."""
     blocks = [users[start : start + block] for start in range(0, len(users), block)]
     lots = [blocks[:LONGEST_SAMPLE][start::CONNECTIONS] for start in range(CONNECTIONS)]
     sent = sum(map(len, lots))
@@ -213,7 +213,7 @@ def everything(proxy: FaultProxy, users: Sequence[str], block: int) -> tuple[flo
 
 
 def fetched(port: int, blocks: Sequence[Sequence[str]]) -> int:
-    """Fetch blocks one after the other over one connection, and return how many solutions came."""
+    """Fetch blocks one after the other over one connection; return the number of solutions."""
     connection = HTTPConnection("127.0.0.1", port)
     headers = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
     found = 0
@@ -227,7 +227,7 @@ def fetched(port: int, blocks: Sequence[Sequence[str]]) -> int:
 
 
 def round_trip(proxy: FaultProxy) -> float:
-    """Return the seconds that a request takes that asks for nothing, on a connection that is kept."""
+    """Return the seconds of an empty request on a kept connection."""
     connection = HTTPConnection("127.0.0.1", proxy.port)
     seconds = []
     for _ in range(9):
@@ -240,7 +240,7 @@ def round_trip(proxy: FaultProxy) -> float:
 
 
 class Comunica:
-    """A query engine for Linked Data, run by Node.js: it joins users in memory with the remote by bind joins."""
+    """Linked Data query engine on Node.js: joins users in memory with the remote by bind joins."""
 
     SCRIPT = """
 import { createInterface } from 'node:readline';
@@ -275,7 +275,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 
     @staticmethod
     def install(folder: Path) -> str | None:
-        """Install it into a folder, if it is not there; return why that cannot be, None if it can."""
+        """Install it into a folder, if missing; return the reason if this fails, else None."""
         if shutil.which("npm") is None or shutil.which("node") is None:
             return "there is no npm and node here"
         if (folder / "node_modules" / "@comunica" / "query-sparql").is_dir():
@@ -288,7 +288,7 @@ for await (const line of createInterface({ input: process.stdin })) {
         return None if done.returncode == 0 else f"npm failed: {(done.stderr.splitlines() or [''])[0]}"
 
     def join(self, users: Sequence[str], url: str, *, service: bool) -> float:
-        """Return the seconds that it takes to fetch some users' values."""
+        """Return the seconds to fetch some users' values."""
         followers = f"?user <{NS}hasFollowers> ?n"
         remote = f"SERVICE <{url}> {{ {followers} }}" if service else followers
         query = f"SELECT * {{ ?user <urn:mentioned> ?m . {remote} }}"
@@ -314,7 +314,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 def lines(
     proxy: FaultProxy, world: World, latency_ms: int, budgets: Sequence[int], peer: Comunica | None
 ) -> Iterator[Line]:
-    """Yield what each way costs for windows of one size, with a remote at one distance."""
+    """Yield the cost of each way, for one window size and one distance of the remote."""
     proxy.fault = Healthy() if latency_ms == 0 else Latency(latency_ms / 1000)
     events = world.events
     users = window_users(world)
@@ -331,11 +331,11 @@ def lines(
 
 
 def peer_lines(proxy: FaultProxy, users: Sequence[str], blank: Line, peer: Comunica) -> Iterator[Line]:
-    """Yield what Comunica asks and takes, by each of its ways to say it."""
+    """Yield Comunica's requests and time, for each way to write the query."""
     some = users[:PEER_SAMPLE]
     times = len(users) / len(some)
     for way, service in (("Comunica, two sources", False), ("Comunica, SERVICE", True)):
-        peer.join(users[:20], proxy.url, service=service)  # what it learns of a source it need not ask again
+        peer.join(users[:20], proxy.url, service=service)  # it caches its knowledge of a source
         proxy.take()
         seconds = peer.join(some, proxy.url, service=service)
         counts = proxy.take()
@@ -350,15 +350,15 @@ def peer_lines(proxy: FaultProxy, users: Sequence[str], blank: Line, peer: Comun
 
 
 def window_users(world: World) -> list[str]:
-    """Return whom a window's events are about, each once."""
+    """Return the distinct users of a window's events."""
     found = np.unique(np.concatenate([world.slide(number)[0] for number in range(SLIDES_PER_WINDOW)]))
     return [f"{USER}u{user}" for user in found]
 
 
 def run(options: argparse.Namespace, peer: Comunica | None, console: Console) -> Iterator[Line]:
-    """Yield what each way costs, for windows and distances of all sizes."""
+    """Yield the cost of each way, for all window sizes and distances."""
     for events in (540, 5_400) if options.quick else (540, 5_400, 54_000):
-        # A server for each: one without the data of the windows before.
+        # A new server for each size, without the previous data.
         with OxigraphServer() as server, FaultProxy("127.0.0.1", server.port) as proxy:
             world = World(events, server)
             for latency_ms in (0, 100) if options.quick else (0, 10, 100):

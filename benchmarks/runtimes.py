@@ -1,4 +1,4 @@
-"""How many events per second pass through the whole engine, against the floor of only parsing their JSON."""
+"""Measure events per second through the whole engine, against only parsing their JSON."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _decode(stream: Path, server: OxigraphServer) -> None:
 
 
 def _engine(runtime: str, stream: Path, server: OxigraphServer, events: int) -> Figure:
-    """Measure from when the query is registered, and Spark has started, to the last answer."""
+    """Measure from the registration of the query, with Spark started, to the last answer."""
     with _open(runtime, stream, server) as engine:
         query = engine.register(QUERY.read_text("utf-8"))
         started = time.perf_counter()

@@ -1,8 +1,9 @@
-"""What grows with what: with keys, events, queries and cores; what executors do, and what one driver does.
+"""Measure scaling with keys, events, queries and cores, for the executors and for the driver.
 
-Parts, of which ``--only`` chooses: **keys**, sums of ever more keys; **queries**, ever more of them on one stream;
-**cores**, the whole engine on Spark with one core and with two. The first two hand the data in themselves, so each
-step's CPU time is its own. Medians of the batches after the first windows.
+Parts, selected by ``--only``: **keys**, sums of more and more keys; **queries**, more and more of
+them on one stream; **cores**, the whole engine on Spark with one core and with two. The first two
+pass the data in themselves, so each step's CPU time is its own. Figures are medians of the batches
+after the first windows.
 """
 
 from __future__ import annotations
@@ -44,26 +45,26 @@ from benchmarks.spark_bench.lines import shown
 from benchmarks.spark_bench.ours import catalog_text, query
 
 WARM = 4
-"""How many batches pass before anything is measured: by then windows are full."""
+"""Batches before the measurement starts: after them the windows are full."""
 MEASURED = 4
 Result = TypeVar("Result")
 
 
 @dataclass
 class Stopwatch:
-    """How much CPU time of this process each step takes, in seconds: what else the machine does counts less."""
+    """CPU time of this process per step, in seconds: less affected by other load."""
 
     laps: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def __call__(self, step: str, work: Callable[[], Result]) -> Result:
-        """Do something, and note what it takes."""
+        """Run some work, and note its time."""
         started = time.process_time()
         result = work()
         self.laps[step].append(time.process_time() - started)
         return result
 
     def median(self, step: str) -> float:
-        """Return a step's median, of what came after the first batches."""
+        """Return a step's median, without the first batches."""
         return statistics.median(self.laps[step][WARM:])
 
 
@@ -75,7 +76,7 @@ class Sheet:
     rows: Sequence[Mapping[str, float]]
 
     def table(self) -> Table:
-        """Return it for people."""
+        """Return the sheet as a printable table."""
         table = Table(title=self.title, title_justify="left")
         for column in self.rows[0]:
             table.add_column(column, justify="right")
@@ -84,15 +85,15 @@ class Sheet:
         return table
 
 
-# One batch after the other, step by step --------------------------------------------------------------
+# One batch after the other, step by step ----------------------------------------------------------
 
 
 class Bench:
-    """A group of queries on data in files, a batch for every slide of its windows."""
+    """A group of queries on data in files, one batch per slide of its windows."""
 
     def __init__(self, folder: Path, job: str, *, keys: int, rows: int, queries: int = 1) -> None:
         self.rows = rows
-        # As many rows in a file as there are in a slide.
+        # As many rows per file as per slide.
         self.world = World(rows * SPAN_MS // SLIDE_MS, keys, rows)
         self._folder = folder
         names = pa.table({"key_id": range(keys), "weight": weights(self.world)})
@@ -111,14 +112,14 @@ class Bench:
         return bound
 
     def group(self) -> TopKEvaluation:
-        """Return the queries at work, with nothing in their windows."""
+        """Return the group of queries, with empty windows."""
         group = TopKEvaluation(self._bound[0], Replicas().open(self._bound[0]))
         for each in self._bound:
             group.join(each, {})
         return group
 
     def batches(self) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Yield each batch as its connector reads it, and how far time has come with it."""
+        """Yield each batch as its connector reads it, with the watermark after it."""
         stream = self._bound[0].stream
         reader = reader_of(stream.connector, {**stream.options, "maxPartitions": "1"})
         offset = reader.initialOffset()
@@ -130,7 +131,7 @@ class Bench:
             offset = latest
 
     def parts(self, rows: pa.RecordBatch, reducers: Sequence[Reducer], watch: Stopwatch) -> list[bytes]:
-        """Do what executors do, and return what they send."""
+        """Do the executors' work, and return the data they send."""
         records = watch("decode", lambda: self._bound[0].stream.mapping.records(rows))
         matcher = self._bound[0].matcher
         found = watch("match", lambda: matcher.find(records))
@@ -140,7 +141,7 @@ class Bench:
         return watch("send", lambda: [Part(facts, panes, table).to_bytes() for table in tables])
 
     def job_bytes(self, group: TopKEvaluation) -> int:
-        """Return how much is sent to executors for a batch."""
+        """Return the bytes sent to executors per batch."""
         return len(
             cloudpickle.dumps(  # type: ignore[no-untyped-call]
                 Job(self._bound[0].stream.mapping, group.reducers(self._iri))
@@ -148,7 +149,7 @@ class Bench:
         )
 
     def run(self) -> tuple[Stopwatch, dict[str, float]]:
-        """Measure every step; return also how large things are."""
+        """Measure every step; also return the sizes."""
         watch, sizes, group = Stopwatch(), dict[str, float](), self.group()
         for rows, watermark_ms in self.batches():
             sent = self.parts(rows, group.reducers(self._iri), watch)
@@ -161,7 +162,7 @@ class Bench:
         return watch, sizes
 
     def held(self) -> int:
-        """Return how much memory the driver holds for full windows, without the replica."""
+        """Return the memory that the driver holds for full windows, without the replica."""
         watch, maker = Stopwatch(), self.group()
         arrived = [(self.parts(rows, maker.reducers(self._iri), watch), until) for rows, until in self.batches()]
         group = self.group()
@@ -177,12 +178,12 @@ class Bench:
 
 
 def executor_ns(watch: Stopwatch, rows: int) -> dict[str, float]:
-    """Return what executors spend on an event, in nanoseconds, by step."""
+    """Return the executors' nanoseconds per event, by step."""
     return {f"{step} ns/event": watch.median(step) / rows * 1e9 for step in ("decode", "match", "reduce")}
 
 
 def by_keys(options: argparse.Namespace) -> Sheet:
-    """Measure sums of ever more keys."""
+    """Measure sums of more and more keys."""
     rows, found = options.rows, []
     for keys in options.keys:
         with tempfile.TemporaryDirectory() as folder:
@@ -209,7 +210,7 @@ def by_keys(options: argparse.Namespace) -> Sheet:
 
 
 def by_queries(job: str, options: argparse.Namespace) -> Sheet:
-    """Measure ever more queries."""
+    """Measure more and more queries."""
     keys, rows, found = options.keys_of_queries, options.rows_of_queries, []
     for queries in options.queries:
         with tempfile.TemporaryDirectory() as folder:
@@ -242,7 +243,7 @@ def by_cores(job: str, options: argparse.Namespace) -> Sheet:
     return Sheet(f"on Spark, {job}, {world.rows:,} events, {world.keys:,} keys, 20 batches", found)
 
 
-# All --------------------------------------------------------------------------------------------------
+# All ----------------------------------------------------------------------------------------------
 
 PARTS: Mapping[str, Sequence[Callable[[argparse.Namespace], Sheet]]] = {
     "keys": [by_keys],
@@ -266,7 +267,7 @@ def main() -> None:
     options.keys_of_queries, options.rows_of_queries = 10_000, 20_000
     options.cores = [1, 2]
     options.rows_of_cores = 2_000_000 if quick else 10_000_000
-    # What a core does; Arrow would use all of them.
+    # Measure a single core; Arrow would use all of them.
     pa.set_cpu_count(1)
     load = os.getloadavg()[0]
     console = Console() if sys.stdout.isatty() else Console(width=180)

@@ -1,8 +1,8 @@
-"""A thousand readers of one stream of answers: when the last of them has each, and what the service holds meanwhile.
+"""Measure a thousand readers of one stream of answers: delays, and memory of the service.
 
-The service is ``acquatop serve`` in a process of its own, with a query whose windows close several times a second; the
-floor is a bare uvicorn that sends as many bytes to as many readers as often. Then two hundred queries are registered
-at once.
+The service is ``acquatop serve`` in a process of its own, with a query whose windows close several
+times a second. The floor is a bare uvicorn that sends as many bytes to as many readers as often.
+Then two hundred queries are registered at once.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ ORDER BY DESC(?score) LIMIT 10
 
 @dataclass
 class Outcome:
-    """What readers saw, and what it took.
+    """Readers' delays, and the server's cost.
 
-    Delays are from an answer to its arrival, ``cpu_us`` is the server's processor time for each delivery, memory that
-    of the server when all readers were there, and how much it has grown in the end.
+    Delays are from an answer to its arrival. ``cpu_us`` is the server's processor time per
+    delivery. Memory is the server's, once all readers are connected, and its growth until the end.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Outcome:
     delays: list[float] = field(default_factory=list, repr=False)
 
     def close(self) -> None:
-        """Work out the figures."""
+        """Compute the figures."""
         delays = sorted(self.delays)
         self.deliveries = len(delays)
         self.answers = len(delays) // self.readers
@@ -91,7 +91,7 @@ class Outcome:
 
 @contextmanager
 def started(command: list[str], folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Run a server; yield its host, its port and its process's number."""
+    """Run a server; yield its host, its port and its process id."""
     child = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
     )
@@ -113,7 +113,7 @@ def started(command: list[str], folder: Path) -> Iterator[tuple[str, int, int]]:
 
 @contextmanager
 def events(file: Path) -> Iterator[None]:
-    """Let users be mentioned until the end."""
+    """Write events until the end."""
     stopping = threading.Event()
 
     def write() -> None:
@@ -138,7 +138,7 @@ def events(file: Path) -> Iterator[None]:
 
 
 def floor(payload: int) -> None:
-    """Serve a bare stream of events by uvicorn alone, each of so many bytes."""
+    """Serve a bare stream of events of a given size with uvicorn alone."""
     import socket
 
     import uvicorn
@@ -178,13 +178,13 @@ def floor(payload: int) -> None:
 
 
 def memory_mb(process: int) -> float:
-    """Return the memory that a process has."""
+    """Return the resident memory of a process."""
     found = re.search(r"VmRSS:\s+([0-9]+) kB", Path(f"/proc/{process}/status").read_text())
     return round(int(found[1]) / 1024, 1) if found else 0.0
 
 
 def processor_seconds(process: int) -> float:
-    """Return the processor time that a process has taken."""
+    """Return the processor time of a process."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -193,7 +193,7 @@ def processor_seconds(process: int) -> float:
 
 
 class Reading(asyncio.Protocol):
-    """One reader: it asks, and notes of each answer how late it is here."""
+    """One reader: sends the request, and notes the delay of each answer."""
 
     def __init__(self, request: bytes, delays: list[float], begun: Counter[str]) -> None:
         self._request = request
@@ -202,12 +202,12 @@ class Reading(asyncio.Protocol):
         self._rest = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask."""
+        """Send the request."""
         assert isinstance(transport, asyncio.Transport)
         transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come."""
+        """Process received data."""
         now = time.time()
         if not self._rest:
             self._begun["here"] += 1
@@ -219,7 +219,7 @@ class Reading(asyncio.Protocol):
 
 
 async def read(outcome: Outcome, host: str, port: int, path: str, process: int, seconds: float) -> None:
-    """Let all readers read for a while."""
+    """Let all readers read for some seconds."""
     loop, delays, begun = asyncio.get_running_loop(), outcome.delays, Counter[str]()
     request = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
     transports = []
@@ -242,7 +242,7 @@ async def read(outcome: Outcome, host: str, port: int, path: str, process: int, 
 
 
 async def burst(host: str, port: int, count: int) -> tuple[Counter[int], float]:
-    """Register many queries at once; return how many were answered how, and how long it took."""
+    """Register many queries at once; return the number of each status, and the seconds."""
     body = QUERY.encode()
 
     async def register(number: int) -> int:
@@ -262,7 +262,7 @@ async def burst(host: str, port: int, count: int) -> tuple[Counter[int], float]:
     return Counter(statuses), time.perf_counter() - started
 
 
-# The whole ----------------------------------------------------------------------------------------
+# Main ---------------------------------------------------------------------------------------------
 
 
 def measure(readers: int, seconds: float, registrations: int) -> tuple[list[Outcome], Counter[int], float]:
@@ -297,7 +297,7 @@ async def _size(host: str, port: int) -> int:
 
 
 def main() -> None:
-    """Measure, and print what came of it."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(prog="run bench serve", description=__doc__.splitlines()[0])
     parser.add_argument("--readers", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=20.0, help="for how long they read (%(default)s)")

@@ -1,4 +1,4 @@
-"""What windows cost that slide at every event: the paper's axes, one plot each, and the baselines."""
+"""Measure windows that slide at every event: the paper's axes, one plot each, and the baselines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KS = (1, 9, 81)
 FLOOR, ARRAYS, GRID = "floor: scores > t", "block skyline (arrays)", "grid (arrays)"
 BATCH = 10_000
 SECONDS = 0.1
-"""For how long of the processor's time a way is timed that does not get through the stream before."""
+"""Processor time after which a way is stopped before the end of the stream."""
 
 Add = Callable[[FloatArray], object]
 Made = Callable[[], Add]
@@ -44,7 +44,7 @@ Made = Callable[[], Add]
 
 @dataclass(frozen=True)
 class Point:
-    """One way of doing the job at one place of one axis, and what it took."""
+    """One way of doing the job at one point of an axis, and its cost."""
 
     plot: str
     axis: str
@@ -84,7 +84,7 @@ def main() -> None:
         console.print(", ".join(f"{key} {value}" for key, value in machine.items()), style="dim")
 
 
-# One query --------------------------------------------------------------------------------------------
+# One query ----------------------------------------------------------------------------------------
 
 STREAMS: dict[str, Callable[[int], FloatArray]] = {
     "in random order": lambda size: uniform(size, 1)[:, 0],
@@ -102,12 +102,13 @@ def by_k() -> Iterator[Point]:
 
 
 def by_stream() -> Iterator[Point]:
-    """Compare those that stand for the others for several k, where time and merit have to do with each other."""
+    """Compare representative ways for several k, on streams whose merits depend on time."""
     for stream in ("trades of shares", "moving objects", "a sensor"):
         merits = STREAMS[stream](EVENTS)
         for k in KS:
             ways = _ways(k, WINDOW)
-            # What falls is not dominated: on the sensor's evenings the strict ones take minutes.
+            # Falling values are not dominated: on the sensor's evenings the strict ways take
+            # minutes.
             names = ("RA", "PA", "RAPF") if stream == "a sensor" else ("SA", "RA", "PA", "SASF", "RAPF")
             chosen = {way: ways[way] for way in (FLOOR, ARRAYS, "hybrid", *names)}
             yield from _timed(f"k, {stream}", "k", k, merits, WINDOW, chosen)
@@ -137,7 +138,7 @@ def by_pruning() -> Iterator[Point]:
 
 
 def by_error() -> Iterator[Point]:
-    """Count what PA misses of a million events, and reports wrongly, against the bounds of Lemma 4.6."""
+    """Count PA's missed and wrong reports on a million events, against the bounds of Lemma 4.6."""
     for stream, made in STREAMS.items():
         merits = made(EVENTS)
         for k in KS:
@@ -187,7 +188,7 @@ def _reported(changes: Changes) -> set[int]:
     return set(changes.entered[changes.entered != NONE].tolist())
 
 
-# Many queries -----------------------------------------------------------------------------------------
+# Many queries -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class Job:
 
     @property
     def centres(self) -> FloatArray:
-        """The queries' points."""
+        """Points of the queries."""
         return uniform(self.queries, self.dimensions, seed=2)
 
     def grid(self) -> Add:
@@ -225,7 +226,7 @@ class Job:
         return held.add
 
     def ways(self, first: FloatArray) -> dict[str, Add]:
-        """Return the ways, which have seen the first window."""
+        """Return the ways, after the first window."""
         ways = {
             GRID: self.grid(),
             "block skyline for each (arrays)": self.alone(),
@@ -270,7 +271,7 @@ def nearest_by_resolution() -> Iterator[Point]:
         yield from _timed_queries(f"grid, {QUERIES} queries", "cells along each axis", resolution, points, job)
 
 
-# Timing and showing -----------------------------------------------------------------------------------
+# Timing and showing -------------------------------------------------------------------------------
 
 
 def _timed(plot: str, axis: str, at: float, merits: FloatArray, n: int, ways: Mapping[str, Made]) -> Iterator[Point]:
@@ -289,7 +290,7 @@ def _timed_queries(plot: str, axis: str, at: float, points: FloatArray, job: Job
 
 
 def _seconds_per_event(add: Add, events: FloatArray, batch: int) -> float:
-    """Return the processor's seconds per event over a whole stream, or over as much of it as there is time for."""
+    """Return the processor seconds per event over the stream, or its beginning if time is up."""
     started = time.process_time()
     done = 0
     while done < len(events):

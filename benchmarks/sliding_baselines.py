@@ -1,10 +1,11 @@
-"""TMA and SMA (Mouratidis et al. 2006), CPM/w and SNN (Mouratidis and Papadias 2007): all points in a grid.
+"""TMA, SMA (Mouratidis et al. 2006), CPM/w, SNN (Mouratidis and Papadias 2007): grids of points.
 
-Every query is listed in the cells that its answer depends on, its *influence region*; an arrival or an expiry is
-looked at by the queries of its cell. TMA and CPM/w hold a query's best k, SMA and SNN the k-skyband of
-what was at least as good as its k-th when it was last computed. When fewer than k are left, the answer is
-computed from scratch, the best cell first, until no cell can hold better. TMA and SMA are for scores that
-rise with every coordinate, CPM/w and SNN for distances; here that is only a question of the scoring.
+Every query is listed in the cells that its answer depends on, its *influence region*. The queries
+of a cell process its arrivals and expiries. TMA and CPM/w hold a query's best k. SMA and SNN hold
+the k-skyband of the points at least as good as the k-th best at the last computation. If fewer than
+k are left, the answer is computed from scratch, the best cell first, until no cell can hold better
+points. TMA and SMA are for scores that rise with every coordinate, CPM/w and SNN for distances;
+here only the scoring function differs.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ Point = tuple[float, ...]
 
 @dataclass
 class Query:
-    """One query: how it scores points, its cells from the best to the worst, and its best by rank, worst first."""
+    """Query: its scoring, its cells from best to worst, and its best points, worst first."""
 
     merit: Callable[[Point], float]
     cells: list[int]
     reach: list[float]
-    """The best merit that is possible in each of these cells."""
+    """Upper bound of the merit in each of these cells."""
     held: list[Event] = field(default_factory=list)
     dominators: dict[int, int] = field(default_factory=dict)
     bar: float = -np.inf
     listed: int = 0
-    """In how many of the cells the query is listed."""
+    """Number of cells in which the query is listed."""
 
 
 class Baseline:
@@ -94,7 +95,7 @@ class Baseline:
         self._compute(len(self._queries) - 1)
 
     def _expire(self) -> list[int]:
-        """Let go the point that leaves the window, and return which queries have lost one of theirs."""
+        """Remove the point that leaves the window; return the queries that lose a point."""
         if len(self._window) < self.n:
             return []
         position, cell, point = self._window.popleft()
@@ -123,7 +124,7 @@ class Baseline:
         query.held = [other for other in query.held if query.dominators[other[1]] < self.k]
 
     def _compute(self, number: int) -> None:
-        """Compute a query's best from scratch, and list it in all cells that were looked at."""
+        """Compute a query's best from scratch, and list the query in all visited cells."""
         query = self._queries[number]
         query.held = []
         looked_at = 0
@@ -152,7 +153,7 @@ class Baseline:
         return cell
 
     def _corners(self) -> FloatArray:
-        """Return the cells' numbers along each axis, one row per cell."""
+        """Return the cells' indices along each axis, one row per cell."""
         return np.stack(np.unravel_index(np.arange(len(self._points)), (self._resolution,) * self._dimensions), axis=1)
 
 

@@ -1,4 +1,4 @@
-"""Streams for windows that slide at every event: in random order, trades of shares, objects that move, a sensor."""
+"""Streams for windows that slide at every event: random order, trades, moving objects, a sensor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from acquatop.topk.contract import FloatArray
 SHARES = 500
 OBJECTS = 5_000
 STEPS = 2_000
-"""Of the shares' prices, over a stream."""
+"""Number of price steps over a stream."""
 
 
 def uniform(size: int, dimensions: int, seed: int = 1) -> FloatArray:
@@ -18,9 +18,10 @@ def uniform(size: int, dimensions: int, seed: int = 1) -> FloatArray:
 
 
 def moving(size: int, dimensions: int, seed: int = 1) -> FloatArray:
-    """Return where objects are that move straight on and turn at the border, each telling so in its turn.
+    """Return positions of objects that move straight, reflect at the border, and report in turn.
 
-    About every two thousand events an object has moved by a thousandth: what is near now will be near for long.
+    An object moves by about a thousandth every two thousand events: near objects stay near for
+    long.
     """
     chance = np.random.default_rng(seed)
     at = np.arange(size)
@@ -32,7 +33,7 @@ def moving(size: int, dimensions: int, seed: int = 1) -> FloatArray:
 
 
 def trades(size: int, seed: int = 1) -> FloatArray:
-    """Return the values of trades: of shares of very different turnover, at prices that walk, most early and late."""
+    """Return values of trades: random-walk prices, and more volume early and late in the day."""
     chance = np.random.default_rng(seed)
     shares = np.minimum(chance.zipf(1.3, size), SHARES) - 1
     prices = np.exp(np.cumsum(chance.normal(0, 0.01, (STEPS, SHARES)), axis=0) + chance.normal(3, 1, SHARES))
@@ -43,6 +44,6 @@ def trades(size: int, seed: int = 1) -> FloatArray:
 
 
 def sensor(size: int, seed: int = 1) -> FloatArray:
-    """Return the readings of one sensor, which rise and fall for days of a hundred thousand events, with some noise."""
+    """Return a sensor's readings: a daily wave of a hundred thousand events, with some noise."""
     days = np.arange(size) / 100_000
     return np.sin(2 * np.pi * days) + np.random.default_rng(seed).normal(0, 0.01, size)

@@ -1,9 +1,9 @@
-"""The Spark runtime beside what a user of Spark SQL writes today, beside RSP-JS, and beside numpy alone.
+"""Compare the Spark runtime with typical Spark SQL, with RSP-JS, and with numpy alone.
 
-Parts, of which ``--only`` chooses: **a** the sum per key times the key's weight, the ten best of every window; **b**
-the score of each event; **c** N-Triples, decoded in executors; **d** many queries on one stream; **e** the latency on a
-live stream. The floor, numpy on one core with the same files, is in a and b. Every answer is compared with the
-floor's: the exit code is 1 if one is another.
+Parts, selected by ``--only``: **a** the sum per key times the key's weight, the ten best of every
+window; **b** the score of each event; **c** N-Triples, decoded in executors; **d** many queries on
+one stream; **e** the latency on a live stream. The floor, numpy on one core with the same files, is
+in a and b. Every answer is compared with the floor's: the exit code is 1 if one differs.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from benchmarks.spark_bench.lines import Line, Part
 TRIPLES_PER_EVENT = 3
 _LONGEST_NOTE = 240
 _PAPER = 140
-"""How wide tables are where there is no terminal."""
+"""Width of tables without a terminal."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way of doing a job: the module that does it in a process of its own, and what it is told."""
+    """One way of doing a job: the module to run in a process of its own, and its arguments."""
 
     name: str
     module: str
@@ -68,11 +68,11 @@ PEERS = {
         _sql("one batch job", "not a stream", is_quick=True, job="events", way="batch"),
     ),
 }
-"""The first of each job is what the others are compared with."""
+"""Spark SQL's ways of each job; the first one is the reference for the others."""
 
 
 class Bench:
-    """One run: its options, its world, and where it says how far it has come."""
+    """One run: its options, its data, and the console for its progress."""
 
     def __init__(self, options: argparse.Namespace, world: World, console: Console) -> None:
         self.options = options
@@ -81,14 +81,14 @@ class Bench:
         self._floors: dict[str, tuple[float, Answers]] = {}
 
     def floor(self, job: str) -> tuple[float, Answers]:
-        """Return how long numpy takes for a job, the best of three, and the answers."""
+        """Return numpy's seconds for a job, the best of three, and the answers."""
         if job not in self._floors:
             rounds = [_timed(lambda: FLOORS[job](self.world)) for _ in range(3)]
             self._floors[job] = min(seconds for seconds, _ in rounds), rounds[0][1]
         return self._floors[job]
 
     def run(self, name: str, work: Callable[[child.Told], Line]) -> Line:
-        """Do one piece of work, and say how far it has come; what fails is a line as well."""
+        """Do one piece of work and show its progress; a failure becomes a line as well."""
         with self.console.status(name) as status:
             if not self.console.is_terminal:
                 self.console.print(name)
@@ -127,11 +127,11 @@ def _checked(line: Line, expected: Answers, result: Mapping[str, Any]) -> Line:
     return replace(line, note=f"{line.note}; {note}" if line.note else note, is_right=False)
 
 
-# a, b: beside Spark SQL ------------------------------------------------------------------------------
+# a, b: beside Spark SQL ---------------------------------------------------------------------------
 
 
 def job_part(bench: Bench, letter: str, job: str, title: str, wanted: str) -> Part:
-    """Compare the floor, Spark SQL and ourselves on one job."""
+    """Compare the floor, Spark SQL and AcquaTop on one job."""
     seconds, expected = bench.floor(job)
     rows = bench.world.rows
     lines = [Line("numpy alone, one core", {"s": seconds, "rows/s": rows / seconds}, "the floor")]
@@ -152,7 +152,7 @@ def _ours(job: str, runtime: str, rows: str, *, keeps_state: bool = False) -> Wa
 
 
 def _relative(lines: Sequence[Line], to: int, figure: str, column: str) -> list[Line]:
-    """Add a column that says how many times one line's figure each has."""
+    """Add a column with each line's figure as a multiple of one line's."""
     one = lines[to].figures.get(figure)
     if not one:
         return list(lines)
@@ -178,11 +178,11 @@ def _size(bench: Bench) -> str:
     return f"{world.rows:,} rows, {world.keys:,} keys, windows of 9 min every 3, {batch:,} rows a batch"
 
 
-# c: N-Triples ----------------------------------------------------------------------------------------
+# c: N-Triples -------------------------------------------------------------------------------------
 
 
 def part_c(bench: Bench) -> Part:
-    """Measure how fast N-Triples become answers, and how fast one core parses them otherwise."""
+    """Measure how fast N-Triples become answers, and how fast one core only parses them."""
     expected = sums(bench.world, TRIPLE_FILES)
     rows = min(TRIPLE_FILES * bench.world.rows_per_file, bench.world.rows)
     triples = rows * TRIPLES_PER_EVENT
@@ -205,11 +205,11 @@ def _parsed(bench: Bench) -> Line:
     return Line("pyoxigraph, parsing alone, one core", {"s": seconds, "triples/s": count / seconds}, "the first file")
 
 
-# d: many queries -------------------------------------------------------------------------------------
+# d: many queries ----------------------------------------------------------------------------------
 
 
 def part_d(bench: Bench) -> Part:
-    """Measure how the time grows with the queries on one stream."""
+    """Measure how the time grows with the number of queries on one stream."""
     lines: list[Line] = []
     batch = str(bench.world.rows_per_file * bench.options.files)
     for job, kind in (("sums", "scores"), ("events", "scores"), ("events", "filters")):
@@ -229,11 +229,11 @@ def _many(bench: Bench, job: str, kind: str, count: int, batch: str) -> Line:
     return replace(line, figures={"s": line.figures["s"]}) if line.figures else line
 
 
-# e: latency ------------------------------------------------------------------------------------------
+# e: latency ---------------------------------------------------------------------------------------
 
 
 def part_e(bench: Bench) -> Part:
-    """Measure the time from the event that lets a window close to its answer."""
+    """Measure the time from the event that closes a window to its answer."""
     lines = []
     slides = {"RSP-JS": 20, "local": 50, "spark": 20} if bench.options.quick else _SLIDES
     for joined in (True, False):
@@ -286,7 +286,7 @@ def _ours_live(runtime: str) -> Measure:
     return measure
 
 
-# All -------------------------------------------------------------------------------------------------
+# All ----------------------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[Bench], Part]] = {"a": part_a, "b": part_b, "c": part_c, "d": part_d, "e": part_e}
 
@@ -310,7 +310,7 @@ def main() -> int:
     console = Console(stderr=True)
     with console.status(f"the data, once ({world.folder})"):
         prepare(world)
-    # The floor is that of one core.
+    # The floor uses one core.
     pa.set_cpu_count(1)
     paper = Console() if sys.stdout.isatty() else Console(width=_PAPER)
     parts = list(_done(Bench(options, world, console), options, paper))

@@ -1,4 +1,4 @@
-"""What the replica's store costs per key, in bytes and in time, against a dictionary of dictionaries."""
+"""Measure the replica store's bytes and time per key, against a dictionary of dictionaries."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from replica.terms import number_of
 KEYS = 1_000_000
 PAGE = 10_000
 BATCHES = (1, 30, 1_000, 100_000)
-"""How many keys are looked up, or refreshed, at once."""
+"""Keys looked up, or refreshed, at once."""
 Batch = TypeVar("Batch")
 _INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
 
 class Store(Protocol):
-    """What both ways can do."""
+    """Common interface of both ways."""
 
     def put(self, asked: Sequence[str], solutions: Sequence[Solution], now: float) -> object:
-        """Store what a remote answered."""
+        """Store an answer of a remote."""
 
     def values(self, keys: Sequence[str]) -> object:
         """Return the numbers of some keys."""
 
 
 class Dictionaries:
-    """The peer: a dictionary per key, which knows no more than the values and when they were fetched."""
+    """Peer: a dictionary per key, with only the values and their fetch times."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, object]] = {}
 
     def put(self, asked: Sequence[str], solutions: Sequence[Solution], now: float) -> list[str]:
-        """Store what a remote answered, and return what has changed."""
+        """Store an answer of a remote; return the changed keys."""
         answers: dict[str, Solution] = {key: {} for key in asked}
         answers.update({solution["user"]: solution for solution in solutions})
         changed = []
@@ -66,13 +66,13 @@ class Dictionaries:
 
 
 class Columns:
-    """The store, with one number per key and what is known of its changes."""
+    """The store, with one number per key and its history of changes."""
 
     def __init__(self) -> None:
         self.store = ReplicaStore("user", ["user", "followers"])
 
     def put(self, asked: Sequence[str], solutions: Sequence[Solution], now: float) -> object:
-        """Store what a remote answered."""
+        """Store an answer of a remote."""
         return self.store.put(asked, solutions, now)
 
     def values(self, keys: Sequence[str]) -> object:
@@ -82,7 +82,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Line:
-    """One job, what it took one way, and what it took the other."""
+    """One job, and its cost in each of the two ways."""
 
     job: str
     unit: str
@@ -96,14 +96,14 @@ def key_of(number: int) -> str:
 
 
 def answers(first: int, stop: int, change: int = 0) -> list[Solution]:
-    """Return what the remote answers for some keys."""
+    """Return a remote's answer for some keys."""
     return [
         {"user": key_of(at), "followers": f'"{at * 7 % 100_003 + change}"^^<{_INTEGER}>'} for at in range(first, stop)
     ]
 
 
 def lines(count: int) -> Iterator[Line]:
-    """Yield what it takes to hold, load, look up and refresh so many keys."""
+    """Yield the costs to hold, load, look up and refresh a number of keys."""
     yield Line(
         "held, beside the key's text", "B/key", bytes_per_key(Columns, count), bytes_per_key(Dictionaries, count)
     )
@@ -120,13 +120,13 @@ def lines(count: int) -> Iterator[Line]:
 
 
 def bytes_per_key(way: Callable[[], Store], count: int) -> float:
-    """Return what a store takes, less the keys' text."""
+    """Return the size of a store, less the keys' text."""
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     store = way()
     for page in pages(count):
         store.put((), page, 1.0)
-    # Not what came, only what is kept of it.
+    # Count only the stored data, not the last page.
     del page
     gc.collect()
     taken = tracemalloc.get_traced_memory()[0] - before
@@ -135,18 +135,18 @@ def bytes_per_key(way: Callable[[], Store], count: int) -> float:
 
 
 def pages(count: int) -> Iterator[list[Solution]]:
-    """Yield what a remote answers that is loaded, page by page."""
+    """Yield a remote's data, page by page."""
     for first in range(0, count, PAGE):
         yield answers(first, min(first + PAGE, count))
 
 
 def stored(way: Store, now: float) -> Callable[[list[Solution]], object]:
-    """Return what stores the answers to a question for their keys."""
+    """Return a function that stores answers for their keys."""
     return lambda batch: way.put([solution["user"] for solution in batch], batch, now)
 
 
 def rate(batches: Iterable[list[Batch]], job: Callable[[list[Batch]], object]) -> float:
-    """Return how many keys a second a job does, without the time that it takes to make the batches."""
+    """Return the keys per second of a job, without the time to make the batches."""
     seconds, count = 0.0, 0
     for batch in batches:
         started = time.perf_counter()

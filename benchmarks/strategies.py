@@ -1,4 +1,4 @@
-"""The papers' experiments over our structures and theirs, and how good the choice between them is."""
+"""Run the papers' experiments on all structures, and rate the choice between them."""
 
 from __future__ import annotations
 

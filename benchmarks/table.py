@@ -1,4 +1,4 @@
-"""What every benchmark prints: the machine, the versions, and rows of figures, as a table or as JSON."""
+"""Shared output of benchmarks: machine, versions, and rows of figures, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Figure:
-    """One way of doing the job, what it took, and how that compares with the floor."""
+    """Time that one way of doing the job took."""
 
     name: str
     seconds: float
@@ -23,7 +23,7 @@ class Figure:
 
     @property
     def events_per_second(self) -> float:
-        """How many events it did in a second."""
+        """Events per second."""
         return self.events / self.seconds
 
 

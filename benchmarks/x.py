@@ -1,4 +1,4 @@
-"""How many posts of X per second go from a socket into columns, beside parsers of JSON alone."""
+"""Measure posts of X per second from a socket to columns, compared with JSON parsers alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MENTIONS = PostsMapping(
     properties={NS + "of": Property("entities.mentions.id", IRI, USER), NS + "by": Property("author_id", IRI, USER)},
 )
 PER_CHUNK = 100
-"""How many posts the server sends at a time."""
+"""Posts per chunk of the server."""
 
 
 def main() -> None:
@@ -92,7 +92,7 @@ def _read(data: bytes) -> pa.Table:
 
 
 def _whole_way(lines: list[bytes]) -> None:
-    """Let a server send all posts at once, and read them from the log they go to until they are columns."""
+    """Let a server send all posts at once, and read them from the log until they are columns."""
     token = os.environ[VARIABLE] = "xyzzy"
     chunks = [b"".join(lines[start : start + PER_CHUNK]) for start in range(0, len(lines), PER_CHUNK)]
     with tempfile.TemporaryDirectory() as folder, XServer(token=token) as server:
@@ -113,7 +113,7 @@ class _Reading:
         self._pause = threading.Event()
 
     def until(self, posts: int) -> None:
-        """Read until so many posts are columns."""
+        """Read until a number of posts are columns."""
         while True:
             end = self._reader.latestOffset(self._offset, ReadAllAvailable())
             for part in self._reader.partitions(self._offset, end):

@@ -1,1 +1,1 @@
-"""Examples that run: each is one command, and sets its own scene."""
+"""Runnable examples: each is one command that starts everything it needs."""

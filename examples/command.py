@@ -1,4 +1,4 @@
-"""What the demos have in common: their command line, and how answers are shown."""
+"""Shared parts of the demos: command line and display of answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from acquatop.app.cli.run import add_run_options
 
 
 def run(demo: Callable[[argparse.Namespace], None], name: str, about: str, *, seeded: str) -> int:
-    """Run a demo with the options of the command line, and return its exit code; ``seeded`` is what it simulates."""
+    """Run a demo with the command line's options; return its exit code.
+
+    ``seeded`` names what is simulated.
+    """
     parser = argparse.ArgumentParser(prog=f"run demo {name}", description=about)
     add_run_options(parser, windows=10)
     parser.add_argument("--seed", type=int, default=7, metavar="S", help=f"of the simulated {seeded} (%(default)s)")
@@ -21,8 +24,11 @@ def run(demo: Callable[[argparse.Namespace], None], name: str, about: str, *, se
 
 
 def show_answers(options: argparse.Namespace, scene: Path, variables: dict[str, str], start: Callable[[], str]) -> None:
-    """Show the answers to a scene's query; ``start`` lets its world turn, and returns what to say of that."""
-    # Imported only here, where a Ctrl-C while they load ends the demo as it should.
+    """Show the answers to a scene's query.
+
+    ``start`` starts the simulation, and returns a message about it.
+    """
+    # Imported only here, so that a Ctrl-C during the import ends the demo properly.
     from acquatop.app.cli.show import shower
     from acquatop.engine.engine import Engine
 
@@ -36,5 +42,5 @@ def show_answers(options: argparse.Namespace, scene: Path, variables: dict[str, 
 
 
 def say(message: str) -> None:
-    """Tell people what goes on."""
+    """Print a message for the user."""
     print(message, file=sys.stderr, flush=True)

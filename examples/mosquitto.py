@@ -1,4 +1,4 @@
-"""A real MQTT broker for examples: Mosquitto, on a free loopback port, with nothing kept."""
+"""A real MQTT broker for examples: Mosquitto, on a free loopback port, without persistence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SETTINGS = "user root\nallow_anonymous true\nmax_inflight_messages 2000\nlog_ty
 
 
 class MosquittoBroker:
-    """A broker that runs as long as the context is open."""
+    """Broker that runs while the context is open."""
 
     def __init__(self) -> None:
         self.port = free_port()

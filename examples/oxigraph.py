@@ -18,9 +18,9 @@ STARTUP_SECONDS = 20.0
 
 
 class OxigraphServer:
-    """An Oxigraph server with its data in memory; ``port`` 0 is any that is free.
+    """Oxigraph server with its data in memory; ``port`` 0 means any free one.
 
-    Use it as a context manager; it ends with it.
+    A context manager: the server ends with the context.
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -31,7 +31,7 @@ class OxigraphServer:
 
     @property
     def query_url(self) -> str:
-        """The address of the SPARQL query endpoint."""
+        """Address of the SPARQL query endpoint."""
         return f"http://127.0.0.1:{self.port}/query"
 
     def update(self, text: str) -> None:
@@ -51,7 +51,7 @@ class OxigraphServer:
                 f"port {self.port} is taken\n  hint: choose another with --port, or leave it out for a free one"
             )
         command = [_binary(), "serve", "--bind", f"127.0.0.1:{self.port}"]
-        # In a session of its own, so that a Ctrl-C meant for us does not end it before we have finished.
+        # In a session of its own, so that a Ctrl-C for this process does not end it too early.
         self._process = subprocess.Popen(  # noqa: S603
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
         )
@@ -98,7 +98,7 @@ def _binary() -> str:
 
 
 def free_port() -> int:
-    """Return a port on loopback that nobody listens on."""
+    """Return an unused port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

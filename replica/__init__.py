@@ -1,6 +1,6 @@
-"""What the remote said, and when to ask it again.
+"""Replica of remote data: the last known values of a remote's items, refreshed within a budget.
 
-The replica holds the last known values of a remote's items; a ranker says which to ask for
-first; the maintainer asks, within a hard budget, and never waits past its deadline. Nothing
-here knows of streams, windows or queries: keys and values are N-Triples terms.
+A ranker orders the keys to refresh. The maintainer sends the requests, within a hard budget, and
+never waits past its deadline. The package knows nothing of streams, windows or queries: keys and
+values are N-Triples terms.
 """

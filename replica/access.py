@@ -1,4 +1,4 @@
-"""The way to one remote that all who ask it share."""
+"""Shared access to one remote, for all callers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from replica.workers import Workers
 _KIND, _VERSION = "access", 1
 
 CONCURRENCY = 4
-"""How many requests one remote is sent at a time, unless its catalog entry says otherwise."""
+"""Most concurrent requests per remote, unless its catalog entry says otherwise."""
 
 
 class Access:
-    """What is learned of a remote and holds for all who ask it: whether it answers, and how much at once.
+    """Shared state of one remote for all callers: circuit breaker, block size, worker threads.
 
-    ``concurrency`` requests at most are under way, in ``workers`` of its own unless these are given. Safe for
-    use by several threads.
+    At most ``concurrency`` requests are under way. They run in ``workers``, or in threads of its
+    own if none are given. Safe for use by several threads.
     """
 
     def __init__(
@@ -43,15 +43,15 @@ class Access:
         self._last_failure: str | None = None
 
     def succeeded(self, request: int, keys: int) -> None:
-        """Note that a request, by the breaker's number, with so many keys has been answered."""
+        """Note an answer to a request with ``keys`` keys; ``request`` is the breaker's number."""
         self.breaker.succeeded(request)
         with self._lock:
             self.block_size.succeeded(keys)
 
     def failed(self, request: int, keys: int, error: RemoteError) -> None:
-        """Note that a request with so many keys has failed."""
+        """Note that a request with ``keys`` keys has failed."""
         if error.too_large and not error.timed_out and keys > 1:
-            self.breaker.succeeded(request)  # it is well, and only wants smaller ones
+            self.breaker.succeeded(request)  # the remote is well, and only needs smaller blocks
         else:
             self.breaker.failed(error.retry_after, request)
         with self._lock:
@@ -62,27 +62,27 @@ class Access:
             self._last_failure = str(error)
 
     def used_up(self, seconds: float) -> None:
-        """Note that the remote allows no more requests for so many seconds."""
+        """Note that the remote allows no more requests for ``seconds`` seconds."""
         self.breaker.rest(seconds)
         with self._lock:
             self._last_failure = "no request is left of those that it allows"
 
     @property
     def refusal(self) -> str:
-        """Why nothing may be asked now, where the breaker says so."""
+        """Reason that nothing may be asked now, if the breaker forbids it."""
         with self._lock:
             failure = self._last_failure
         return f"{failure} (it is left alone for another {self.breaker.wait:.1f} s)"
 
     def snapshot(self) -> bytes:
-        """Return what has been learned."""
+        """Return the learned state."""
         breaker = self.breaker.state()
         with self._lock:
             settings = {"breaker": breaker, "block size": self.block_size.state(), "failure": self._last_failure}
         return pack(_KIND, _VERSION, State(settings, {}))
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises SnapshotError for any other bytes."""
+        """Continue from a snapshot; raises SnapshotError for any other bytes."""
         settings = unpack(_KIND, _VERSION, snapshot).settings
         with reading():
             self.breaker.resume(settings["breaker"])

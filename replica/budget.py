@@ -1,4 +1,4 @@
-"""What one evaluation may spend on the remote, and what it spent."""
+"""Budget and spending of one evaluation on the remote."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Budget:
-    """The hard limits of one evaluation: items asked for, requests sent, seconds waited."""
+    """Hard limits of one evaluation: items asked for, requests sent, seconds waited."""
 
     items: int
     requests: int
@@ -18,12 +18,12 @@ class Budget:
 
 
 NOTHING = Budget(0, 0, 0.0)
-"""What may be spent where nothing may."""
+"""Budget that allows nothing."""
 
 
 @dataclass(frozen=True)
 class Spending:
-    """What an evaluation spent: items asked for, requests sent, seconds waited, requests failed."""
+    """Spending of an evaluation: items asked for, requests sent and failed, seconds waited."""
 
     items: int = 0
     requests: int = 0

@@ -1,4 +1,4 @@
-"""Time, as what keeps a replica sees it."""
+"""Clocks of a replica: a steady time of day, and event time."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 
 Clock = Callable[[], float]
-"""Seconds. What limits waiting only goes forward (:func:`time.monotonic`); what dates values is a time of day."""
+"""Clock in seconds: monotonic (:func:`time.monotonic`) for waits, a time of day to date values."""
 
 
 class SteadyTime:
-    """The time of day, which goes on steadily from when this was made, whatever is done to the machine's clock.
+    """Time of day that advances steadily from its creation, even if the machine's clock is set.
 
-    What was learned last must never look older than what was learned before.
+    A later observation must never look older than an earlier one.
 
     >>> steady = iter([50.0, 53.0])
     >>> time = SteadyTime(wall=lambda: 1000.0, steady=lambda: next(steady))
@@ -29,12 +29,12 @@ class SteadyTime:
         return self._offset + self._steady()
 
     def go_on_from(self, seconds: float) -> None:
-        """Show no earlier time than this from now on: what another process has seen, whose clock was ahead."""
+        """Never show a time before ``seconds``, as seen by another process with a faster clock."""
         self._offset += max(0.0, seconds - self())
 
 
 class EventTime:
-    """A clock that shows the time of the evaluation under way: for remotes that are replayed with the stream.
+    """Clock that shows the time of the evaluation under way, for remotes replayed with the stream.
 
     >>> time = EventTime()
     >>> time.show(1500)
@@ -50,9 +50,9 @@ class EventTime:
         return self._seconds
 
     def show(self, time_ms: int) -> None:
-        """Go on to a time."""
+        """Set the clock to a time."""
         self._seconds = time_ms / 1000
 
     def go_on_from(self, seconds: float) -> None:
-        """Show what another process has shown last."""
+        """Show the last time that another process has shown."""
         self._seconds = seconds

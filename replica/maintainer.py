@@ -1,4 +1,4 @@
-"""Keeps the replica as fresh as its budget allows, and never makes anyone wait past the deadline."""
+"""Maintainer: keeps the replica as fresh as its budget allows and never waits past the deadline."""
 
 from __future__ import annotations
 
@@ -30,52 +30,52 @@ _KIND, _VERSION = "maintainer", 1
 
 
 class Store(Protocol):
-    """Where what the remote said is kept."""
+    """Storage for the remote's answers."""
 
     def __len__(self) -> int:
-        """Return how many keys are known."""
+        """Return the number of known keys."""
         ...
 
     @property
     def limit(self) -> int | None:
-        """How many keys may be known; None for any number."""
+        """Most keys that may be held; None for no limit."""
         ...
 
     def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float, *, pushed: bool = False) -> Stored:
-        """Store what the remote answered to a question sent at ``now`` about the keys ``asked``, or told unasked."""
+        """Store an answer to a question sent at ``now`` about ``asked``, or a pushed change."""
         ...
 
     def rows(self, keys: Sequence[str]) -> IntArray:
-        """Return each key's row, -1 where nothing is known of the key."""
+        """Return each key's row, -1 if nothing is known of the key."""
         ...
 
     def evict(self) -> int:
-        """Let go of keys beyond the limit that were needed longest ago; return how many."""
+        """Remove the least recently needed keys beyond the limit; return how many."""
         ...
 
     def snapshot(self) -> bytes:
-        """Return all that it knows."""
+        """Return the complete state."""
         ...
 
     def resume(self, snapshot: bytes) -> None:
-        """Know what another knew, and nothing else."""
+        """Replace the state by that of a snapshot."""
         ...
 
 
 StoreT = TypeVar("StoreT", bound=Store)
 
 _MOST_PUSHED = 5_000
-"""How many of the keys that a remote has told of are taken in by one evaluation: the others wait for the next."""
+"""Most pushed keys that one evaluation takes in; the others wait for the next one."""
 
 _LOADING_TIMEOUT = 30.0
-"""How many seconds a page may take at least: nobody waits for an answer yet."""
+"""Least timeout of a page while loading, in seconds: no answer is due yet."""
 
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What came of one refresh: keys fetched in time, keys whose values changed (late answers included).
+    """Result of a refresh: keys fetched in time, keys whose values changed (late answers included).
 
-    ``failure`` says what went wrong, or why less was asked than the budget of the evaluation allows.
+    ``failure`` says what went wrong, or why less was asked than the evaluation's budget allows.
     """
 
     fetched: frozenset[str]
@@ -84,7 +84,7 @@ class Refreshed:
     ambiguous: int
     failure: str | None
     rejected: Mapping[str, int] = field(default_factory=dict)
-    """Why records of the remote's were left out, and how many were, since the refresh before."""
+    """Number of rejected records by reason, since the previous refresh."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ class _Delivery:
     solutions: list[Solution]
     error: RemoteError | None
     fetched_at: float
-    """When the request was sent: what was true then is the most that the answer can say."""
+    """Time at which the request was sent; the answer says nothing of later times."""
 
 
 @dataclass
 class Asked:
-    """What one refresh has asked for: requests under way, keys still to ask for, and what has come of it so far."""
+    """State of one refresh: requests under way, keys still to ask for, and answers so far."""
 
     started: float
     pending: list[str]
@@ -112,17 +112,17 @@ class Asked:
 
 
 class Maintainer(Generic[StoreT]):
-    """Refreshes a replica from its remote.
+    """Refresher of a replica from its remote.
 
-    A refresh returns at its deadline with what has arrived; what arrives later is stored by the next
-    one. Requests run in threads that all who ask the remote share (:class:`~replica.access.Access`), so
-    one that hangs is never asked by more requests at once than that allows; a key is not asked for again while a
-    request for it is under way. What may be spent is for the account to say; several maintainers
-    may have the same.
+    A refresh returns at its deadline with the answers that have arrived; the next refresh stores
+    later ones. Requests run in threads shared by all callers of the remote
+    (:class:`~replica.access.Access`), so their number limits the requests to a remote that hangs. A
+    key is not asked for again while a request for it is under way. The account decides what may be
+    spent; several maintainers may share one.
 
-    ``clock`` measures waiting. ``now`` dates values: by the time of day, or if it is an
-    :class:`~replica.clocks.EventTime` by that of the evaluation. ``feed`` brings the changes that the
-    remote tells of itself. Not safe for use by several threads at once.
+    ``clock`` measures waiting. ``now`` dates values: by the time of day, or by the time of the
+    evaluation if it is an :class:`~replica.clocks.EventTime`. ``feed`` delivers the changes that
+    the remote pushes. Not safe for use by several threads at once.
     """
 
     def __init__(
@@ -152,27 +152,27 @@ class Maintainer(Generic[StoreT]):
         self._trouble: str | None = None
         self._rejected: Counter[str] = Counter()
         self._owed: Counter[str] = Counter()
-        """What another process has left out, and not told of."""
+        """Rejections counted by another process and not reported yet."""
         self._loads_later = False
         self._changed: dict[str, None] = {}
-        """Keys whose values have changed besides those of the next refresh."""
+        """Keys whose values have changed, besides those of the next refresh."""
 
     @property
     def budget(self) -> Budget:
-        """What one evaluation may spend."""
+        """Budget of one evaluation."""
         return self.account.allowed
 
     @property
     def under_way(self) -> int:
-        """How many requests have been sent and not been answered yet."""
+        """Number of requests sent and not answered yet."""
         return len(self._under_way)
 
     def load(self, progress: Callable[[int], None] | None = None) -> int:
-        """Fill the replica with all that the remote has, as far as there is room, and return how many keys it holds.
+        """Fill the replica with the remote's data, if there is room; return how many keys it holds.
 
-        Waits as long as it takes, and tells ``progress`` how many keys there are so far. Of the limits
-        over time each request spends one: where they allow no more, what has come by then is all.
-        Raises :class:`RemoteError`.
+        Waits until the load is complete, and passes the number of keys so far to ``progress``. Each
+        request counts as one towards the limits over time; if they allow no more, the load ends
+        with the pages received by then. Raises :class:`RemoteError`.
         """
         now, quota = self.now(), self.account.quota
         pages = self._remote.load(max(self._timeout, _LOADING_TIMEOUT), lambda: quota.take(0, 1))
@@ -185,7 +185,7 @@ class Maintainer(Generic[StoreT]):
         return len(self.store)
 
     def load_later(self) -> None:
-        """Fill the replica when the first evaluation begins: what is replayed has no time before that."""
+        """Fill the replica when the first evaluation begins: a replay has no time before that."""
         self._loads_later = True
 
     def _has_room(self) -> bool:
@@ -196,30 +196,30 @@ class Maintainer(Generic[StoreT]):
     ) -> Refreshed:
         """Fetch the first of ``keys`` that the account allows and wait for them until the deadline.
 
-        The wait ends sooner when all has arrived that this refresh has asked for, or after
-        ``longest_wait`` seconds. ``evaluation`` is its time in milliseconds: one that is told apart by it spends its
-        budget once, however often it is made.
+        The wait ends sooner if all answers that this refresh asked for have arrived, or after
+        ``longest_wait`` seconds. ``evaluation`` is its time in milliseconds. An evaluation with
+        such a number spends its budget once, even if it is repeated.
         """
         self.begin(evaluation)
         return self.fetch(keys, longest_wait)
 
     def fetch(self, keys: Sequence[str], longest_wait: float = math.inf) -> Refreshed:
-        """Do as :meth:`refresh` in an evaluation that has begun."""
+        """Do the same as :meth:`refresh`, in an evaluation that has begun."""
         until = self._clock() + longest_wait
         return self.gather(self.ask(keys), until)
 
     @property
     def keys_under_way(self) -> int:
-        """Of how many keys requests have been sent and not been answered yet."""
+        """Number of keys requested and not answered yet."""
         return len(self._keys_under_way)
 
     def close(self) -> None:
-        """End what tells of changes; nothing else need be ended."""
+        """Stop the feed; nothing else needs to be closed."""
         if self._feed is not None:
             self._feed.stop()
 
     def begin(self, evaluation: int | None) -> None:
-        """Begin an evaluation, of which :meth:`ask` and :meth:`gather` are parts."""
+        """Begin an evaluation; :meth:`ask` and :meth:`gather` are parts of it."""
         if evaluation is not None and isinstance(self.now, EventTime):
             self.now.show(evaluation)
         try:
@@ -228,12 +228,12 @@ class Maintainer(Generic[StoreT]):
                 self._loads_later = False
             self.account.begin(evaluation)
         except (LedgerError, RemoteError) as error:
-            # Nothing may be spent then, but the answer is due.
+            # Nothing may be spent then, but the answer is still due.
             self._trouble = str(error)
         self._store_pushed()
 
     def ask(self, keys: Sequence[str]) -> Asked:
-        """Send requests for the first of ``keys`` that the account allows, as many as may be sent at once."""
+        """Send requests for the first of ``keys`` that the account allows, as many as can run."""
         asked = Asked(self._clock(), [], late=self._arrived(), refusal=self._trouble)
         self._trouble = None
         if keys and self.account.allowed.items == 0 < self.account.budget.items:
@@ -245,7 +245,7 @@ class Maintainer(Generic[StoreT]):
         return asked
 
     def gather(self, asked: Asked, until: float = math.inf) -> Refreshed:
-        """Wait for what has been asked for, until the account's deadline or sooner, and store what has come."""
+        """Wait for answers until ``until`` or the account's deadline at most, and store them."""
         while self.waits(asked, until):
             pass
         for delivery in self._arrived():
@@ -255,24 +255,24 @@ class Maintainer(Generic[StoreT]):
         return self._store(asked)
 
     def waits(self, asked: Asked, until: float, most: float = math.inf) -> bool:
-        """Wait for something to come of what has been asked for; say whether there is more to wait for.
+        """Wait for an answer to one of the requests; return True if there is more to wait for.
 
-        It waits ``most`` seconds, and not beyond a time or the account's deadline.
+        Waits at most ``most`` seconds, and not beyond ``until`` or the account's deadline.
         """
         rest = min(until, self.account.deadline) - self._clock()
         if rest > 0 and asked.under_way:
             self._receive(asked, min(rest, most))
         elif rest > 0 and asked.pending:
-            # Others, or earlier requests, occupy all workers.
+            # Other callers, or earlier requests, occupy all workers.
             self._send_more(asked, wait=min(rest, most))
         return rest > 0 and bool(asked.under_way or asked.pending)
 
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here: the replica, what was spent, how the remote fares.
+        """Return all state needed to continue: the replica, the spending, the state of the remote.
 
-        Requests under way, and what a feed has said and is not stored yet, are not part of it.
+        Requests under way, and pushed changes that are not stored yet, are not included.
         """
         settings = {
             "now": self.now(),
@@ -291,7 +291,7 @@ class Maintainer(Generic[StoreT]):
         )
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises SnapshotError for any other bytes."""
+        """Continue from a snapshot; raises SnapshotError for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
@@ -304,7 +304,7 @@ class Maintainer(Generic[StoreT]):
         self._changed, self._owed, self._rejected = changed, owed, self._rejected_so_far()
 
     def _go_on_from(self, seconds: float) -> None:
-        """Show no time before that of a snapshot: what is asked now is not an older question."""
+        """Show no time before that of a snapshot, so that a new question is not dated earlier."""
         if isinstance(self.now, EventTime | SteadyTime):
             self.now.go_on_from(seconds)
 
@@ -320,7 +320,7 @@ class Maintainer(Generic[StoreT]):
             self._send(block, asked)
 
     def _take_block(self, asked: Asked) -> list[str]:
-        """Return the keys of the next request, paid for; none if none may be sent."""
+        """Return the keys of the next request, paid for; an empty list if none may be sent."""
         if not self._access.breaker.allowed():
             asked.refusal = self._access.refusal
             return []
@@ -339,7 +339,7 @@ class Maintainer(Generic[StoreT]):
         return block
 
     def _shortage(self) -> str | None:
-        """Say for how long the limits over time allow nothing more, if it is they that end the asking."""
+        """Say for how long the limits over time allow nothing more, if they ended the asking."""
         wait = self.account.quota.wait(1, 1)
         return f"the limits over time allow no request for another {wait:.0f} s" if wait > 0 else None
 
@@ -359,7 +359,7 @@ class Maintainer(Generic[StoreT]):
         except RemoteError as error:
             failure = error
         except BaseException as error:
-            # A defect in a remote must cost one request, not the thread's silent death.
+            # A defect in a remote must cost one request, not end the thread silently.
             failure = RemoteError(f"{type(error).__name__}: {error}")
         if failure is None:
             self._access.succeeded(request, len(block))
@@ -368,7 +368,7 @@ class Maintainer(Generic[StoreT]):
         self._deliveries.put(_Delivery(number, block, solutions, failure, sent_at))
 
     def _receive(self, asked: Asked, wait: float) -> None:
-        """Wait for a delivery, and send what may be sent then."""
+        """Wait for a delivery, then send the requests that it makes possible."""
         try:
             delivery = self._deliveries.get(timeout=min(wait, threading.TIMEOUT_MAX))
         except queue.Empty:
@@ -379,7 +379,7 @@ class Maintainer(Generic[StoreT]):
         self._send_more(asked, wait=0.0)
 
     def _arrived(self) -> list[_Delivery]:
-        """Return what has arrived since it was looked for."""
+        """Return the deliveries since the last call."""
         found = []
         while not self._deliveries.empty():
             found.append(self._deliveries.get())
@@ -399,7 +399,7 @@ class Maintainer(Generic[StoreT]):
         ambiguous = 0
         arrived = sorted([*asked.late, *asked.on_time], key=lambda each: each.number)
         failures = [str(delivery.error) for delivery in arrived if delivery.error is not None]
-        # What was asked at one time is taken in at once, in however many requests it was asked.
+        # Requests sent at one time are stored in one step, however many they were.
         good = [delivery for delivery in arrived if delivery.error is None]
         for fetched_at, together in itertools.groupby(good, key=lambda each: each.fetched_at):
             deliveries = list(together)
@@ -422,13 +422,13 @@ class Maintainer(Generic[StoreT]):
     def _rejected_so_far(self) -> Counter[str]:
         rejected: Counter[str] = Counter()
         if isinstance(self._remote, Rejecting):
-            rejected.update(dict(self._remote.rejected))  # copied in one step: requests go on counting
+            rejected.update(dict(self._remote.rejected))  # copied in one step: requests go on
         if self._feed is not None:
             rejected.update(self._feed.rejected)
         return rejected
 
     def _store_pushed(self) -> None:
-        """Store what the remote has told of itself: of keys that are not held only as far as there is room."""
+        """Store pushed changes; those of new keys only if there is room."""
         for each in self._feed.drain(_MOST_PUSHED) if self._feed is not None else ():
             asked = each.asked
             if self.store.limit is not None:

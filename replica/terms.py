@@ -1,4 +1,4 @@
-"""RDF terms as N-Triples text: the form in which keys and values travel. A term has one text only."""
+"""RDF terms as N-Triples text, the form of keys and values. Each term has exactly one text."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _NUMERIC = {
     _XSD + "double": _DOUBLE,
     _XSD + "float": _DOUBLE,
 }
-"""The numeric datatypes, and how their numbers are written."""
+"""Numeric datatypes, and the syntax of their numbers."""
 _BLANK = "urn:acquatop:blank:"
 _BLANK_IRI = re.compile(re.escape(_BLANK) + "([0-9a-f]{32})")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 
-# An absolute IRI after RFC 3987, without IP literals: what a server would refuse must not be sent to it,
-# as one such key would cost the whole request.
+# An absolute IRI by RFC 3987, without IP literals. A term that a server would refuse must not be
+# sent: one such key would cost the whole request.
 _UCS = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
     f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(1, 14)
 )
@@ -43,11 +43,11 @@ _LANGUAGE = re.compile(
     r"|x(?:-[a-z0-9]{1,8})+",
     re.IGNORECASE,
 )
-"""A language tag: language, script, region, variants, extensions, private use."""
+"""Language tag: language, script, region, variants, extensions, private use."""
 
 
 def is_term(text: str) -> bool:
-    """Say whether a text is one IRI or literal and nothing else, so that it is safe within a query.
+    """Return True if a text is exactly one IRI or literal, so that it is safe within a query.
 
     >>> is_term("<http://example.org/ann>"), is_term("<http://x> } DROP ALL #")
     (True, False)
@@ -56,9 +56,9 @@ def is_term(text: str) -> bool:
 
 
 def can_be_asked(text: str) -> bool:
-    """Say whether a text is a term that a server can be asked about: its language, too, is one by RFC 5646.
+    """Return True if a text is a term that a server can read: its language is valid by RFC 5646.
 
-    What a server would refuse to read would cost the whole request.
+    A term that the server refuses to read would cost the whole request.
 
     >>> can_be_asked('"a"@en-GB'), can_be_asked('"a"@e'), can_be_asked("<urn:a>"), can_be_asked('"a"^^<urn:b>')
     (True, False, True, True)
@@ -70,7 +70,7 @@ def can_be_asked(text: str) -> bool:
 
 
 def literal_text(lexical: str, datatype: str | None = None, language: str | None = None) -> str:
-    r"""Return the text of a literal: only what must be escaped is, languages are in lower case.
+    r"""Return the text of a literal: minimal escapes, language in lower case.
 
     >>> print(literal_text('a\n"b"', language="en-GB"), literal_text("a", "http://www.w3.org/2001/XMLSchema#string"))
     "a\n\"b\""@en-gb "a"
@@ -82,9 +82,10 @@ def literal_text(lexical: str, datatype: str | None = None, language: str | None
 
 
 def blank_iri(owner: str, label: str) -> str:
-    """Return the IRI that stands for a blank node in a remote's solution; ``owner`` is what was asked, and its key.
+    """Return the IRI of a blank node in a remote's solution; ``owner`` is the query and its key.
 
-    Labels mean something only within what they came with: those of different owners never meet.
+    Labels are valid only within the answer that contains them: labels of different owners never
+    clash.
 
     >>> blank_label(blank_iri("<urn:a>", "b0")) == blank_label(blank_iri("<urn:b>", "b0"))
     False
@@ -93,7 +94,7 @@ def blank_iri(owner: str, label: str) -> str:
 
 
 def blank_label(iri: str) -> str | None:
-    """Return the label of the blank node that an IRI stands for, None where it is just an IRI.
+    """Return the label of the blank node that an IRI stands for, None for an ordinary IRI.
 
     >>> blank_label("urn:acquatop:blank:00112233445566778899aabbccddeeff"), blank_label("urn:a")
     ('r00112233445566778899aabbccddeeff', None)
@@ -103,14 +104,14 @@ def blank_label(iri: str) -> str | None:
 
 
 def is_blank(term: str) -> bool:
-    """Say whether a term's text is an IRI that stands for a blank node: nobody else knows it."""
+    """Return True if a term is an IRI that stands for a blank node; no remote knows such an IRI."""
     return term.startswith("<") and blank_label(term[1:-1]) is not None
 
 
 def from_json(binding: Mapping[str, str], owner: str | None = None) -> str | None:
-    """Return the N-Triples text of a SPARQL Results JSON term; None for nonsense.
+    """Return the N-Triples text of a SPARQL Results JSON term; None if it is invalid.
 
-    A blank node becomes an IRI of its ``owner``'s, or None where nobody owns it.
+    A blank node becomes an IRI that belongs to its ``owner``, or None if there is no owner.
 
     >>> from_json({"type": "literal", "value": "3", "datatype": "http://www.w3.org/2001/XMLSchema#integer"})
     '"3"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -130,7 +131,7 @@ def from_json(binding: Mapping[str, str], owner: str | None = None) -> str | Non
 
 
 def number_of(term: str) -> float:
-    """Return the number that a term stands for, NaN when it is none, as what is not written as its datatype says.
+    """Return the number that a term stands for; NaN if it has none or is invalid for its datatype.
 
     >>> number_of('"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'), number_of('"2.5"')
     (2.5, nan)

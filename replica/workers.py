@@ -1,4 +1,4 @@
-"""Threads for requests: so many at once and no more, and none that keeps the process alive."""
+"""Daemon threads for requests, limited in number."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import suppress
 Work = Callable[[], None]
 
 _IDLE_SECONDS = 10.0
-"""How long a thread with nothing to do is kept."""
+"""Seconds that an idle thread is kept."""
 
 
 class Workers:
-    """At most ``most`` threads, which are used again. A request that hangs occupies one until it ends.
+    """Pool of at most ``most`` threads, reused. A request that hangs occupies one until it ends.
 
     >>> workers, done = Workers(1), threading.Event()
     >>> workers.reserve(0.0), workers.reserve(0.0)
@@ -36,11 +36,11 @@ class Workers:
         return self._free.acquire(timeout=timeout) if timeout > 0 else self._free.acquire(blocking=False)
 
     def release(self) -> None:
-        """Give back what was reserved and is not needed."""
+        """Give back a reservation that is not needed."""
         self._free.release()
 
     def start(self, work: Work) -> None:
-        """Have the thread that was reserved do some work, which must not raise; it is free again afterwards."""
+        """Run some work, which must not raise, in the reserved thread; then the thread is free."""
         with self._lock:
             has_idle = self._idle > 0
             self._idle -= has_idle
@@ -50,7 +50,7 @@ class Workers:
 
     def _run(self) -> None:
         while (work := self._next()) is not None:
-            with suppress(BaseException):  # it was to tell of that itself, and the thread is needed again
+            with suppress(BaseException):  # work reports its failures; the thread is needed again
                 work()
             with self._lock:
                 self._idle += 1
@@ -62,7 +62,8 @@ class Workers:
                 return self._work.get(timeout=_IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
-                    # With none idle by count, this one has been chosen just now: its work is coming.
+                    # If the count of idle threads is 0, this one has just been chosen: its work is
+                    # coming.
                     if self._idle > 0:
                         self._idle -= 1
                         return None

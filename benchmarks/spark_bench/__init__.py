@@ -1,1 +1,1 @@
-"""The parts of the benchmark of the Spark runtime: its data, the floor, the peers, ourselves."""
+"""Parts of the benchmark of the Spark runtime: data, floor, peers, and AcquaTop itself."""

@@ -1,4 +1,4 @@
-"""One way of doing a job runs in a process of its own, so that each has a fresh JVM; it reports in lines of JSON."""
+"""Child processes: each way of a job runs in one, with a fresh JVM, and reports as JSON lines."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 Told = Callable[[str], None]
-"""Called with how far a child has come."""
+"""Function called with a child's progress."""
 
 
 class ChildFailed(Exception):  # noqa: N818 (it says what has happened)
-    """A child ended without a result; what it said last is the message."""
+    """Failure of a child that ended without a result; its last output is the message."""
 
 
 def told(progress: str) -> None:
-    """Say how far this process has come, to the one that started it."""
+    """Report this process's progress to its parent."""
     print(json.dumps({"progress": progress}), flush=True)
 
 
 def hand_back(result: Mapping[str, Any]) -> None:
-    """Give the result to the process that started this one."""
+    """Return the result to the parent process."""
     print(json.dumps({"result": result}), flush=True)
 
 
@@ -35,7 +35,7 @@ def python(module: str, arguments: Sequence[str], tell: Told) -> dict[str, Any]:
 
 
 def run(command: Sequence[str], tell: Told, folder: Path = ROOT) -> dict[str, Any]:
-    """Run a command, and return the result that it hands back; :class:`ChildFailed` when it has none."""
+    """Run a command; return the result it reports, or raise :class:`ChildFailed`."""
     result: dict[str, Any] | None = None
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=said, text=True)
@@ -60,7 +60,7 @@ def run(command: Sequence[str], tell: Told, folder: Path = ROOT) -> dict[str, An
 
 
 def read(line: str) -> dict[str, Any]:
-    """Return the message in a line; empty for what others print.
+    """Return the message in a line; empty for other output.
 
     >>> read('{"progress": "3 of 4"}')
     {'progress': '3 of 4'}

@@ -1,6 +1,6 @@
-"""Our engine on Spark with so many cores: what executors take, and what the driver. Run by ``benchmarks/scaling.py``.
+"""AcquaTop on Spark: time of executors and driver by cores. Run by ``benchmarks/scaling.py``.
 
-With ``--master`` on any other master; on one with executors of their own these must find this Python and its packages.
+``--master`` selects another master; executors elsewhere must find this Python and its packages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.spark_bench.ours import engine, query
 
 
 class Batches(Silent):
-    """Notes what batches take, and what this process does meanwhile."""
+    """Observer of the duration of batches, and of this process's CPU time meanwhile."""
 
     def __init__(self) -> None:
         self.seen: list[BatchSeen] = []
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def measured(folder: Path, job: str, rows: int) -> dict[str, float]:
-    """Return the figures of one run, in seconds and milliseconds: medians of all batches but the first two."""
+    """Return a run's figures in (milli)seconds: medians without the first two batches."""
     batches = Batches()
     with engine(folder, job, "spark", rows, observer=batches) as running:
         started = time.perf_counter()

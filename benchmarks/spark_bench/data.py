@@ -1,8 +1,9 @@
-"""The data of the benchmark: readings of keys over an hour, and a weight of each key; the same for all.
+"""Data of the benchmark: readings of keys over an hour, and a weight of each key; equal for all.
 
-Readings are multiples of a sixteenth, so their sums are exact in whatever order they are made, and answers of
-different engines can be compared bit by bit. No reading falls on the border of a pane, as engines differ in
-which side such a border belongs to. The last row comes long after all others: it lets every window close.
+Readings are multiples of a sixteenth, so their sums are exact in any order, and answers of
+different engines can be compared bit by bit. No reading falls on the border of a pane, as engines
+differ in the side to which such a border belongs. The last row is much later than all others: it
+lets every window close.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ START_MS = 1_700_000_100_000 // WIDTH_MS * WIDTH_MS
 SPAN_MS = 61 * 60_000
 TOP = 10
 TRIPLE_FILES = 4
-"""How many files of readings are also written as N-Triples."""
+"""Number of files of readings that are also written as N-Triples."""
 NS = "http://example.org/"
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _VERSION = 3
 _FIRST_CHANGE = 1_700_000_000
 _SEED = 6
 _DICTIONARY = 16 << 20
-"""Room for all keys: files that hold them as plain text would be read slower, by everyone."""
+"""Room for all keys: files with keys as plain text would be slower to read, for every engine."""
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -40,7 +41,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class World:
-    """How much data there is: so many rows, keys, and rows in a file."""
+    """Size of the data: rows, keys, and rows per file."""
 
     rows: int
     keys: int
@@ -48,34 +49,34 @@ class World:
 
     @property
     def folder(self) -> Path:
-        """Where the data is kept, from one run to the next."""
+        """Folder of the data, kept from run to run."""
         name = f"v{_VERSION}-{self.rows}-{self.keys}-{self.rows_per_file}"
         return Path(tempfile.gettempdir()) / "acquatop-bench-spark" / name
 
     @property
     def readings(self) -> Path:
-        """The folder of Parquet files with the readings."""
+        """Folder of Parquet files with the readings."""
         return self.folder / "readings"
 
     @property
     def weights(self) -> Path:
-        """The Parquet file with the keys' weights."""
+        """Parquet file with the keys' weights."""
         return self.folder / "weights.parquet"
 
     @property
     def triples(self) -> Path:
-        """The folder of N-Triples files with the first readings."""
+        """Folder of N-Triples files with the first readings."""
         return self.folder / "triples"
 
     @property
     def closes(self) -> range:
-        """When the windows close that hold a reading, and not the row that lets them close."""
+        """Closes of the windows that hold a reading, other than the last row."""
         last = START_MS + SPAN_MS - SPAN_MS % SLIDE_MS + WIDTH_MS
         return range(START_MS + SLIDE_MS, last + 1, SLIDE_MS)
 
 
 def times(world: World, rows: IntArray) -> IntArray:
-    """Return when readings happen, by their numbers: evenly over the span, never on the border of a pane.
+    """Return the times of readings, by number: evenly over the span, never on a pane's border.
 
     >>> times(World(4, 2), np.arange(4)) - START_MS
     array([      1,  915001, 1830001, 2745001])
@@ -91,7 +92,7 @@ def weights(world: World) -> FloatArray:
 
 
 def blocks(world: World) -> Iterator[pa.Table]:
-    """Yield the readings, as many as a file holds at a time; each block has a seed of its own."""
+    """Yield the readings, one file's worth at a time; each block has a seed of its own."""
     for number, begin in enumerate(range(0, world.rows, world.rows_per_file)):
         rows = np.arange(begin, min(world.rows, begin + world.rows_per_file))
         chance = np.random.default_rng((_SEED, number))
@@ -125,7 +126,7 @@ def names(keys: IntArray) -> pa.Array:
 
 
 def statements(block: pa.Table) -> pa.Array:
-    """Return readings as lines of N-Triples, three of each: whose it is, its value, and when it happened."""
+    """Return readings as lines of N-Triples, three of each: key, value, and time."""
     subject = pc.binary_join_element_wise(f"<{NS}event/", block["event"].cast(pa.string()), f"> <{NS}", "")
     of = pc.binary_join_element_wise(subject, "of> <", block["key"], "> .\n", "")
     value = _literal(subject, "value", block["value"], "double")
@@ -147,7 +148,7 @@ def _literal(subject: pa.Array, predicate: str, values: pa.Array, datatype: str)
 
 
 def prepare(world: World) -> None:
-    """Write the data unless it is there already; a folder is complete once it has its name."""
+    """Write the data unless it exists; a folder is complete once it has its name."""
     if world.folder.exists():
         return
     world.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -170,11 +171,11 @@ def _write(world: World, folder: Path) -> None:
     last: Path | None = None
     for number, block in enumerate(blocks(world)):
         if len(block) == 1 and last is not None:
-            # No file of its own for the row that lets windows close: it would make a batch of its own.
+            # The last row gets no file of its own, which would be a batch of its own.
             block, number = pa.concat_tables([pq.read_table(last), block]), number - 1
         last = folder / world.readings.name / f"part-{number:05d}.parquet"
         pq.write_table(block, last, dictionary_pagesize_limit=_DICTIONARY)
         if number < TRIPLE_FILES:
             (folder / world.triples.name / f"part-{number:05d}.nt").write_bytes(_joined(statements(block)))
-        # Spark reads files in the order in which they were changed.
+        # Spark reads files in the order of their modification times.
         os.utime(last, (_FIRST_CHANGE + number, _FIRST_CHANGE + number))

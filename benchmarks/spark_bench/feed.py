@@ -1,4 +1,4 @@
-"""The events of the latency test: slide by slide, each followed by the event that lets its window close."""
+"""Events of the latency test: slide by slide, each followed by the event that closes its window."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ START_MS = 1_699_999_920_000
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
 Event = tuple[int, int, int]
-"""When, which key, and its value."""
+"""Time, key, and value."""
 
 
 @dataclass(frozen=True)
 class Slide:
-    """The events before a window's close, and the first one after it, which belongs to the next slide."""
+    """Events before a window's close, and the first one after it, part of the next slide."""
 
     close: int
     events: tuple[Event, ...]
@@ -33,7 +33,7 @@ class Slide:
 
 @dataclass(frozen=True)
 class Feed:
-    """So many slides of so many events of so many keys, and the keys' weights; 1 each unless they are joined."""
+    """Slides of events of keys, and the keys' weights; 1 each unless they are joined."""
 
     slides: int
     events: int
@@ -43,7 +43,7 @@ class Feed:
 
     @cached_property
     def weights(self) -> list[int]:
-        """The weight of each key, by its number."""
+        """Weight of each key, by its number."""
         if not self.joined:
             return [1] * self.keys
         found: list[int] = np.random.default_rng(self.seed).integers(1, 1_000_000, self.keys).tolist()
@@ -60,7 +60,7 @@ class Feed:
     def answers(self) -> Answers:
         """Return the keys with the greatest sum times weight, of each window. O(events).
 
-        A key and a value that come twice in a window are one triple, as in any RDF graph.
+        Equal pairs of key and value in a window are one triple, as in any RDF graph.
         """
         panes: deque[list[tuple[int, int]]] = deque(maxlen=WIDTH_MS // SLIDE_MS)
         found: Answers = {}

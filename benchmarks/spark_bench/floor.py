@@ -1,4 +1,4 @@
-"""The floor: the same answers from the same files by numpy alone, on one core. What every other answer must be, too."""
+"""Floor and reference: the same answers from the same files by numpy alone, on one core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.spark_bench.data import SLIDE_MS, START_MS, TOP, WIDTH_MS, Float
 
 PANES = WIDTH_MS // SLIDE_MS
 Answers = dict[int, list[tuple[int, float]]]
-"""For each window's close, who is in the answer and with which score, best first."""
+"""For each window's close, the members of the answer with their scores, best first."""
 Block = tuple[IntArray, IntArray, IntArray, FloatArray]
 
 
@@ -39,7 +39,7 @@ def _weights(world: World) -> FloatArray:
 def sums(world: World, files: int | None = None) -> Answers:
     """Return the keys with the greatest sum times weight, of each window. O(rows + windows * keys).
 
-    Of the first so many files, or all.
+    Of the first ``files`` files, or all.
     """
     weights = _weights(world)
     count = len(world.closes)
@@ -47,7 +47,7 @@ def sums(world: World, files: int | None = None) -> Answers:
     for table in _read(world, "time_ms", "key_id", "value", files=files):
         moments, keys, values = (table[name].to_numpy() for name in ("time_ms", "key_id", "value"))
         panes = _panes(moments)
-        # The last row is there to let windows close: it is in none that is compared.
+        # The last row only lets windows close: it is in none that is compared.
         kept = slice(None, int(np.searchsorted(panes, count)))
         first, last = int(panes[0]), int(panes[kept][-1])
         places = (panes[kept] - first) * world.keys + keys[kept]
@@ -87,11 +87,11 @@ def _pairs(numbers: IntArray, scores: FloatArray) -> list[tuple[int, float]]:
 
 
 FLOORS: dict[str, Callable[[World], Answers]] = {"sums": sums, "events": events}
-"""What does each job, by its name."""
+"""Function of each job, by name."""
 
 
 def differences(expected: Answers, given: Answers) -> list[str]:
-    """Say in which windows an engine's answer is another than ours; empty where all are the same.
+    """Return the windows in which an engine's answer differs from the expected one.
 
     >>> differences({3: [(1, 0.5)], 6: []}, {3: [(1, 0.25)], 9: []})
     ['the window that closes at 3: (1, 0.25) instead of (1, 0.5)']

@@ -1,4 +1,4 @@
-"""What the benchmark prints: a table for each part, a line for each way of doing its job."""
+"""Output of the benchmark: a table for each part, a line for each way of doing its job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Line:
-    """One way of doing a job: its figures by the columns they stand in, and what is to be said of it."""
+    """One way of doing a job: its figures by column, and a note."""
 
     way: str
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the benchmark, done: what it shows, what was wanted, and its lines."""
+    """Results of a part of the benchmark: title, target, and lines."""
 
     letter: str
     title: str
@@ -29,7 +29,7 @@ class Part:
     lines: Sequence[Line]
 
     def table(self) -> Table:
-        """Return the part for people."""
+        """Return the part as a printable table."""
         caption = f"wanted: {self.wanted}"
         table = Table(title=f"{self.letter}. {self.title}", caption=caption, title_justify="left")
         table.add_column("")
@@ -42,7 +42,7 @@ class Part:
 
 
 def shown(figure: float | None) -> str:
-    """Return a figure as people read it.
+    """Return a figure in readable form.
 
     >>> shown(168_123.4), shown(8.123), shown(0.0456), shown(None)
     ('168,123', '8.12', '0.0456', '')

@@ -1,7 +1,8 @@
-"""How long our engine takes from the event that lets a window close to its answer, on a live stream of lines.
+"""Measure AcquaTop's time from the event that closes a window to its answer, on a live stream.
 
-Run as a process of its own by ``benchmarks/spark.py``. The time is taken from before the event is written to its file
-until the answer is in the hands of the program that asked: the wait until the stream is read again is in it.
+Run as a process of its own by ``benchmarks/spark.py``. The time runs from before the event is
+written to its file until the calling program has the answer. It includes the wait until the stream
+is read again.
 """
 
 from __future__ import annotations
@@ -57,8 +58,10 @@ ORDER BY DESC(?score)
 LIMIT {TOP}
 """
 _PAUSES = {"local": (0.1, 0.2), "spark": (0.5, 0.8)}
-"""How long, in seconds, until what was written before the last event has surely been read; by chance, so that
-the last event does not come at the same moment of the rounds in which the stream is read."""
+"""Seconds until earlier events have surely been read.
+
+Random, so that the last event does not come at a fixed phase of the reading rounds.
+"""
 
 
 def query(*, joined: bool) -> str:
@@ -85,7 +88,7 @@ def write(file: Path, events: Iterable[Event]) -> None:
 
 
 def latencies(feed: Feed, runtime: str, warm: int) -> tuple[list[float], Answers]:
-    """Return the milliseconds of each window but the first ones, and the answers."""
+    """Return the milliseconds of each window except the first ones, and the answers."""
     chance = random.Random(1)
     found: list[float] = []
     answers: Answers = {}
@@ -107,7 +110,7 @@ def latencies(feed: Feed, runtime: str, warm: int) -> tuple[list[float], Answers
 
 
 def replay(feed: Feed, runtime: str) -> float:
-    """Return how many seconds the same events take as a recording."""
+    """Return the seconds that the same events take as a recording."""
     with tempfile.TemporaryDirectory() as place:
         file = prepare(feed, Path(place)) / "events.ndjson"
         for slide in feed:

@@ -1,7 +1,8 @@
-"""Our engine on the same files, through its public interface. Run as a process of its own by ``benchmarks/spark.py``.
+"""AcquaTop on the same files, through its public interface.
 
-What is measured begins with the first batch, when Spark runs and the replica is filled with the weights (the peers have
-theirs in memory, too), and ends with the last answer. A small run on the same session comes before, as with the peers.
+Run as a process of its own by ``benchmarks/spark.py``. The measurement begins with the first batch,
+when Spark runs and the replica is filled with the weights (the peers also have theirs in memory),
+and ends with the last answer. A small run on the same session comes first, as with the peers.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ LIMIT {limit}
 
 
 def query(job: str, number: int = 0, *, filtered: bool = False) -> str:
-    """Return the query of a job; others by other numbers, of other scores and limits or, if filtered, other filters."""
+    """Return the query of a job; other numbers have other scores and limits, or other filters."""
     amount = "?amount" if job == "events" else "?value"
     return (_EVENTS if job == "events" else _SUMS).format(
         score="?amount * ?weight" if not number or filtered else f"?amount * ?weight + {number} * ?amount",
@@ -120,9 +121,10 @@ def engine(
     observer: Observer | None = None,
     carried: SparkRuntime | None = None,
 ) -> Iterator[Engine]:
-    """Run an engine on the data of a folder; Spark runs when it is handed out, and queries once it is started.
+    """Run an engine on the data of a folder.
 
-    If it keeps its state, it would go on where it was after any crash, as Spark's own queries would.
+    Spark is running when the engine is yielded; queries run once it is started. If it keeps its
+    state, it could continue after any crash, as Spark's own queries could.
     """
     own = SparkRuntime() if runtime == "spark" and carried is None else None
     carried = carried or own
@@ -147,7 +149,7 @@ def engine(
 
 
 class Begun(Silent):
-    """Notes when the first batch began."""
+    """Observer of the beginning of the first batch."""
 
     def __init__(self) -> None:
         self.at: float | None = None
@@ -168,7 +170,7 @@ def warm_up(job: str, carried: SparkRuntime) -> None:
 
 
 def parse(answers: Iterable[Answer], who: str) -> Answers:
-    """Return answers as others give them."""
+    """Return answers in the common form."""
     found: Answers = {}
     for answer in answers:
         rows = ((int(str(row.bindings[who]).rpartition("/")[2]), row.score) for row in answer.rows)

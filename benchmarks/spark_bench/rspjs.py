@@ -1,9 +1,9 @@
 """RSP-JS, an engine for RSP-QL in JavaScript, on the events of the latency test.
 
-It is installed from its lock file into a temporary folder the first time, by npm. What it is given is in its favour:
-triples that are made already, in order of time, and one answer at a time. What it cannot do: ask a SERVICE while it
-runs, so the weights are static data here; take events that come out of order; use more than one core; go on after a
-crash.
+It is installed by npm from its lock file into a temporary folder the first time. Its input is
+favourable: ready-made triples, in order of time, and one answer at a time. Its limits: it cannot
+ask a SERVICE while it runs, so the weights are static data here; it takes no events out of order;
+it uses one core only; it cannot continue after a crash.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def measure(feed: Feed, tell: Told) -> dict[str, Any]:
 
 
 def parse(answers: list[tuple[int, list[dict[str, str]]]]) -> Answers:
-    """Return answers as others give them.
+    """Return answers in the common form.
 
     >>> parse([(3000, [{"key": "http://example.org/key/7", "score": "12"}])])
     {3000: [(7, 12.0)]}
@@ -84,7 +84,7 @@ def _said(event: Event) -> tuple[Any, ...]:
 
 
 def _installed(tell: Told) -> Path:
-    """Return the folder in which RSP-JS is installed, by the versions and hashes of its lock file."""
+    """Return RSP-JS's folder, installed by the versions and hashes of its lock file."""
     missing = [name for name in ("node", "npm") if shutil.which(name) is None]
     if missing:
         raise ChildFailed(f"{' and '.join(missing)} missing: install Node.js to measure RSP-JS")

@@ -1,14 +1,14 @@
-"""What a user of Spark writes today, without us: Structured Streaming and SQL over the same files.
+"""Plain Spark as its users write it: Structured Streaming and SQL over the same files.
 
 Run as a process of its own by ``benchmarks/spark.py``. The ways of doing a job:
 
-- ``streaming`` sums: a window aggregation in the state store, its results joined with the weights and ranked by
-  ``row_number`` whenever windows close. ``panes`` is the same by an expert: first sums of three minutes, then of
-  windows, which keeps a third of the state.
-- ``streaming`` events: windows of each reading by ``explode``, the join and ``row_number`` of every batch in
-  ``foreachBatch``, whose top rows are merged by hand; Spark has no ranking over a stream. ``max_by`` is the same by an
-  expert: a window aggregation whose state is a window's best.
-- ``batch``: all files in one job, when all of them are there.
+- ``streaming`` sums: a window aggregation in the state store, its results joined with the weights
+  and ranked by ``row_number`` whenever windows close. ``panes`` is an expert's version: first sums
+  of three minutes, then of windows, which keeps a third of the state.
+- ``streaming`` events: windows of each reading by ``explode``, the join and ``row_number`` of every
+  batch in ``foreachBatch``, whose top rows are merged by hand; Spark has no ranking over a stream.
+  ``max_by`` is an expert's version: a window aggregation whose state is a window's best.
+- ``batch``: all files in one job, once all exist.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LOG = Path(__file__).parents[2] / "acquatop" / "runtime" / "log4j2.properties"
 
 
 def session(state: str, cores: int = 2) -> SparkSession:
-    """Start Spark, tuned for this job: as many partitions as cores, no user interface, memory enough."""
+    """Start Spark, tuned for this job: one partition per core, no user interface, enough memory."""
     java = find_java()
     if java is None:
         sys.exit("there is no suitable Java")
@@ -61,7 +61,7 @@ def session(state: str, cores: int = 2) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": _FILES,
         **({"spark.sql.streaming.stateStore.providerClass": _ROCKSDB} if state == "rocksdb" else {}),
-        # Without it every batch writes the whole of RocksDB's changed files.
+        # Without this every batch writes all changed files of RocksDB.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
     builder = SparkSession.builder
@@ -73,7 +73,7 @@ def session(state: str, cores: int = 2) -> SparkSession:
 
 
 class Job:
-    """One job on one session; ``key`` is the column to group and join by, ``files`` how many make a batch."""
+    """One job on one session; ``key`` is the grouping and join column, ``files`` the batch size."""
 
     def __init__(self, spark: SparkSession, folder: Path, key: str, files: int) -> None:
         self._spark = spark
@@ -86,7 +86,7 @@ class Job:
         self._weights = F.broadcast(weights)
         self.batches = 0
 
-    # Sums ---------------------------------------------------------------------------------------------
+    # Sums -----------------------------------------------------------------------------------------
 
     def sums(self, way: str) -> Answers:
         """Return the keys with the greatest sum times weight, of each window."""
@@ -114,7 +114,7 @@ class Job:
         joined = summed.join(self._weights, self._key)
         return _ranked(joined.select("window", "key_id", (F.col("total") * F.col("weight")).alias("score")))
 
-    # Events -------------------------------------------------------------------------------------------
+    # Events ---------------------------------------------------------------------------------------
 
     def events(self, way: str) -> Answers:
         """Return the readings with the greatest value times weight, of each window."""
@@ -155,7 +155,7 @@ class Job:
         self._run(best, each)
         return answers
 
-    # Both ---------------------------------------------------------------------------------------------
+    # Both -----------------------------------------------------------------------------------------
 
     def _all(self) -> DataFrame:
         return self._spark.read.parquet(self._readings)

@@ -1,1 +1,1 @@
-"""The papers' experiments with our structures and theirs, and a grid of workloads for whoever chooses between them."""
+"""Experiments of the papers on all structures, and a grid of workloads to choose between them."""

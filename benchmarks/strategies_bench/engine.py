@@ -1,4 +1,4 @@
-"""The same queries through the whole engine, in process: from a file to answers, together and each by itself."""
+"""The same queries through the whole engine, in process: together and singly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from benchmarks.strategies_bench.streams import trades
 AXIS = "window, slide and k"
 EVENTS = 100_000
 EVENTS_OF_MANY = 20_000
-"""A thousand queries by themselves would take too long otherwise."""
+"""Smaller, as a thousand single queries would take too long."""
 
 _ROWS = 10_000
 _CATALOG = """
@@ -47,7 +47,7 @@ WHERE {{ WINDOW :w {{ ?trade :price ?price }} }} ORDER BY DESC(?score) LIMIT {k}
 
 
 class _Seen(Silent):
-    """Notes how many candidates queries have at most, and says when all events have come."""
+    """Observer of the most candidates per query; signals the arrival of all events."""
 
     def __init__(self, events: int) -> None:
         self.candidates: dict[str, int] = {}
@@ -55,12 +55,12 @@ class _Seen(Silent):
         self._left = events
 
     def answer(self, seen: AnswerSeen) -> None:
-        """Note what is held for a query."""
+        """Note the candidates held for a query."""
         name = seen.answer.query
         self.candidates[name] = max(seen.candidates, self.candidates.get(name, 0))
 
     def batch(self, seen: BatchSeen) -> None:
-        """Count."""
+        """Count a batch's events."""
         self._left -= seen.events
         if self._left <= 0:
             self.are_here.set()
@@ -77,7 +77,7 @@ class _Nowhere:
 
 
 def points(quick: bool) -> Iterator[Point]:
-    """Yield what events cost, of 1 to 1 000 queries, by CPU time: one event comes in each millisecond."""
+    """Yield the CPU time per event, for 1 to 1 000 queries; one event comes in each millisecond."""
     for count in (1, 10) if quick else (1, 10, 100, 1_000):
         yield from _both(AXIS, asked(AXIS, count, 1), EVENTS if count < 1_000 else EVENTS_OF_MANY)
     for count in (1,) if quick else (1, 5, 20):

@@ -1,4 +1,4 @@
-"""What the experiments find: points along axes, as tables and pictures."""
+"""Results of the experiments: points along axes, as tables and pictures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Point:
-    """What one way took at one place of an axis: nanoseconds per arrival, or per window where that is measured."""
+    """Cost of one way at one point of an axis: nanoseconds per arrival, or per window."""
 
     experiment: str
     axis: str
@@ -20,7 +20,7 @@ class Point:
     way: str
     nanoseconds: float
     held: int | None = None
-    """How many candidates are held at the end."""
+    """Number of candidates held at the end."""
     nbytes: int | None = None
     note: str = ""
 

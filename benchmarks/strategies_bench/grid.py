@@ -1,4 +1,4 @@
-"""A grid of workloads: what each strategy takes, and whether the one that is chosen is nearly the best."""
+"""Grid of workloads: the cost of each strategy, and how often the chosen one is nearly the best."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MADE = {Strategy.EACH: Independent, Strategy.SHARED: SharedSkyline}
 STRATEGIES = (*MADE, Strategy.BLOCKS)
 NEARLY = 1.5
 _PROBE, _PATIENCE = 1_000, 6.0
-"""How many arrivals are tried first, and how many seconds all of them may take."""
+"""Arrivals tried first, and most seconds for all of them."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A workload, and what each strategy took: nanoseconds per arrival, or at least so many."""
+    """A workload, and each strategy's nanoseconds per arrival, or a lower bound of them."""
 
     queries: int
     slide: int
@@ -41,17 +41,20 @@ class Cell:
 
     @property
     def chosen(self) -> Strategy:
-        """What would be chosen."""
+        """Strategy that would be chosen."""
         return choose(self.workload).strategy
 
     @property
     def times_the_best(self) -> float:
-        """What the choice took, as a multiple of the quickest."""
+        """Cost of the choice, as a multiple of the fastest."""
         return self.took[self.chosen] / min(self.took.values())
 
 
 def workload(queries: int, slide: int, k: int, seed: int = 5) -> Workload:
-    """Return queries of about a width, slide and k: half of it to all of it; one alone has all of it."""
+    """Return queries with width, slide and k from half to all of the given values.
+
+    A single query has exactly these values.
+    """
     chance = np.random.default_rng(seed)
 
     def about(most: int) -> int:
@@ -62,12 +65,12 @@ def workload(queries: int, slide: int, k: int, seed: int = 5) -> Workload:
 
 
 def cells(quick: bool) -> Iterator[Cell]:
-    """Yield the cells of the grid that at least one strategy gets through."""
+    """Yield the cells of the grid that at least one strategy completes."""
     for queries in (1, 10) if quick else (1, 3, 10, 30, 100):
         for slide in (10_000, 1_000) if quick else (100_000, 10_000, 1_000, 100, 1):
             for k in (100,) if quick else (10, 100, 1_000):
                 cell = _cell(queries, slide, k)
-                # Where no strategy gets anywhere there is nothing to choose.
+                # If no strategy completes a cell, there is nothing to choose.
                 if len(cell.at_least) < len(cell.took):
                     yield cell
 
@@ -77,7 +80,7 @@ def _cell(queries: int, slide: int, k: int) -> Cell:
     scores = trades(WIDTH + max(3 * BATCH, 2 * slide))
     took, at_least = {}, set()
     for strategy, made in MADE.items():
-        # What a few arrivals take is the least that all will: the structure has yet to grow.
+        # The cost of a few arrivals is a lower bound: the structure has yet to grow.
         few = min(_PROBE, 30 * slide)
         found = run(made(0), list(of.asked), scores[:few], warm=0, batch=few)
         if found.nanoseconds * len(scores) > 1e9 * _PATIENCE:
@@ -91,7 +94,7 @@ def _cell(queries: int, slide: int, k: int) -> Cell:
 
 
 def _in_blocks(of: Workload, scores: FloatArray) -> float:
-    """Return the nanoseconds per arrival that block skylines take, one for each query."""
+    """Return the nanoseconds per arrival of block skylines, one per query."""
     held = [BlockSkyline(asked.k, asked.windows.width_ms) for asked in of.asked]
     for each in held:
         each.add(scores[:WIDTH])
@@ -104,7 +107,7 @@ def _in_blocks(of: Workload, scores: FloatArray) -> float:
 
 
 def fitted(grid: Sequence[Cell]) -> Costs:
-    """Return the costs of steps under which the cells take what they took: relative errors, squared, are the least."""
+    """Return the step costs that minimise the squared relative errors over the cells."""
     costs: dict[str, float] = {}
     for strategy in STRATEGIES:
         known = [cell for cell in grid if strategy in cell.took and strategy not in cell.at_least]
@@ -117,7 +120,7 @@ def fitted(grid: Sequence[Cell]) -> Costs:
 
 
 def _not_negative(matrix: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Return the least squares without negative weights, by coordinate descent."""
+    """Return the least-squares solution without negative weights, by coordinate descent."""
     weights = np.zeros(matrix.shape[1])
     squares = (matrix**2).sum(axis=0)
     for _ in range(20_000):
@@ -128,7 +131,7 @@ def _not_negative(matrix: FloatArray, wanted: FloatArray) -> FloatArray:
 
 
 def table(grid: Sequence[Cell]) -> Table:
-    """Return the grid as a table; the last row says in how many cells the choice is nearly the best."""
+    """Return the grid as a table; its caption has the share of nearly optimal choices."""
     made = Table(title="what each strategy takes, ns per arrival", title_justify="left")
     for heading in ("queries", "slide", "k", *STRATEGIES, "chosen", "× best"):
         made.add_column(heading, justify="left" if heading == "chosen" else "right")

@@ -1,4 +1,4 @@
-"""MTopS' experiments (CIKM 2011, section 7): up to a thousand queries, each parameter varied and all together."""
+"""MTopS' experiments (CIKM 2011, section 7): up to a thousand queries that differ."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ LISTS: Mapping[str, Callable[[], ManyTopK]] = {
 
 
 def asked(axis: str, count: int, scale: int, seed: int = 4) -> list[Asked]:
-    """Return random queries: what an axis names is drawn from the paper's range, all else is its largest."""
+    """Return random queries.
+
+    Parameters in the axis are drawn from the paper's range, the others are at its upper end.
+    """
     chance = np.random.default_rng(seed)
 
     def drawn(low: int, high: int, varies: bool) -> int:
@@ -52,7 +55,7 @@ def asked(axis: str, count: int, scale: int, seed: int = 4) -> list[Asked]:
 
 @dataclass(frozen=True)
 class Took:
-    """What some arrivals took, and what was held after them; ``is_least`` if there was no time for a whole window."""
+    """Cost and sizes of a structure; ``is_least`` if the first window was not complete."""
 
     nanoseconds: float
     held: int
@@ -63,10 +66,10 @@ class Took:
 def run(
     held: ManyTopK, queries: list[Asked], scores: FloatArray, *, warm: int, batch: int, seconds: float = 25.0
 ) -> Took:
-    """Answer queries over scores, and return what arrivals take once ``warm`` have come.
+    """Answer queries over scores, and return the cost of arrivals after the first ``warm``.
 
-    No more than ``seconds`` are spent before that, nor after it. If they end before, what arrivals have taken by
-    then is the least: the structure is not as large yet as it would be.
+    At most ``seconds`` are spent before that, and after it. If time ends before, the cost of the
+    arrivals so far is a lower bound: the structure has not reached its full size.
     """
     for number, each in enumerate(queries):
         held.join(str(number), each)
@@ -93,10 +96,10 @@ def _nbytes(held: object) -> int | None:
 
 
 def points(quick: bool) -> Iterator[Point]:
-    """Yield what each way takes, for ten, a hundred and a thousand queries; the lists at a hundredth of the size."""
+    """Yield each way's cost for ten to a thousand queries; lists at a hundredth of the size."""
     most = (10, 100) if quick else (10, 100, 1_000)
     for axis in AXES:
-        # What lies between the two that vary least and most is not drawn out to the last.
+        # The axes between the two extremes are not measured up to the largest number.
         counts = most if axis in EXTREMES else (10, 100)
         yield from _each_count("queries", axis, counts, ARRAYS, scale=1)
     for axis in EXTREMES:

@@ -1,6 +1,6 @@
-"""MinTopk's experiments (EDBT 2011, section 6): one query, with k, window, slide and the rate of arrivals varied.
+"""MinTopk's experiments (EDBT 2011, section 6): one query, with k, window, slide and rate varied.
 
-A tenth of the paper's windows, as the lists that follow the paper take hours for the rest.
+Windows are a tenth of the paper's, as its list structures take hours for the rest.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def ways(k: int) -> Mapping[str, Way]:
 
 
 def points(quick: bool) -> Iterator[Point]:
-    """Yield what each way takes, along each axis."""
+    """Yield the cost of each way, along each axis."""
     for k in (10, 100) if quick else (10, 100, 1_000):
         yield from _timed("k", k, Scored(trades, WIDTH, WIDTH // 10, 6), ways(k))
     for width in (1_000, 10_000) if quick else (1_000, 10_000, 100_000, 1_000_000):
         slides = 6 if width > WIDTH else 40
         yield from _timed("window", width, Scored(distances, width, width // 10, slides), ways(K))
     for slide in (10_000, 1_000) if quick else (10_000, 1_000, 100, 10):
-        # What goes through all open windows takes minutes to fill where these are thousands.
+        # Structures that update all open windows take minutes to fill if there are thousands.
         least = {VIEWS: 1_000, LIST: 100}
         of = {name: way for name, way in ways(K).items() if slide >= least.get(name, 0)}
         yield from _timed("slide", slide, Scored(trades, WIDTH, slide, 6 if slide > 1_000 else 60), of)
@@ -71,7 +71,7 @@ def _timed(axis: str, at: int, stream: Stream, of: Mapping[str, Way]) -> Iterato
 
 
 def _responses(slide_s: int) -> Iterator[Point]:
-    """Yield how long a window takes from its last arrival to its answer, at a rate that goes up and down."""
+    """Yield the time from a window's last arrival to its answer, at a varying rate."""
     windows = Windows(1_000_000, 1_000 * slide_s)
     closes = 30
     times = trade_times(1_000 + closes * slide_s, 100)

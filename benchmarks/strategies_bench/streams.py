@@ -1,4 +1,4 @@
-"""Generated streams of the kinds that the papers measure on: stock trades, and things that move."""
+"""Generated streams of the kinds that the papers measure: stock trades, and moving things."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from acquatop.topk.contract import FloatArray, IntArray
 
 
 def trades(count: int, seed: int = 1) -> FloatArray:
-    """Return the amounts of trades: the price, which wanders, times the volume, of which few are large."""
+    """Return the amounts of trades: random-walk price times volume; few volumes are large."""
     chance = np.random.default_rng(seed)
     stocks = 500
     of = chance.integers(0, stocks, count)
     steps = chance.normal(0.0, 2e-5, count).cumsum()
     prices = chance.lognormal(3.5, 0.7, stocks)[of] * np.exp(steps)
     volumes = 100 * np.ceil(chance.lognormal(1.0, 1.3, count))
-    # To the cent, and a little besides: the papers take amounts to be distinct.
+    # To the cent, plus a small random part: the papers assume distinct amounts.
     return np.asarray(np.round(prices * volumes, 2) + 1e-4 * chance.random(count))
 
 
 def trade_times(seconds: int, mean_per_second: float, seed: int = 2) -> IntArray:
-    """Return when trades happen, in milliseconds: at a rate that goes up and down by itself."""
+    """Return the times of trades in milliseconds, at a randomly varying rate."""
     chance = np.random.default_rng(seed)
     mood = np.zeros(seconds)
     for second in range(1, seconds):
@@ -32,7 +32,7 @@ def trade_times(seconds: int, mean_per_second: float, seed: int = 2) -> IntArray
 
 
 def distances(count: int, seed: int = 3) -> FloatArray:
-    """Return how far from a station things are that report in turn: each moves straight on, with small turns."""
+    """Return distances from a station, reported in turn by things that move nearly straight."""
     chance = np.random.default_rng(seed)
     things = 1_000
     rounds = -(-count // things)

@@ -1,1 +1,1 @@
-"""Which products are made with instruments that need looking after, on machines that vibrate."""
+"""Plant: products made with instruments that need maintenance, on machines that vibrate."""

@@ -1,7 +1,7 @@
-"""The plant: which products are made with the least recently maintained instruments on what vibrates most.
+"""The plant: products made with the least maintained instruments on the most vibrating machines.
 
-It starts a real MQTT broker and a real SPARQL server (the ERP) on free loopback ports, lets sensors publish and
-instruments be maintained, and runs the query on the engine.
+It starts a real MQTT broker and a real SPARQL server (the ERP) on free loopback ports, simulates
+sensors that publish and instruments that are maintained, and runs the query on the engine.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def main() -> int:
 
 
 def demo(options: argparse.Namespace) -> None:
-    """Set the scene, run the query, clear the scene."""
-    # Imported only here, where a Ctrl-C while they load ends the demo as it should.
+    """Start the servers, run the query, stop the servers."""
+    # Imported only here, so that a Ctrl-C during the import ends the demo properly.
     from examples.manufacturing.plant import INSTRUMENTS, Driver, Plant, store
     from examples.mosquitto import MosquittoBroker
     from examples.oxigraph import OxigraphServer
 
-    os.environ["no_proxy"] = "127.0.0.1"  # the servers are on this machine, whatever proxy leads out of it
+    os.environ["no_proxy"] = "127.0.0.1"  # the servers are on this machine: no proxy
     plant = Plant(options.seed)
     with ExitStack() as scene:
         folder = scene.enter_context(tempfile.TemporaryDirectory(prefix="acquatop-plant-"))

@@ -1,4 +1,4 @@
-"""A small plant: instruments on machines that vibrate, and an ERP that knows when each was maintained."""
+"""A small simulated plant: instruments on vibrating machines, and an ERP with maintenance data."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PRODUCTS = ["gear", "shaft", "valve", "flange", "bearing", "rotor"]
 
 STEP_SECONDS = 0.1
 READINGS = 40
-"""In a step."""
+"""Number of readings per step."""
 MAINTENANCE_SECONDS = 1.0
 
 
 class Plant:
-    """What vibrates how much, and what was maintained when, by chance: now and then a machine runs rough."""
+    """Random vibration and maintenance; now and then one machine vibrates more."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -38,7 +38,7 @@ class Plant:
         self.products = {instrument: self._random.choice(PRODUCTS) for instrument in INSTRUMENTS}
 
     def readings(self, now_ms: int, count: int) -> Iterator[tuple[str, bytes]]:
-        """Yield some readings as messages: their topics, and what they say."""
+        """Yield some readings as messages: topic and payload."""
         if now_ms >= self._rough_until:
             self._rough, self._rough_until = self._random.choice(MACHINES), now_ms + 8_000
         for instrument in self._random.choices(list(INSTRUMENTS), k=count):
@@ -48,7 +48,7 @@ class Plant:
             yield f"plant/{machine}/vibration", json.dumps(reading).encode()
 
     def maintain(self, count: int) -> Mapping[str, int]:
-        """Let some instruments be maintained and others not, and return how many days ago that was now."""
+        """Maintain some instruments and age others; return the days since maintenance."""
         changed = self._random.sample(list(INSTRUMENTS), count)
         for instrument in changed:
             self.days[instrument] = 0 if self._random.random() < 0.3 else min(365, self.days[instrument] + 30)
@@ -56,7 +56,7 @@ class Plant:
 
 
 def store(server: OxigraphServer, plant: Plant) -> None:
-    """Write down in the ERP what every instrument makes, and when it was maintained."""
+    """Store each instrument's product and days since maintenance in the ERP."""
     rows = (
         f'<{INSTRUMENT}{each}> <{NS}makes> "{plant.products[each]}" ; <{NS}daysSinceMaintenance> {plant.days[each]} .'
         for each in INSTRUMENTS
@@ -65,7 +65,7 @@ def store(server: OxigraphServer, plant: Plant) -> None:
 
 
 def update(server: OxigraphServer, days: Mapping[str, int]) -> None:
-    """Write down in the ERP what has been maintained."""
+    """Store new days since maintenance in the ERP."""
     days_of = f"<{NS}daysSinceMaintenance>"
     rows = " ".join(f"(<{INSTRUMENT}{instrument}> {count})" for instrument, count in days.items())
     server.update(
@@ -75,7 +75,7 @@ def update(server: OxigraphServer, days: Mapping[str, int]) -> None:
 
 
 class Driver:
-    """Lets the plant run until it is stopped: sensors publish, and the ERP changes."""
+    """Simulation of the plant until it is stopped: sensors publish, and the ERP changes."""
 
     def __init__(self, plant: Plant, server: OxigraphServer, broker_port: int) -> None:
         self._plant = plant
@@ -86,12 +86,12 @@ class Driver:
         self._thread = threading.Thread(target=self._run, name="plant", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._client.loop_start()
         self._thread.start()
 
     def stop(self) -> None:
-        """End."""
+        """Stop."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -108,4 +108,4 @@ class Driver:
                 try:
                     update(self._server, self._plant.maintain(6))
                 except requests.RequestException:
-                    return  # the server has been stopped, and so is this
+                    return  # the server has been stopped, so stop as well

@@ -1,1 +1,1 @@
-"""Which users to contact now: mentioned most, and followed by most."""
+"""Social media: the users to contact now, mentioned most and followed by most."""

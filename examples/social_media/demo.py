@@ -1,7 +1,7 @@
-"""The demo: whom to contact now, answered every two seconds from a stream and a SPARQL server that keep changing.
+"""The demo: users to contact now, every two seconds, from a stream and a changing SPARQL server.
 
-It starts a real SPARQL server on a free loopback port, loads it with users, lets their numbers
-of followers change, writes a stream of mentions, and runs the query on the engine.
+It starts a real SPARQL server on a free loopback port, loads it with users, changes their numbers
+of followers, writes a stream of mentions, and runs the query on the engine.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def main() -> int:
 
 
 def demo(options: argparse.Namespace) -> None:
-    """Set the scene, run the query, clear the scene."""
-    # Imported only here, where a Ctrl-C while they load ends the demo as it should.
+    """Start the server, run the query, stop the server."""
+    # Imported only here, so that a Ctrl-C during the import ends the demo properly.
     from examples.oxigraph import OxigraphServer
     from examples.social_media.world import Driver, SocialNetwork, store_followers
 
-    os.environ["no_proxy"] = "127.0.0.1"  # the server is on this machine, whatever proxy leads out of it
+    os.environ["no_proxy"] = "127.0.0.1"  # the server is on this machine: no proxy
     network = SocialNetwork(options.seed)
     with ExitStack() as scene:
         folder = Path(scene.enter_context(tempfile.TemporaryDirectory(prefix="acquatop-demo-")))
@@ -65,7 +65,7 @@ def demo(options: argparse.Namespace) -> None:
 
 
 def _on_the_terminal(options: argparse.Namespace, variables: dict[str, str], driver: Driver) -> None:
-    """Print answers as they come."""
+    """Print answers as they arrive."""
     from acquatop.app.cli.show import shower
     from acquatop.engine.engine import Engine
 

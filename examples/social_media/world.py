@@ -1,4 +1,4 @@
-"""A small social network: users who are mentioned, and whose numbers of followers keep changing."""
+"""A small simulated social network: mentioned users, and changing numbers of followers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _LAST = ["abe", "berg", "cruz", "diaz", "eze", "fox", "gray", "hill", "imai", "j
 USERS = [f"{first}-{last}" for first, last in product(_FIRST, _LAST)]
 
 MENTION_MEMORY_MS = 10_000
-"""A user's mention count is the number of mentions within this time."""
+"""Period over which a user's mentions are counted."""
 
 
 class SocialNetwork:
-    """Who is mentioned and who is followed, by chance, with now and then a star that rises."""
+    """Random mentions and followers; now and then one user becomes a star."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -39,7 +39,7 @@ class SocialNetwork:
         self._star, self._star_until = ranked[-1], 0
 
     def mentions(self, now_ms: int, count: int) -> list[dict[str, object]]:
-        """Let some users be mentioned and return the events that say how often each has been of late."""
+        """Mention some users; return the events with each one's recent number of mentions."""
         if now_ms >= self._star_until:
             self._star, self._star_until = self._random.choice(USERS), now_ms + 8_000
         weights = [weight + (0.4 if user == self._star else 0) for user, weight in self._popularity.items()]
@@ -53,7 +53,7 @@ class SocialNetwork:
         return events
 
     def followers_change(self, count: int) -> dict[str, int]:
-        """Let some users win or lose followers, the star among them, and return their new numbers."""
+        """Change the followers of some users, the star included; return their new numbers."""
         changed = {self._star, *self._random.sample(USERS, count)}
         for user in sorted(changed):
             factor = 1.15 if user == self._star else math.exp(self._random.gauss(0, 0.15))
@@ -62,7 +62,7 @@ class SocialNetwork:
 
 
 def store_followers(server: OxigraphServer, followers: Iterable[tuple[str, int]]) -> None:
-    """Set users' numbers of followers at the server, whatever they were before."""
+    """Set users' numbers of followers at the server, with or without previous values."""
     rows = " ".join(f"(<{USER}{user}> {count})" for user, count in followers)
     predicate = f"<{NS}hasFollowers>"
     server.update(
@@ -72,7 +72,7 @@ def store_followers(server: OxigraphServer, followers: Iterable[tuple[str, int]]
 
 
 class Driver:
-    """Lets the network live: two threads write mentions to a file and changed followers to the server."""
+    """Simulation of the network: two threads write mentions to a file, followers to the server."""
 
     def __init__(self, network: SocialNetwork, server: OxigraphServer, folder: Path) -> None:
         self._network = network
@@ -86,12 +86,12 @@ class Driver:
         ]
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End, and wait until nothing is written any more."""
+        """Stop, and wait until nothing is written any more."""
         self._stopping.set()
         for thread in self._threads:
             if thread.is_alive():
@@ -110,6 +110,6 @@ class Driver:
     def _update_followers(self) -> None:
         with self._lock:
             changed = self._network.followers_change(count=10)
-        # Someone may have stopped the server, to see what the engine does: the driver then has nothing to change.
+        # The user may have stopped the server to see the engine's reaction: skip the change.
         with suppress(requests.RequestException):
             store_followers(self._server, changed.items())

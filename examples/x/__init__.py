@@ -1,1 +1,1 @@
-"""Whom to contact now, from the posts of X: mentioned most, and followed by most."""
+"""X: the users to contact now, from its posts, mentioned most and followed by most."""

@@ -1,7 +1,8 @@
-"""The demo: whom to contact now, from the posts of a server that stands in for X and its lookup of users.
+"""The demo: users to contact now, from the posts of a mock X server and its user lookup.
 
-It starts the server on a free loopback port, lets users mention each other in posts and their numbers of followers
-change, and runs the query on the engine, which follows the stream and asks for the followers.
+It starts the server on a free loopback port, simulates users that mention each other in posts and
+whose numbers of followers change, and runs the query on the engine, which follows the stream and
+asks for the followers.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ def main() -> int:
 
 
 def demo(options: argparse.Namespace) -> None:
-    """Set the scene, run the query, clear the scene."""
-    # Imported only here, where a Ctrl-C while they load ends the demo as it should.
+    """Start the server, run the query, stop the server."""
+    # Imported only here, so that a Ctrl-C during the import ends the demo properly.
     from examples.x.server import XServer
     from examples.x.world import PostingNetwork
 
-    os.environ["no_proxy"] = "127.0.0.1"  # the server is on this machine, whatever proxy leads out of it
+    os.environ["no_proxy"] = "127.0.0.1"  # the server is on this machine: no proxy
     token = os.environ["X_BEARER_TOKEN"] = secrets.token_urlsafe(32)
     with ExitStack() as scene:
         folder = scene.enter_context(tempfile.TemporaryDirectory(prefix="acquatop-demo-"))

@@ -1,9 +1,9 @@
-"""A server on loopback that behaves as the documentation of the X API v2 says, as far as streams and users go.
+"""Mock of the X API v2 on loopback, as documented: the filtered stream and user lookup.
 
-The filtered stream in chunks with signs of life, its rules, posts that were missed, lookup of users, limits of
-requests with the headers that tell of them, and errors as X words them. What is published reaches whoever is
-connected; what is missing of the real thing is X's language for rules, of which it knows words, ``@user``, ``#tag``,
-``from:user``, ``has:mentions``, ``-`` before any of these, and ``OR``.
+It has the filtered stream in chunks with keep-alive signals, its rules, backfill of missed posts,
+user lookup, rate limits with their headers, and errors in X's wording. Posts reach all connected
+clients. X's rule language is only partly implemented: words, ``@user``, ``#tag``, ``from:user``,
+``has:mentions``, ``-`` before any of these, and ``OR``.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Record = dict[str, Any]
 STREAM, RULES, USERS = "/2/tweets/search/stream", "/2/tweets/search/stream/rules", "/2/users"
 WINDOW_SECONDS = 900
 LIMITS: Mapping[str, int] = {STREAM: 50, RULES: 450, USERS: 300}
-"""How many requests of 15 minutes each address answers."""
+"""Requests allowed per 15 minutes, by address."""
 _MOST_IDS, _LONGEST_RULE, _MOST_RULES = 100, 512, 25
 _KEPT_SECONDS = 300
-"""How long what was published may be asked for once more."""
+"""Seconds during which published posts are available for backfill."""
 _PROBLEMS = "https://api.x.com/2/problems/"
 _TERM = re.compile(r"-?(?:from:\w+|has:mentions|[@#]?\w+)")
 _DEFAULT_FIELDS = {"id", "text", "edit_history_tweet_ids"}
@@ -37,7 +37,7 @@ _DEFAULT_FIELDS = {"id", "text", "edit_history_tweet_ids"}
 
 @dataclass
 class _Stream:
-    """One who is connected: what is to be sent, and how posts are shown to her; None ends the connection."""
+    """Connected client: its waiting bytes and the fields of its posts; None ends the connection."""
 
     fields: set[str]
     waiting: queue.SimpleQueue[bytes | None] = field(default_factory=queue.SimpleQueue)
@@ -45,7 +45,7 @@ class _Stream:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that was made."""
+    """Request that was received."""
 
     method: str
     path: str
@@ -60,10 +60,11 @@ class _Answer:
 
 
 class XServer:
-    """Stands in for X: give it ``users`` and publish posts. Use it as a context.
+    """Mock of X: set ``users`` and publish posts. A context manager.
 
-    ``token`` is the one that it accepts; ``connections`` how many streams it allows at a time; ``keep_alive`` the
-    seconds between signs of life; ``now`` is the time of day, by which limits are counted and posts are missed.
+    ``token`` is the accepted one. ``connections`` is the most concurrent streams. ``keep_alive`` is
+    the number of seconds between keep-alive signals. ``now`` is the time of day, for rate limits
+    and backfill.
     """
 
     def __init__(
@@ -99,10 +100,10 @@ class XServer:
         self._server.shutdown()
         self._server.server_close()
 
-    # What the one does who has it ---------------------------------------------------------------
+    # For the user of the mock ---------------------------------------------------------------------
 
     def publish(self, posts: Iterable[Record]) -> None:
-        """Send posts to all who are connected, if they match a rule."""
+        """Send posts to all connected clients, if they match a rule."""
         with self._changed:
             oldest = self.now() - _KEPT_SECONDS
             while self._published and self._published[0][0] < oldest:
@@ -113,13 +114,13 @@ class XServer:
                     self._send(stream, post)
 
     def send(self, data: bytes) -> None:
-        """Send bytes, whatever they are, to all who are connected."""
+        """Send arbitrary bytes to all connected clients."""
         with self._changed:
             for stream in self._streams:
                 stream.waiting.put(data)
 
     def disconnect(self) -> None:
-        """Close all streams once all that was published has been sent."""
+        """Close all streams after sending everything published."""
         with self._changed:
             for stream in self._streams:
                 stream.waiting.put(None)
@@ -130,15 +131,15 @@ class XServer:
             self._refusals.append((path, _Answer(status, body), headers or {}))
 
     def wait_for(self, streams: int, timeout: float = 30.0) -> bool:
-        """Wait until so many streams are connected, and say whether they are."""
+        """Wait for a number of connected streams; return True if it is reached."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self._streams) == streams, timeout)
 
     def requests(self, path: str, method: str = "GET") -> Sequence[Asked]:
-        """Return the requests that were made to an address."""
+        """Return the requests received for an address."""
         return [asked for asked in self.asked if (asked.path, asked.method) == (path, method)]
 
-    # What is asked ------------------------------------------------------------------------------
+    # Requests -------------------------------------------------------------------------------------
 
     def answer(self, asked: Asked, token: str) -> tuple[_Answer | _Stream, Mapping[str, str]]:
         """Return the answer to a request, or the stream that it opens, and the headers."""
@@ -198,7 +199,7 @@ class XServer:
             stream.waiting.put(line.encode() + b"\r\n")
 
     def next_bytes(self, stream: _Stream) -> bytes | None:
-        """Return what is to be sent next: all that waits, or a sign of life; None at the end."""
+        """Return the next bytes to send: waiting data or a keep-alive signal; None at the end."""
         try:
             return stream.waiting.get(timeout=self._keep_alive)
         except queue.Empty:
@@ -271,7 +272,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: clients may go whenever they like."""
+        """Stay silent: clients may disconnect at any time."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -313,11 +314,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.world.forget(stream)
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        """Return the time of day, as headers write it: the server's own."""
+        """Return the mock's time of day in header format."""
         return super().date_time_string(self.server.world.now() if timestamp is None else timestamp)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _problem(status: int, title: str, detail: str) -> _Answer:

@@ -1,4 +1,4 @@
-"""A small network on a server that stands in for X: users who mention each other, and whose followers come and go."""
+"""A small simulated network on a mock X server: users mention each other, followers change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIRST_POST = 1_800_000_000_000_000_000
 
 
 class PostingNetwork:
-    """Publishes posts that mention users of a social network, and lets their numbers of followers change."""
+    """Simulation that publishes posts with mentions of users, and changes their followers."""
 
     def __init__(self, server: XServer, seed: int) -> None:
         self._server = server
@@ -28,11 +28,11 @@ class PostingNetwork:
         self._show(self._network.followers)
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and wait until nothing is published any more."""
+        """Stop, and wait until nothing is published any more."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()

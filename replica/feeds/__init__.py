@@ -1,4 +1,4 @@
-"""Feeds: the remote itself says what has changed, which spends no budget."""
+"""Feeds: changes pushed by the remote, which cost no budget."""
 
 from replica.feeds.contract import Feed, Sink
 from replica.feeds.push_queue import Pushed, PushQueue

@@ -1,4 +1,4 @@
-"""What every feed is to those who use it."""
+"""Interface of all feeds."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from replica.store import Solution
 
 
 class Sink(Protocol):
-    """Takes what a feed says, at once: called from the feed's thread, must not wait."""
+    """Receiver of a feed's changes: called from the feed's thread, must not block."""
 
     def __call__(self, said: Mapping[str, Sequence[Solution]], now: float) -> None:
-        """Take all that holds at ``now`` for some keys: who has no solution is there no more."""
+        """Take all solutions valid at ``now`` for some keys; a key without any has been deleted."""
         ...
 
 
 class Feed(Protocol):
-    """Says what has changed, from a thread of its own.
+    """Source of changes, with a thread of its own.
 
-    What changes while a feed is not connected is not said later, unless the other side keeps it. A feed does not
-    end by itself: it tries again, with a wait in between, and says in ``failure`` what is wrong meanwhile.
+    Changes during a disconnection are lost, unless the other side keeps them. A feed does not end
+    by itself: it tries again after a wait, and reports the problem in ``failure`` meanwhile.
     """
 
     @property
     def failure(self) -> str | None:
-        """What keeps the feed from its source now, None where nothing does."""
+        """Reason that the feed cannot reach its source now, None if it can."""
         ...
 
     def start(self, sink: Sink) -> None:
-        """Begin to call ``sink``; once."""
+        """Begin to call ``sink``; to be called once."""
         ...
 
     def stop(self) -> None:
-        """End: nothing is said after this. Does not wait for the source."""
+        """Stop: no call of the sink follows. Does not wait for the source."""
         ...

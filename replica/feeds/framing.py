@@ -1,4 +1,4 @@
-"""Bytes that come in pieces, as the messages that they hold: lines, or server-sent events."""
+"""Framing of a byte stream into messages: lines, or server-sent events."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterator
 from typing import Protocol
 
 LONGEST_MESSAGE = 1 << 20
-"""How many bytes of a message are kept. One that is cut here is no JSON any more, and so is counted as bad."""
+"""Bytes kept of a message. A longer one is cut, so it is invalid JSON and counted as bad."""
 _LONGEST_ID = 1024
 
 
 class Framing(Protocol):
-    """Finds messages in bytes."""
+    """Splitter of a byte stream into messages."""
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Take the next piece and return the messages that are whole now."""
+        """Take the next piece; yield the messages that are complete now."""
         ...
 
     def end(self) -> bytes:
-        """Return the message that the end of the bytes ends, if there is one; begin anew."""
+        """Return the message that the end of the stream completes, if any; start over."""
         ...
 
 
 class Lines:
-    r"""Whole lines out of pieces, without their line breaks; the last is held until its own comes.
+    r"""Lines from pieces, without line breaks; an incomplete line is held.
 
     >>> lines = Lines()
     >>> list(lines.feed(b"one\ntw")), list(lines.feed(b"o\r\n\nthree")), lines.end()
@@ -35,7 +35,7 @@ class Lines:
         self._held = bytearray()
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Take the next piece and return the lines that are whole now."""
+        """Take the next piece; yield the lines that are complete now."""
         *ended, rest = piece.split(b"\n")
         for part in ended:
             self._hold(part)
@@ -43,7 +43,7 @@ class Lines:
         self._hold(rest)
 
     def end(self) -> bytes:
-        """Return the line that has no line break yet, and begin anew."""
+        """Return the line without a line break so far, and start over."""
         line, self._held = bytes(self._held), bytearray()
         return line.removesuffix(b"\r")
 
@@ -52,9 +52,10 @@ class Lines:
 
 
 class ServerSentEvents:
-    r"""The data of server-sent events, and what they say of reconnecting: the last event's id, and the wait.
+    r"""Data of server-sent events, with the last event's id and the wait before reconnecting.
 
-    Events of all types count; one that no empty line ends never came. Lines end with ``\n`` or ``\r\n``.
+    Events of all types count; an event without its empty line at the end is dropped. Lines end with
+    ``\n`` or ``\r\n``.
 
     >>> events = ServerSentEvents()
     >>> list(events.feed(b"id: 7\nretry: 250\ndata: {\ndata: }\n\n: a remark\n\nid: 8\ndata: lost"))
@@ -72,7 +73,7 @@ class ServerSentEvents:
         self._begins = True
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Take the next piece and return the data of the events that are whole now."""
+        """Take the next piece; yield the data of the events that are complete now."""
         for line in self._lines.feed(piece):
             if self._begins:
                 line = line.removeprefix(b"\xef\xbb\xbf")
@@ -86,7 +87,7 @@ class ServerSentEvents:
             self._data = bytearray()
 
     def end(self) -> bytes:
-        """Return nothing: the end ends no event."""
+        """Return nothing: the end of the stream completes no event."""
         return b""
 
     def _take(self, line: bytes) -> None:
@@ -95,7 +96,7 @@ class ServerSentEvents:
         if name == b"data":
             self._data += (value + b"\n")[: LONGEST_MESSAGE - len(self._data)]
         elif name == b"id" and len(value) <= _LONGEST_ID and all(0x20 <= byte < 0x7F for byte in value):
-            # It goes into a header of ours: nothing else may come with it.
+            # It is sent in a header: no other characters are allowed.
             self._id = value.decode("ascii")
         elif name == b"retry" and value.isdigit() and len(value) < 10:
             self.retry_seconds = int(value) / 1000

@@ -1,4 +1,4 @@
-"""A long reply over HTTP as a feed: JSON lines, or server-sent events."""
+"""A long HTTP reply as a feed: JSON lines, or server-sent events."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from replica.remotes import RemoteError
 from replica.remotes.records import RecordReader
 
 Wait = Callable[[float], bool]
-"""Waits for some seconds, less when the feed is stopped, and says whether it is."""
+"""Function that waits for some seconds, less if the feed is stopped; returns True if it is."""
 
 _PIECE = 1 << 16
 _ACCEPT = "text/event-stream, application/x-ndjson, application/json;q=0.5"
 
 
 class HttpFeed:
-    """Gets an address, and again whenever the reply ends, for ``lifetime`` seconds each time.
+    """Feed that requests an address, and again when the reply ends or after ``lifetime`` seconds.
 
-    ``text/event-stream`` is read as server-sent events, whose last id is sent with the next request; anything else
-    as JSON lines. Between two requests it waits: ``first_wait`` seconds, or what the events say, and twice as long
-    after each request that brought nothing, up to ``longest_wait``; of that between half and all, by chance; and
-    never less than the server asks for. ``client`` should be the feed's own, with a ``longest_reply`` that
-    is enough for all that comes in a lifetime. What has been read is told at once.
+    ``text/event-stream`` is read as server-sent events, and their last id is sent with the next
+    request. Anything else is read as JSON lines. Between two requests it waits ``first_wait``
+    seconds, or as long as the events say. The wait doubles with each request that brought nothing,
+    up to ``longest_wait``; a random share of it between half and all is waited, but never less than
+    the server asks for. ``client`` should be the feed's own, with a ``longest_reply`` large enough
+    for a whole lifetime. Data is passed on as soon as it is read.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class HttpFeed:
     ) -> None:
         self.failure: str | None = "not connected yet"
         self.connections = 0
-        """How often it has been connected: each but the first means that something may have been missed."""
+        """Number of connections; each after the first means that changes may have been missed."""
         self._address = address
         self._client = client
         self._random = random
@@ -59,12 +60,15 @@ class HttpFeed:
         self._events = ServerSentEvents()
 
     def start(self, sink: Sink) -> None:
-        """Begin to get the address."""
+        """Start requesting the address."""
         self._teller.start(sink)
         threading.Thread(target=self._run, name="following an address", daemon=True).start()
 
     def stop(self) -> None:
-        """End; nothing is said after this. The connection ends when its next bytes come, or with its lifetime."""
+        """Stop; no call of the sink follows.
+
+        The connection ends when its next bytes arrive, or with its lifetime.
+        """
         self._ended.set()
         self._teller.stop()
 
@@ -82,12 +86,12 @@ class HttpFeed:
 
     def _pause(self, in_vain: int) -> float:
         first = self._events.retry_seconds if self._events.retry_seconds is not None else self._first_wait
-        # The exponent is limited as a float is; what the events say must not make it a pause of none.
+        # The exponent is limited to the range of floats; events must not set the pause to 0.
         longest = max(first, self._first_wait / 10) * 2.0 ** min(max(in_vain - 1, 0), 60)
         return min(longest, self._longest_wait) * (0.5 + self._random.random() / 2)
 
     def _connect(self) -> tuple[bool, float]:
-        """Tell what one reply brings, and return whether it brought anything, and for how long to stay away."""
+        """Pass on one reply; return whether it brought anything, and the wait asked for."""
         has_come = False
         try:
             with self._client.send(Request("GET", self._address, self._headers(), None), self._lifetime) as reply:

@@ -17,11 +17,12 @@ _PIECE = 1 << 16
 
 
 class LinesFeed:
-    """Follows a file from its beginning, and each file that comes in its place.
+    """Feed that follows a file from its beginning, and each file that replaces it.
 
-    A line counts when its line break is written. A file that is replaced is read to its end first, and the end then
-    ends its last line; one that becomes shorter is read from its beginning again. (One that is cut and has grown
-    beyond where it was before anybody looks again is not seen to have been cut.) There need not be a file yet.
+    A line counts once its line break is written. A replaced file is first read to its end, which
+    completes its last line. A file that becomes shorter is read from its beginning again. (A file
+    that is truncated and grows beyond its old length between two polls is not recognised as
+    truncated.) The file need not exist yet.
     """
 
     def __init__(
@@ -42,17 +43,17 @@ class LinesFeed:
         self._ended = threading.Event()
 
     def start(self, sink: Sink) -> None:
-        """Begin to follow the file."""
+        """Start following the file."""
         self._teller.start(sink)
         threading.Thread(target=self._run, name=f"following {self.path.name}", daemon=True).start()
 
     def stop(self) -> None:
-        """End; nothing is said after this."""
+        """Stop; no call of the sink follows."""
         self._ended.set()
         self._teller.stop()
 
     def poll(self) -> None:
-        """Tell all that has been written since the last time. What is wrong is ``failure``'s to say."""
+        """Pass on everything written since the last poll. Problems are reported in ``failure``."""
         try:
             self._follow()
         except OSError as error:
@@ -77,7 +78,7 @@ class LinesFeed:
         self._read(self._file)
         while not self._ended.is_set() and (is_other := self._is_other(self._file)) is not None:
             if is_other:
-                # Whoever replaced it may have written to it until then.
+                # The replaced file may have been written to until then.
                 self._read(self._file)
                 self._teller.tell([self._lines.end()])
                 self._close()
@@ -88,7 +89,7 @@ class LinesFeed:
             self._read(self._file)
 
     def _is_other(self, file: BinaryIO) -> bool | None:
-        """Say whether there is another file now, or the same one has become shorter; None if neither."""
+        """Return True for another file, False if the same one is shorter, None for neither."""
         held = os.fstat(file.fileno())
         try:
             there = self.path.stat()

@@ -1,4 +1,4 @@
-"""What feeds have said and nobody has stored yet: of each key the newest."""
+"""Queue of pushed changes that are not stored yet: the newest of each key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PORTIONS = 16
 
 @dataclass(frozen=True)
 class Pushed:
-    """What was said at one time: the arguments of a store's ``put``."""
+    """Changes pushed at one time: the arguments of a store's ``put``."""
 
     asked: list[str]
     solutions: list[Solution]
@@ -23,11 +23,12 @@ class Pushed:
 
 
 class PushQueue:
-    """Stands between feeds and who stores what they say; any number of threads may use it.
+    """Queue between feeds and the store; thread-safe.
 
-    It is a feed's sink. A key's newer word replaces the older, so no more is held than one for each key that has
-    changed, and for ``limit`` keys at most: beyond that the words that have waited longest are lost, and counted in
-    ``dropped``; those keys are stale until they change again or are asked for. Putting and draining are linear.
+    It is a feed's sink. A newer change replaces the older one of the same key, so at most one per
+    changed key is held, and at most ``limit`` in total. Beyond that the changes that have waited
+    longest are lost and counted in ``dropped``; those keys are stale until they change again or are
+    asked for. Putting and draining are linear.
 
     >>> queue = PushQueue()
     >>> queue({"<urn:a>": [{"k": "<urn:a>", "v": '"1"'}], "<urn:b>": []}, now=1.0)
@@ -45,11 +46,11 @@ class PushQueue:
         self._waiting: dict[str, tuple[float, Sequence[Solution]]] = {}
 
     def __len__(self) -> int:
-        """Return how many keys wait."""
+        """Return the number of waiting keys."""
         return len(self._waiting)
 
     def __call__(self, said: Mapping[str, Sequence[Solution]], now: float) -> None:
-        """Take what a feed says of some keys; what is older than what waits already says nothing new."""
+        """Take changes of some keys; ignores those older than the waiting ones."""
         with self._lock:
             for key, solutions in said.items():
                 before = self._waiting.pop(key, None)
@@ -59,9 +60,10 @@ class PushQueue:
                 self.dropped += 1
 
     def drain(self, most: int = sys.maxsize) -> list[Pushed]:
-        """Return what waits of the ``most`` keys that have waited longest, the oldest first.
+        """Return the changes of the ``most`` keys that have waited longest, the oldest first.
 
-        What was said at nearly the same time comes together, dated by the last of it: in a few portions at most.
+        Changes of nearly the same time come together, dated by the last of them, in at most a few
+        portions.
         """
         with self._lock:
             if len(self._waiting) <= most:

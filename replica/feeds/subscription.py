@@ -1,4 +1,4 @@
-"""A feed at work."""
+"""Subscription to a running feed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from replica.feeds.push_queue import Pushed, PushQueue
 
 
 class Subscription:
-    """Has a feed tell what changes, from now on, and keeps what it says until it is stored.
+    """Running feed, with the queue of its changes until they are stored.
 
-    ``unread`` counts what the feed says and cannot be used, by the reason.
+    ``unread`` counts the feed's unusable messages by reason.
     """
 
     def __init__(self, feed: Feed, unread: Mapping[str, int] = MappingProxyType({})) -> None:
@@ -23,19 +23,19 @@ class Subscription:
 
     @property
     def failure(self) -> str | None:
-        """What keeps the feed from its source now."""
+        """Reason that the feed cannot reach its source now."""
         return self._feed.failure
 
     @property
     def rejected(self) -> Mapping[str, int]:
-        """How much has come in vain so far, by the reason."""
+        """Number of unusable or lost messages so far, by reason."""
         dropped = self._queue.dropped
         return {**dict(self._unread), **({"told faster than it was taken in": dropped} if dropped else {})}
 
     def drain(self, most: int) -> list[Pushed]:
-        """Return what has been said since the last time, of ``most`` keys at most."""
+        """Return the changes since the last call, of ``most`` keys at most."""
         return self._queue.drain(most)
 
     def stop(self) -> None:
-        """End the feed."""
+        """Stop the feed."""
         self._feed.stop()

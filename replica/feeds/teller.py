@@ -1,4 +1,4 @@
-"""What all feeds share: messages become records, records become what a sink takes."""
+"""Shared part of all feeds: turns messages into records and passes them to a sink."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from replica.store import Solution
 
 
 class Teller:
-    """Tells a sink what messages say, each one record in JSON, until it is stopped.
+    """Converter that passes messages, each one JSON record, to a sink until it is stopped.
 
-    A record says all that holds for its key now: one with nothing but the key, one that does not match, and one
-    whose field ``deleted`` is true say that there is nothing. One that cannot be read says nothing of its key, and is
-    counted (``RecordReader.rejected``).
+    A record states all that is now valid for its key. One with only the key, one that does not
+    match, and one whose field ``deleted`` is true mean that there is nothing. One that cannot be
+    read says nothing about its key, and is counted (``RecordReader.rejected``).
     """
 
     def __init__(self, reader: RecordReader, deleted: str, clock: Clock) -> None:
@@ -30,17 +30,17 @@ class Teller:
         self._lock = threading.RLock()
 
     def start(self, sink: Sink) -> None:
-        """Tell ``sink`` from now on."""
+        """Pass messages to ``sink`` from now on."""
         with self._lock:
             self._sink = sink
 
     def stop(self) -> None:
-        """Tell nobody any more."""
+        """Stop passing messages."""
         with self._lock:
             self._sink = None
 
     def tell(self, messages: Iterable[bytes]) -> None:
-        """Tell what some messages say, of each key the last, as one that holds now."""
+        """Pass on some messages, of each key the last one, as valid now."""
         said: dict[str, Sequence[Solution]] = {}
         faults: Counter[str] = Counter()
         for message in messages:

@@ -1,6 +1,6 @@
-"""How the remote changes, learned from what refreshes find: how often each row does, and where its values go.
+"""Freshness model, learned from refreshes: each row's rate of change, and where its values move.
 
-The store reports to a :class:`History`; a :class:`ChangeModel` says what can be expected of values by now.
+The store reports to a :class:`History`; a :class:`ChangeModel` predicts the present values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the freshness model's columns are made of."""
+"""Array types and growth of the freshness model's columns."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ BoolArray = npt.NDArray[np.bool_]
 Cell = TypeVar("Cell", bound=np.generic)
 
 NEVER = float("-inf")
-"""The time of what has not happened."""
+"""Time of an event that has not happened."""
 
 
 def grown(column: npt.NDArray[Cell], capacity: int, fill: float) -> npt.NDArray[Cell]:
-    """Return a column with room for more rows, which hold ``fill``.
+    """Return a column with room for more rows, filled with ``fill``.
 
     >>> grown(np.array([1.0]), 3, NEVER)
     array([  1., -inf, -inf])

@@ -1,4 +1,4 @@
-"""How often that what was given a chance has come about: corrects chances by it."""
+"""Calibrate predicted change probabilities by how often predicted changes were observed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MEMORY = 500.0
 
 
 class Calibration:
-    """Chances said and what came of them, in twelve groups of like chances; what is old fades after 500 in a group.
+    """Predicted chances and their outcomes, in twelve groups by chance; fades beyond 500 per group.
 
-    Between the groups' means the correction is a straight line, and it never turns the order of two chances around. A
-    group is believed as far as it has more than some ten changes (above one half: non-changes) to its name.
+    The correction is linear between the groups' means, and never reverses the order of two chances.
+    A group carries weight only if it has more than some ten changes (above one half: non-changes).
 
     >>> calibration = Calibration()
     >>> calibration.observe(np.full(4000, 0.3), np.arange(4000) < 400)
@@ -25,17 +25,17 @@ class Calibration:
 
     def __init__(self) -> None:
         self.groups: FloatArray = np.zeros((3, _GROUPS))
-        """How many were said, the sum of their chances, and how many came about."""
+        """Per group: number of predictions, sum of their chances, number of changes observed."""
 
     def observe(self, said: FloatArray, came: BoolArray) -> None:
-        """Take in some chances and what came of them. O(of them)."""
+        """Take in predicted chances and their outcomes. O(n)."""
         at = _group_of(said)
         for sums, weights in zip(self.groups, (None, said, came), strict=True):
             sums += np.bincount(at, weights, minlength=_GROUPS)
         self.groups *= np.minimum(1.0, _MEMORY / np.maximum(self.groups[0], 1.0))
 
     def corrected(self, said: FloatArray) -> FloatArray:
-        """Return what chances are worth. O(of them)."""
+        """Return the calibrated chances. O(n)."""
         counts, chances, came = self.groups
         seen = counts > 0
         means = chances[seen] / counts[seen]

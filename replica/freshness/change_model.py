@@ -1,4 +1,4 @@
-"""What can be expected of values that were fetched some time ago."""
+"""Model of the present values of rows that were fetched some time ago."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from replica.freshness.jumps import Jumps
 from replica.freshness.nearness import chance_drawn_anew
 
 _ENOUGH = 32
-"""From how many changes on nothing but changes says where values go, and how widely they are spread."""
+"""Number of changes from which on observed changes alone predict values and their spread."""
 
 _LEAST_SQUARES = 1e-6
-"""So steps are never drawn more than some thousand times as wide as those seen."""
+"""Lower bound of a chi-squared draw: steps are at most some thousand times wider than observed."""
 
 
 class ChangeModel:
-    """Reads a history: how likely a row has changed, and what its values may be if it has.
+    """Predictions from a history: the chance that a row has changed, and its possible values then.
 
-    Rows are independent, and change at any time alike (a Poisson process), each at a rate of its own.
+    Rows are independent. Each changes as a Poisson process with a rate of its own.
     """
 
     def __init__(self, history: History) -> None:
         self._history = history
 
     def rates(self, rows: IntArray) -> FloatArray:
-        """Return changes per second: the posterior mean, that of all rows where nothing is known of one. O(n)."""
+        """Return changes per second: the posterior mean, or the prior's for unknown rows. O(n)."""
         shapes, rates = self._history.rates.posterior(rows)
         return shapes / rates
 
     def intervals(self, rows: IntArray) -> FloatArray:
-        """Return the seconds between changes. O(n)."""
+        """Return the expected seconds between changes. O(n)."""
         return 1 / self.rates(rows)
 
     def chance(self, rows: IntArray, now: float) -> FloatArray:
-        """Return how likely it is that a row's value is another by now; 1 for rows that were never fetched. O(n).
+        """Return the chance that a row's value has changed by now; 1 for rows never fetched. O(n).
 
-        The mean of ``1 - e^(-rate · age)`` over all that the rate may be, corrected by how often that came about.
+        The mean of ``1 - e^(-rate · age)`` over the posterior of the rate, calibrated by observed
+        outcomes.
         """
         return self._history.rates.chance(rows, self._ages(rows, now))
 
@@ -52,14 +53,17 @@ class ChangeModel:
         now: float,
         doubt: float = 0.0,
     ) -> FloatArray:
-        """Return ``count`` samples of each row's value, given that the row has changed: (count, rows). O(samples).
+        """Return ``count`` samples of each row's value after a change: (count, rows). O(samples).
 
-        Steps are drawn from those seen, fitted to the row: the longer ago it was fetched the wider, if steps have been
-        so. Where there is no value (NaN), values are drawn from those known of any row; where none is known either, the
-        value stays. While few changes have been seen, some samples draw all rows' values so, in others all steps are
-        wider or narrower than those seen. Values are whole, never negative, or never fall (or rise) where that held for
-        all seen. ``doubt`` is the least share of samples that draw from the values known, however many have been seen:
-        what has been learned of steps may not hold for the next.
+        Steps are drawn from those observed, fitted to the row. They are wider the longer ago the
+        row was fetched, if the observed steps were. If there is no value (NaN), values are drawn
+        from the known values of all rows; if none is known either, the value stays NaN. While few
+        changes have been observed, some samples draw the values of all rows in this way, and the
+        others scale all steps to be wider or narrower than observed. Values are whole, never
+        negative, or never fall (or rise) if that held for all observations.
+
+        ``doubt`` is the least share of samples that draw from the known values, however many
+        changes have been observed: steps learned so far may not hold for the next change.
         """
         jumps = self._history.jumps[variable]
         shape = (count, len(rows))
@@ -74,7 +78,7 @@ class ChangeModel:
         return drawn
 
     def _changes(self, rows: IntArray, now: float) -> FloatArray:
-        """Return how many changes are likely to lie behind what rows have now, if any; 1 for what was never fetched."""
+        """Return the expected number of changes behind a present change; 1 if never fetched."""
         ages = self._ages(rows, now)
         return self._history.rates.changes_behind(rows, np.where(np.isfinite(ages), ages, 0.0))
 
@@ -87,7 +91,7 @@ class ChangeModel:
 
 
 def _share_anew(jumps: Jumps) -> float:
-    """Return the share of samples in which changes draw from the values known: none once enough have been seen."""
+    """Return the share of samples that draw from known values: 0 after enough changes."""
     seen = len(jumps.fit.residuals)
     if not 0 < seen < _ENOUGH:
         return float(seen == 0)
@@ -103,7 +107,7 @@ def _moved(
     offsets, spreads = jumps.of(rows)
     residuals = np.array(fit.residuals)[random.integers(0, len(fit.residuals), shape)]
     if len(fit.residuals) < _ENOUGH:
-        # How wide so few are is as unsure as in Student's t. It is the same width for all rows.
+        # The scale of so few is uncertain, as in Student's t. All rows share one scale.
         squares = random.chisquare(len(fit.residuals), (count, 1))
         residuals *= np.sqrt(len(fit.residuals) / np.maximum(squares, _LEAST_SQUARES))
     drawn = values + fit.middle(values, offsets) + fit.size(values, changes) * spreads * residuals

@@ -1,4 +1,4 @@
-"""How fast things change in general: a Gamma distribution of rates, fitted to what is known of each row."""
+"""Gamma prior of change rates over all rows, fitted to the evidence of each row."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _SHAPES = (0.02, 200.0)
 _MEANS = (1e-14, 1e6)
 _ROUNDS = 25
 _ENOUGH = 1e-3
-"""By what share a round changes little enough for the next fit to go on from there."""
+"""Relative change of a round below which the fit stops; the next fit continues from there."""
 _WEIGHT_OF_THE_FIRST_SHAPE = 2.0
 _SHIFT = 6
 
 
 @dataclass(frozen=True)
 class GammaPrior:
-    """Changes per second of a row of which nothing is known: shape / rate on average, the wider the smaller the shape.
+    """Prior of the changes per second of an unknown row: mean shape / rate, wider for small shapes.
 
-    The default says that nothing is known of anything: about one change an hour, give or take an hour.
+    The default means that nothing is known: about one change an hour, give or take an hour.
     """
 
     shape: float = 1.0
@@ -33,12 +33,12 @@ class GammaPrior:
         return self.shape / self.rate
 
     def fitted(self, changes: FloatArray, exposure: FloatArray, typical: float) -> GammaPrior:
-        """Return what makes the evidence of some rows likeliest, starting from this one.
+        """Return the prior of highest likelihood for the rows' evidence, starting from this one.
 
-        A row whose rate is λ has evidence of likelihood λ^changes · e^(−λ·exposure). Empirical Bayes by
-        expectation and maximisation: O(rows) per round, a limited number of rounds. Two things keep the
-        estimate within reason while little is known: one imagined row that changed half a time in half the
-        ``typical`` exposure of one look, and two that have the shape 1.
+        A row with rate λ has evidence of likelihood λ^changes · e^(−λ·exposure). Empirical Bayes by
+        expectation maximisation: O(rows) per round, a limited number of rounds. Two additions
+        regularise the estimate while little is known: one imagined row that changed half a time in
+        half the ``typical`` exposure of one look, and two imagined rows with shape 1.
 
         >>> few = GammaPrior().fitted(np.array([1.0, 3.0, 0.0, 2.0]), np.full(4, 100.0), typical=10.0)
         >>> 0.012 < few.mean < 0.025
@@ -52,7 +52,8 @@ class GammaPrior:
             mean = float(np.clip((shapes / rates).mean(), *_MEANS))
             log_mean = float((digamma(shapes) - np.log(rates)).mean())
             count = len(changes)
-            # The gap between log of mean and mean of log: Euler's constant for the shape 1.
+            # The gap between the log of the mean and the mean of the logs: Euler's constant for
+            # shape 1.
             gap = count * (np.log(mean) - log_mean) + _WEIGHT_OF_THE_FIRST_SHAPE * np.euler_gamma
             before = shape, rate
             shape = _shape_of(gap / (count + _WEIGHT_OF_THE_FIRST_SHAPE))
@@ -63,13 +64,13 @@ class GammaPrior:
 
 
 def _shape_of(gap: float) -> float:
-    """Return the Gamma shape for which the log of the mean is above the mean of the logs by a gap; within 1.5 %."""
+    """Return the Gamma shape for a gap: log of the mean less mean of the logs; within 1.5 %."""
     gap = max(gap, 1e-6)
     return float(np.clip((3 - gap + np.sqrt((gap - 3) ** 2 + 24 * gap)) / (12 * gap), *_SHAPES))
 
 
 def digamma(values: FloatArray) -> FloatArray:
-    """Return the logarithmic derivative of the Gamma function, for positive values, to about eight digits.
+    """Return the derivative of the log Gamma function at positive values, to about eight digits.
 
     >>> digamma(np.array([1.0, 0.02])).round(6).tolist()
     [-0.577216, -50.544789]

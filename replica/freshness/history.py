@@ -1,4 +1,4 @@
-"""What is known of every row's past: when it was fetched, when it changed, and what that says of its future."""
+"""History of all rows: times of fetches and changes, and the evidence for predictions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from replica.freshness.jumps import Jumps
 from replica.freshness.rate_evidence import RateEvidence
 
 _SHORTEST, _LONGEST = 1e-6, 1e12
-"""Seconds between two looks: sooner is not later, and for longer nobody has looked."""
+"""Bounds of the seconds between two looks: a shorter gap is no look, a longer one is cut off."""
 
 _GREATEST = 1e30
-"""Of greater numbers than that nothing is learned: they have no place in four bytes. Nor of NaN."""
+"""Largest number to learn from: larger ones do not fit into four bytes. NaN is skipped as well."""
 
 
 class History:
-    """The past by row, in 24 bytes each and 8 per variable; some kilobytes for all rows together.
+    """Past of each row: 24 bytes each and 8 per variable, and some kilobytes for all rows together.
 
-    A store owns it, gives each row its key, and reports every refresh to it; a
-    :class:`~replica.freshness.change_model.ChangeModel` reads from it. ``changed_at`` is when a refresh last found
-    another value, ``NEVER`` while the first value stands. Taking in what n rows gave takes O(n).
+    A store owns it, assigns keys to rows, and reports every refresh to it. A
+    :class:`~replica.freshness.change_model.ChangeModel` reads from it. ``changed_at`` is the time
+    at which a refresh last found another value, ``NEVER`` while the first value stands. Observing n
+    rows takes O(n).
 
     >>> history = History(("followers",))
     >>> history.grow(2)
@@ -43,23 +44,23 @@ class History:
 
     @property
     def capacity(self) -> int:
-        """How many rows there is room for."""
+        """Number of rows that fit."""
         return len(self.fetched_at)
 
     @property
     def nbytes(self) -> int:
-        """How much memory all of it takes."""
+        """Memory of all columns in bytes."""
         return sum(column.nbytes for column in self.columns().values())
 
     def grow(self, capacity: int) -> None:
-        """Make room for more rows; those that there are stay as they are."""
+        """Make room for more rows; present rows keep their content."""
         self.fetched_at = grown(self.fetched_at, capacity, NEVER)
         self.changed_at = grown(self.changed_at, capacity, NEVER)
         for _, part in self._parts():
             part.grow(capacity)
 
     def clear(self, rows: IntArray) -> None:
-        """Forget some rows, which will stand for other keys; what they taught of rows in general remains."""
+        """Forget rows that will stand for other keys; statistics over all rows remain."""
         self.fetched_at[rows] = NEVER
         self.changed_at[rows] = NEVER
         for _, part in self._parts():
@@ -75,12 +76,12 @@ class History:
         *,
         pushed: bool = False,
     ) -> None:
-        """Take in what a refresh sent at ``now`` found for some rows, each of them once.
+        """Take in the result of a refresh sent at ``now`` for some rows, each at most once.
 
-        ``changed`` says which have other terms than before, ``before`` and ``after`` give the numbers, NaN where there
-        is none. A row that was never fetched before says nothing of change. Answers to older questions than the last
-        (``now`` before ``fetched_at``) are passed over. ``pushed`` says that the remote announced the changes when they
-        happened.
+        ``changed`` marks the rows whose terms differ from before. ``before`` and ``after`` give the
+        numbers, NaN if there is none. The first fetch of a row is no evidence of change. Answers to
+        questions older than the last one (``now`` before ``fetched_at``) are skipped. ``pushed``
+        means that the remote announced the changes when they happened.
         """
         current = now >= self.fetched_at[rows]
         if not current.all():
@@ -91,7 +92,7 @@ class History:
         found = changed & (fetched_at > NEVER)
         ages = np.minimum(now - fetched_at, _LONGEST)
         looked = (fetched_at > NEVER) & (ages > _SHORTEST)
-        # Those that are announced come one by one.
+        # Pushed changes arrive one by one.
         behind = np.ones(len(rows)) if pushed else self.rates.changes_behind(rows, np.where(looked, ages, 0.0))
         self.rates.observe(rows[looked], ages[looked], changed[looked], pushed=pushed)
         for name, jumps in self.jumps.items():
@@ -102,14 +103,17 @@ class History:
         self.changed_at[rows[found]] = now
 
     def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return all that is known, of the first rows or all, for a snapshot: arrays that must not be written to."""
+        """Return the state of the first ``used`` rows, or of all, as read-only arrays."""
         named = {"fetched_at": self.fetched_at[:used], "changed_at": self.changed_at[:used]}
         for part, each in self._parts():
             named.update({f"{part}:{name}": column for name, column in each.columns(used).items()})
         return named
 
     def restore(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from what :meth:`columns` gave for the same variables; raises ``ValueError`` for anything else."""
+        """Continue from the :meth:`columns` of a history of the same variables.
+
+        Raises ``ValueError`` for anything else.
+        """
         parts = dict(self._parts())
         try:
             fetched_at = np.array(columns["fetched_at"], np.float64)
@@ -127,7 +131,10 @@ class History:
         self.fetched_at, self.changed_at = fetched_at, changed_at
 
     def become(self, other: History) -> None:
-        """Take all that another of the same variables knows, which is used no longer."""
+        """Take over the state of another history, which must not be used again.
+
+        Both must have the same variables.
+        """
         self.fetched_at, self.changed_at = other.fetched_at, other.changed_at
         self.rates, self.jumps = other.rates, other.jumps
 

@@ -1,4 +1,4 @@
-"""How a value that changes moves: from some changes seen, what the next one will be like."""
+"""Regression of the steps of changing values: predicts the next step from those observed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ _STEEPEST = 1.5
 _FASTEST = 1.0
 _FEW = 16
 SPREADS = (1 / 64, 64.0)
-"""How much less or more than others a row may move."""
+"""Least and greatest factor by which a row moves compared with others."""
 
 
 @dataclass(frozen=True)
 class JumpFit:
-    """A step is ``intercept + slope · value + pull · offset + size(value, changes) · spread · z``.
+    """Step: ``intercept + slope · value + pull · offset + size(value, changes) · spread · z``.
 
-    ``value`` is what changes (less ``origin``), ``offset`` how far the mean of the row's values so far lies above it,
-    ``spread`` how much more than others the row moves (relative to ``centre``, its mean). The size of a step grows as a
-    power of the value: 0 for noise of the same size everywhere, 1 for growth by a percentage; and as a power,
-    ``growth``, of the changes that one look finds together: 0 where each draws the value anew, 0.5 for a random walk,
-    1 for a drift. What is left, ``z``, has no assumed shape: ``residuals`` are those seen, ``usual`` the mean of their
-    logarithms. ``still`` is the share of changes that left this value as it was (a key has several).
+    ``value`` is the value before the change (less ``origin``). ``offset`` is the mean of the row's
+    values so far, less this value. ``spread`` is the row's scale compared with others (relative to
+    ``centre``, their mean).
+
+    The size of a step grows as a power of the value: 0 for noise of constant size, 1 for growth by
+    a percentage. It also grows as a power, ``growth``, of the number of changes that one look finds
+    together: 0 if each change draws the value anew, 0.5 for a random walk, 1 for a drift. The rest,
+    ``z``, has no assumed distribution: ``residuals`` are those observed, ``usual`` the mean of
+    their logarithms. ``still`` is the share of changes that left this value unchanged (a key has
+    several).
     """
 
     origin: float = 0.0
@@ -43,16 +47,16 @@ class JumpFit:
     falls: bool = False
 
     def middle(self, values: FloatArray, offsets: FloatArray) -> FloatArray:
-        """Return the step to be expected, but for the mean of the residuals."""
+        """Return the expected step, without the mean of the residuals."""
         intercept, slope, pull = self.coefficients
         return np.asarray(intercept + slope * (values - self.origin) + pull * offsets)
 
     def size(self, values: FloatArray, changes: FloatArray | float = 1.0) -> FloatArray:
-        """Return how large a row's steps are that moves as much as others, of some changes together: never zero."""
+        """Return a step's size in a row of average spread, over some changes: never zero."""
         return np.asarray(self.unit * (1 + np.abs(values)) ** self.power * changes**self.growth)
 
     def state(self) -> FloatArray:
-        """Return all of it as one row of numbers."""
+        """Return the complete state as one row of numbers."""
         parts = (
             self.origin,
             *self.coefficients,
@@ -69,7 +73,7 @@ class JumpFit:
 
     @classmethod
     def restore(cls, state: list[float]) -> JumpFit:
-        """Return the one with a state; raises ``ValueError`` for what is none."""
+        """Return the fit with a given state; raises ``ValueError`` if it is invalid."""
         origin, intercept, slope, pull, *others = state
         unit, power, growth, usual, centre, still, rises, falls, *residuals = others
         return cls(
@@ -90,11 +94,12 @@ class JumpFit:
 def fit_jumps(
     values: FloatArray, offsets: FloatArray, steps: FloatArray, spreads: FloatArray, changes: FloatArray
 ) -> JumpFit:
-    """Fit the regression to steps that were seen, each of some changes together. O(steps).
+    """Fit the regression to observed steps, each over a number of changes. O(steps).
 
-    Weighted least squares, in rounds: each weighs a change by the size that the round before has found for steps of its
-    kind, and outliers less. As if there had been one step of size zero besides for each of the coefficients, and ten
-    steps of one size for all values, so that a few changes are no law.
+    Weighted least squares, in rounds. Each round weights a change by the step size that the
+    previous round has fitted for it; outliers weigh less. Regularised by one extra step of size
+    zero per coefficient, and by ten extra steps of equal size for all values, so that a few changes
+    do not make a trend.
 
     >>> before = np.array([100.0, 200.0, 400.0, 300.0])
     >>> fit = fit_jumps(before, np.zeros(4), 0.1 * before, np.ones(4), np.ones(4))
@@ -102,13 +107,13 @@ def fit_jumps(
     True
     """
     still = 1 - float((steps != 0).mean()) if len(steps) else 0.0
-    # Beyond these sizes squares and their inverses are no numbers any more.
+    # Beyond these sizes squares and their inverses overflow.
     moved = (np.abs(steps) > 1 / _LARGEST) & (np.maximum(np.abs(values), np.abs(steps)) < _LARGEST)
     moved &= np.abs(offsets) < _LARGEST
     values, offsets, steps, spreads, changes = (each[moved] for each in (values, offsets, steps, spreads, changes))
     if not len(steps):
         return JumpFit(still=still)
-    # Rows' spreads are only told apart by each other: without this, all could grow while the unit shrinks.
+    # Rows' spreads are only relative: without this, all could grow while the unit shrinks.
     centre = float(np.exp(np.log(spreads).mean()))
     spreads = spreads / centre
     origin = float(np.median(values))
@@ -142,18 +147,18 @@ def fit_jumps(
 
 
 def log_sizes(residuals: FloatArray) -> FloatArray:
-    """Return the logarithms of how large residuals are, none too far from the others."""
+    """Return the logarithms of the residuals' sizes, clipped to the range of spreads."""
     return np.asarray(np.log(np.clip(np.abs(residuals), *SPREADS)))
 
 
 def _weights(left: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Return the root of each change's weight."""
+    """Return the square root of each change's weight."""
     return np.asarray(1 / (sizes * np.sqrt(np.maximum(1.0, np.abs(left) / (_OUTLIER * sizes)))))
 
 
 def _least_squares(columns: FloatArray, steps: FloatArray, weights: FloatArray) -> FloatArray:
     weighted = columns * weights[:, None]
-    # By their largest first: the squares of what is there may be more than a number can hold.
+    # Divide by the largest first: the squares of the columns may overflow.
     largest = np.abs(weighted).max(axis=0, initial=0.0)
     largest[largest == 0] = 1.0
     scales = largest * np.sqrt(((weighted / largest) ** 2).mean(axis=0))
@@ -164,7 +169,7 @@ def _least_squares(columns: FloatArray, steps: FloatArray, weights: FloatArray) 
 
 
 def _power(logs: FloatArray, magnitudes: FloatArray, greatest: float) -> float:
-    """Return by which power of something the steps grow, given the logarithms of both."""
+    """Return the exponent of a power law between two quantities, given their logarithms."""
     logs = logs - logs.mean()
     slope = float(logs @ (magnitudes - magnitudes.mean())) / (float(logs @ logs) + 10.0)
     return float(np.clip(slope, 0.0, greatest))

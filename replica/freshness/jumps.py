@@ -1,4 +1,4 @@
-"""Where one variable's values go when they change: eight bytes per row, and the latest changes of all rows."""
+"""Steps of one variable's values: eight bytes per row, and the latest changes of all rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _SHRINKAGE = 4.0
 
 
 class Jumps:
-    """What changes of one variable's numbers were like.
+    """Observed changes of one variable's numbers.
 
-    By row: ``offsets``, how far the mean of its values lies above the present one; ``spreads``, how much more than
-    others the row moves (the geometric mean of its steps, with four of the common size besides); ``counts`` of changes.
-    The first mean forgets what lies more than 8 changes back, the second after 32. Of all rows the last 1024 changes
-    are kept, and the last 1024 numbers that were fetched. O(1) per number.
+    By row: ``offsets``, the mean of its values less the present one; ``spreads``, its scale
+    compared with other rows (the geometric mean of its steps, with four steps of the common size
+    added); ``counts`` of changes. The first mean forgets changes more than 8 back, the second those
+    more than 32 back. The last 1024 changes of all rows are kept, and the last 1024 numbers
+    fetched. O(1) per number.
     """
 
     def __init__(self) -> None:
@@ -38,17 +39,17 @@ class Jumps:
         self._fitted_at = 0
 
     def grow(self, capacity: int) -> None:
-        """Make room for rows that nothing is known of."""
+        """Make room for unknown rows."""
         self.offsets = grown(self.offsets, capacity, 0)
         self.spreads = grown(self.spreads, capacity, 1)
         self.counts = grown(self.counts, capacity, 0)
 
     def clear(self, rows: IntArray) -> None:
-        """Forget what is known of some rows; what all have taught remains."""
+        """Forget some rows; statistics over all rows remain."""
         self.offsets[rows], self.spreads[rows], self.counts[rows] = 0, 1, 0
 
     def of(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return offsets and spreads of rows: 0 and 1 where nothing is known."""
+        """Return offsets and spreads of rows: 0 and 1 for unknown rows."""
         if not len(self.counts):
             return np.zeros(len(rows)), np.ones(len(rows))
         known = (rows >= 0) & (self.counts[rows] > 0)
@@ -56,13 +57,13 @@ class Jumps:
         return offsets, np.where(known, self.spreads[rows] / self.fit.centre, 1.0).astype(np.float64)
 
     def see(self, numbers: FloatArray) -> None:
-        """Take in numbers that were fetched, whether they are new or not."""
+        """Take in numbers that were fetched, new or not."""
         self.known.add(numbers[np.isfinite(numbers)][:, None])
 
     def observe(self, rows: IntArray, before: FloatArray, after: FloatArray, changes: FloatArray) -> None:
-        """Take in steps of some rows, each once, of which a number was known before and is known now.
+        """Take in the steps of rows, each at most once, with a known number before and after.
 
-        ``changes`` is how many of them are likely to lie behind each step.
+        ``changes`` is the expected number of changes behind each step.
         """
         if not len(rows):
             return
@@ -75,7 +76,7 @@ class Jumps:
             self._fit()
 
     def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return all that is known, of the first rows or all."""
+        """Return all state, of the first ``used`` rows or of all."""
         return {
             "offsets": self.offsets[:used],
             "spreads": self.spreads[:used],
@@ -86,7 +87,7 @@ class Jumps:
         }
 
     def restore(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from columns."""
+        """Continue from columns."""
         self.offsets = np.array(columns["offsets"], np.float32)
         self.spreads = np.array(columns["spreads"], np.float16)
         self.counts = np.array(columns["counts"], np.uint16)
@@ -100,7 +101,7 @@ class Jumps:
         self.fit = fit_jumps(before, offsets, steps, spreads, changes)
         self._fitted_at = self.changes.seen
         if not 0.5 < self.fit.centre < 2:
-            # Seldom, and O(rows): before small numbers get too small or too great.
+            # Rare, and O(rows): done before the small floats underflow or overflow.
             spreads /= self.fit.centre
             self.spreads[self.counts > 0] /= np.float16(self.fit.centre)
             self.fit = replace(self.fit, centre=1.0)
@@ -116,7 +117,7 @@ class Jumps:
     ) -> None:
         counts = np.minimum(self.counts[rows] + 1.0, _MOST_COUNTED)
         self.counts[rows] = counts
-        # The mean moves towards the new value by one part of as many as there are values now.
+        # The mean moves towards the new value by 1/(number of values so far).
         lately = np.minimum(counts, _MOST_AVERAGED)
         self.offsets[rows] = (offsets - steps) * lately / (lately + 1)
         if self.fit.residuals:

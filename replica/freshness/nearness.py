@@ -1,4 +1,4 @@
-"""Whether values that change are drawn anew, or move by steps that are small beside how far apart values are."""
+"""Test for how values change: drawn anew, or moved by small steps."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _MOST = 500.0
 
 
 def chance_drawn_anew(before: FloatArray, steps: FloatArray, known: FloatArray) -> float:
-    """Return how likely it is that changes draw from all values anew, by how near they ended. O(k log k) for k known.
+    """Return the chance that changes draw values anew, by how near they end. O(k log k), k known.
 
-    A change's nearness u is the share of the values known that lie nearer to the old value than the new one does. Of
-    what is drawn anew any u is as likely as any other. Of steps small ones are likelier: u has the density
-    a · u^(a − 1), and of the power a nothing is known but that it is between 0 and 1. Both are as likely at first.
-    It is ranks that count, so the size and the shape of the population do not matter; with few values known, nothing
-    can be very near, and little is learned.
+    A change's nearness u is the share of the known values that lie nearer to the old value than the
+    new one does. If values are drawn anew, u is uniform. If they move by steps, small u is
+    likelier: u has the density a · u^(a − 1), with the power a uniform between 0 and 1. Both
+    hypotheses are equally likely at first. Only ranks count, so the size and the shape of the
+    population do not matter. With few known values nothing can be very near, and little is learned.
 
     >>> known = np.arange(100.0)
     >>> chance_drawn_anew(np.empty(0), np.empty(0), known)
@@ -31,7 +31,7 @@ def chance_drawn_anew(before: FloatArray, steps: FloatArray, known: FloatArray) 
     if not len(steps) or not len(values):
         return 0.5
     far = np.abs(steps)
-    # The old value is among them: it stands for the new one.
+    # The old value is among them and stands for the new one.
     nearer = np.searchsorted(values, before + far, "left") - np.searchsorted(values, before - far, "right")
     logs = np.log(np.clip(nearer, 1, len(values)) / len(values))
     odds = len(steps) * np.log(_POWERS) + (_POWERS - 1) * logs.sum()

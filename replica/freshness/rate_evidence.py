@@ -1,4 +1,4 @@
-"""What looking again and again says of how often each row changes."""
+"""Evidence of each row's rate of change, from repeated looks."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from replica.freshness.calibration import Calibration
 from replica.freshness.gamma_prior import GammaPrior
 
 MEMORY = 100.0
-"""After how many changes evidence has faded to 1/e."""
+"""Number of changes after which evidence has faded to 1/e."""
 
 _TINY, _MOST = 1e-9, 1e6
 _SAMPLE = 4096
 _PATIENCE = 20_000
-"""After how many looks the prior is fitted anew, at the latest."""
+"""Most looks between two fits of the prior."""
 
 
 class RateEvidence:
     """Changes and exposure by row, and the prior that all rows share; eight bytes per row.
 
-    Given that evidence, a row's rate is Gamma(prior.shape + changes, prior.rate + exposure). A look that
-    found no change after ``age`` seconds adds the exposure ``age``, which is exact. One that found a change says that
-    there was at least one: what is added gives the Gamma distribution the mean and the variance that the
-    rate has then, so a change found after long says little, one found soon much. Taking in n looks takes O(n).
+    Given that evidence, a row's rate is Gamma(prior.shape + changes, prior.rate + exposure). A look
+    that finds no change after ``age`` seconds adds the exposure ``age``, which is exact. A look
+    that finds a change shows that there was at least one: the update gives the Gamma distribution
+    the mean and the variance of the true posterior. So a change found after a long time says
+    little, one found soon much. Observing n looks takes O(n).
 
-    The prior is fitted to at most 4096 rows whenever a tenth more looks have been taken (or 20 000): O(1) per look.
+    The prior is fitted to at most 4096 rows whenever a tenth more looks have been taken (or 20
+    000): O(1) per look.
     """
 
     def __init__(self) -> None:
@@ -42,12 +44,12 @@ class RateEvidence:
         self._fitted_at = 0.0
 
     def grow(self, capacity: int) -> None:
-        """Make room for rows that nothing is known of."""
+        """Make room for unknown rows."""
         self.changes = grown(self.changes, capacity, 0)
         self.exposure = grown(self.exposure, capacity, 0)
 
     def clear(self, rows: IntArray) -> None:
-        """Forget what is known of some rows; what all have taught remains."""
+        """Forget some rows; statistics over all rows remain."""
         self.changes[rows] = 0
         self.exposure[rows] = 0
 
@@ -62,27 +64,28 @@ class RateEvidence:
         )
 
     def chance(self, rows: IntArray, ages: FloatArray) -> FloatArray:
-        """Return how likely rows have changed when they are looked at again after so many seconds.
+        """Return the chance that rows have changed, if looked at again after ``ages`` seconds.
 
-        The mean of ``1 - e^(-rate · age)`` over all that the rate may be, corrected by how often that came about.
+        The mean of ``1 - e^(-rate · age)`` over the posterior of the rate, calibrated by observed
+        outcomes.
         """
         return self.calibration.corrected(self._said(rows, ages))
 
     def changes_behind(self, rows: IntArray, ages: FloatArray) -> FloatArray:
-        """Return how many changes are likely to lie behind one that is found after so many seconds: at least 1."""
+        """Return the expected changes behind one found after ``ages`` seconds: at least 1."""
         shapes, rates = self.posterior(rows)
         expected = np.minimum(shapes / rates * ages, _MOST)
         return np.where(expected > _TINY, expected / -np.expm1(-np.maximum(expected, _TINY)), 1.0)
 
     def observe(self, rows: IntArray, ages: FloatArray, changed: BoolArray, *, pushed: bool) -> None:
-        """Take in what looking at some rows found, each once, all after more than no time.
+        """Take in the result of looking at some rows, each at most once, after more than 0 seconds.
 
-        ``pushed`` says that a change was announced when it happened, rather than found by looking.
+        ``pushed`` means that changes were announced when they happened, not found by looking.
         """
         if not len(rows):
             return
         if not self._looks:
-            # Nothing is known yet but how often someone looks: a change at every second look is a guess like any other.
+            # Only the interval of looks is known yet: guess a change at every second look.
             self.prior = GammaPrior(rate=float(ages.mean()))
         self._looks += len(rows)
         self._seconds += float(ages.sum())
@@ -102,7 +105,7 @@ class RateEvidence:
             self._fit()
 
     def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return all that is known, of the first rows or all."""
+        """Return all state, of the first ``used`` rows or of all."""
         pooled = [self.prior.shape, self.prior.rate, self._looks, self._seconds, self._fitted_at]
         return {
             "changes": self.changes[:used],
@@ -112,7 +115,7 @@ class RateEvidence:
         }
 
     def restore(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on from columns."""
+        """Continue from columns."""
         self.changes = np.array(columns["changes"], np.float32)
         self.exposure = np.array(columns["exposure"], np.float32)
         shape, rate, self._looks, self._seconds, self._fitted_at = np.asarray(columns["pooled"], np.float64).tolist()
@@ -124,9 +127,9 @@ class RateEvidence:
         return np.asarray(-np.expm1(-shapes * np.log1p(ages / rates)))
 
     def _fade(self, rows: IntArray, ages: FloatArray) -> None:
-        """Let old evidence fade with every change that was to be expected, of the row or of rows on average.
+        """Let old evidence fade by the number of changes expected, at the row's or the mean rate.
 
-        So a row that starts to change, or ceases to, is noticed after about ``MEMORY`` changes.
+        A row that starts or ceases to change is noticed after about ``MEMORY`` changes.
         """
         shapes, rates = self.posterior(rows)
         kept = np.exp(-np.maximum(shapes / rates, self.prior.mean) * ages / MEMORY)
@@ -145,11 +148,11 @@ class RateEvidence:
 
 
 def _with_a_change(shapes: FloatArray, rates: FloatArray, ages: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return what to add to shape and rate when something has changed within its age.
+    """Return the increments of shape and rate for a change within each age.
 
     The moments of a Gamma distribution times 1 − e^(−λ·age) are known in closed form.
     """
-    # 1 - (rate / (rate + age)) ** (shape + m) for m = 0, 1, 2, without losing digits where the age is short.
+    # 1 - (rate / (rate + age)) ** (shape + m) for m = 0, 1, 2, without losing digits at short ages.
     stretch = np.log1p(ages / rates)
     none, one, two = (-np.expm1(-(shapes + m) * stretch) for m in range(3))
     mean = shapes / rates * one / none

@@ -1,4 +1,4 @@
-"""The latest of a series of observations, as many as there is room for."""
+"""Ring buffer of the latest observations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from replica.freshness.arrays import FloatArray
 
 
 class Recent:
-    """The last ``room`` observations of a fixed number of figures each; an even choice of those that come at once.
+    """Last ``room`` observations of ``width`` figures each; a larger batch is sampled evenly.
 
     >>> last = Recent(room=3, width=1)
     >>> for values in ([1.0, 2.0], [3.0], [4.0]):
@@ -24,7 +24,7 @@ class Recent:
         self._next = 0
 
     def add(self, figures: FloatArray) -> None:
-        """Take in some observations, one per line. O(of them)."""
+        """Take in some observations, one per line. O(observations)."""
         self.seen += len(figures)
         if len(figures) > self._room:
             figures = figures[np.linspace(0, len(figures) - 1, self._room).astype(np.int64)]
@@ -36,11 +36,11 @@ class Recent:
         self._next = (self._next + len(rest)) % self._room
 
     def state(self) -> FloatArray:
-        """Return the place of the oldest, the number seen, and the observations, as one row of numbers."""
+        """Return the index of the oldest, the number seen, and the observations, as one array."""
         return np.concatenate([[self._next, self.seen], self.figures.ravel()])
 
     def restore(self, state: FloatArray) -> None:
-        """Go on from a state; raises ``ValueError`` for what is none."""
+        """Continue from a state; raises ``ValueError`` if it is invalid."""
         self._next, self.seen = int(state[0]), int(state[1])
         self.figures = np.array(state[2:], np.float64).reshape(-1, self.figures.shape[1])
         if len(self.figures) > self._room or not 0 <= self._next < self._room:

@@ -1,1 +1,1 @@
-"""Requests over HTTP that end in time and stay where they are sent; what goes wrong is said, what is secret is not."""
+"""HTTP requests with deadlines: no redirects, clear errors, no secrets in messages."""

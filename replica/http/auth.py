@@ -1,4 +1,4 @@
-"""How a client tells a server who it is, without telling anybody else."""
+"""Authentication of requests, with secrets that cannot be shown by accident."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _TOKEN = re.compile(r"[!-~]+")
 
 
 class Secret:
-    """A text that is shown nowhere: only :meth:`reveal` gives it.
+    """Text that is never shown: only :meth:`reveal` returns it.
 
-    It is not pickled either; copies are itself.
+    It cannot be pickled; copies are the same object.
 
     >>> token = Secret("xyzzy")
     >>> token, f"{token} {token!s}", token.reveal(), Secret("xyzzy") == token
@@ -25,11 +25,11 @@ class Secret:
     __slots__ = ("_reveal",)
 
     def __init__(self, text: str) -> None:
-        # Within a function, where nothing that prints attributes finds it.
+        # In a closure, so that no printing of attributes finds it.
         self._reveal: Callable[[], str] = lambda: text
 
     def reveal(self) -> str:
-        """Return the text itself."""
+        """Return the text."""
         return self._reveal()
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class BasicAuth:
-    """A user and a password, as HTTP's basic authentication sends them."""
+    """User and password for HTTP basic authentication."""
 
     user: Secret
     password: Secret
@@ -78,7 +78,7 @@ class BasicAuth:
         return f"Basic {self._encoded()}"
 
     def secrets(self) -> tuple[str, ...]:
-        """Return what no message may contain."""
+        """Return the texts that no message may contain."""
         return self.user.reveal(), self.password.reveal(), self._encoded()
 
     def _encoded(self) -> str:
@@ -87,7 +87,7 @@ class BasicAuth:
 
 @dataclass(frozen=True)
 class BearerAuth:
-    """A token that says it all."""
+    """Bearer token."""
 
     token: Secret
 
@@ -100,7 +100,7 @@ class BearerAuth:
         return f"Bearer {self.token.reveal()}"
 
     def secrets(self) -> tuple[str, ...]:
-        """Return what no message may contain."""
+        """Return the texts that no message may contain."""
         return (self.token.reveal(),)
 
 

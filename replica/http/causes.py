@@ -1,4 +1,4 @@
-"""What went wrong with a request, in words, from the errors that libraries raise within each other."""
+"""Plain-language causes of failed requests, from nested library errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib3.exceptions import HTTPError, ProtocolError
 from replica.http.sockets import ConnectTimeoutError
 
 FAILURES = (OSError, HTTPError, HTTPException, ValueError)
-"""Everything that sending a request or reading its answer may raise (what ``requests`` raises is an OSError)."""
+"""Errors of sending a request or reading its reply (those of ``requests`` are OSErrors)."""
 
 TOO_SLOW = "the answer took too long"
 _WORDS: tuple[tuple[type[BaseException], str], ...] = (
@@ -26,7 +26,7 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def cause(error: BaseException) -> tuple[str, bool]:
-    """Return the cause of a failure, and whether it is that the answer, once asked for, took too long.
+    """Return the cause of a failure, and True if the answer took too long after the request.
 
     >>> cause(ConnectionRefusedError(111, "Connection refused"))
     ('the connection was refused', False)
@@ -48,7 +48,7 @@ def _other(error: BaseException) -> str:
     for each in _chain(error):
         if isinstance(each, ssl.SSLError):
             return f"TLS failed: {each.reason or each}"
-        # Those of urllib3 have all they know from one further in.
+        # Errors of urllib3 get their text from an inner one.
         if isinstance(each, HTTPException) and not isinstance(each, ProtocolError):
             return "the answer is not HTTP"
         if type(each) is OSError and each.strerror:

@@ -1,4 +1,4 @@
-"""A client for one remote: requests that end in time, stay where they are sent, and fail with a reason."""
+"""HTTP client for one remote: deadlines, no redirects, and errors with a reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from replica.http.transport import Transport
 from replica.remotes import RemoteError
 
 _LONGEST_ERROR = 4096
-"""How many bytes are read of what a server says with an error."""
+"""Most bytes read of an error reply's body."""
 _ASKED_TO_WAIT = (429, 503)
 _TOO_LARGE = (413, 414, 431)
 _ADDRESS = re.compile(r"https?://[!-~]+", re.IGNORECASE)
@@ -30,7 +30,7 @@ _ADDRESS = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Request:
-    """What to send, and where: an http or https address without a user or a password."""
+    """Request to send: an http or https address without user and password."""
 
     method: str
     url: str
@@ -39,14 +39,14 @@ class Request:
 
 
 class HttpClient:
-    """Sends requests and gives replies; threads may share it.
+    """Client that sends requests and returns replies; threads may share it.
 
-    ``name`` says in messages who is asked. Up to ``connections`` are kept open for the next request.
-    A request is sent once, over a connection that is open as far as one can see; with ``auth`` it says
-    who asks. Neither that nor the ``secrets``, which are parts of addresses, show. Replies of more than
-    ``longest_reply`` bytes are refused. Certificates are verified, by those in the file ``authorities`` if
-    there is one. ``now`` is the wall clock, for dates in replies. ``used_up`` is told, when a reply says that no
-    request is left of those that are allowed, for how many seconds that is so.
+    ``name`` names the remote in messages. Up to ``connections`` are kept open for reuse. A request
+    is sent once, over a connection that appears to be open; with ``auth`` it is authenticated.
+    Neither that nor the ``secrets``, which are parts of addresses, appear in messages. Replies of
+    more than ``longest_reply`` bytes are refused. Certificates are verified, against the file
+    ``authorities`` if given. ``now`` is the wall clock, for dates in replies. ``used_up`` is called
+    with the number of seconds if a reply says that no requests are left for that time.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class HttpClient:
 
     @contextmanager
     def send(self, request: Request, timeout: float) -> Iterator[Reply]:
-        """Send a request and give the reply, which is read within the context, if it is one of success (2xx).
+        """Send a request and yield the successful reply (2xx), to be read within the context.
 
-        ``timeout`` is the time for everything, from looking up the name to the last byte. Raises
-        :class:`RemoteError`, at the latest then. A context that is left before the reply's end costs
+        ``timeout`` covers everything, from the name lookup to the last byte. Raises
+        :class:`RemoteError`, at the latest then. Leaving the context before the reply's end closes
         the connection.
         """
         raw = self._open(request, time.monotonic() + timeout)
@@ -85,7 +85,7 @@ class HttpClient:
             raw.close()
 
     def close(self) -> None:
-        """Close the connections that nobody uses; those in use end with their requests."""
+        """Close idle connections; those in use end with their requests."""
         self._transport.close()
 
     def _open(self, request: Request, deadline: float) -> BaseHTTPResponse:
@@ -94,12 +94,12 @@ class HttpClient:
         try:
             prepared = requests.Request(request.method, request.url, headers=headers, data=request.body).prepare()
             if self._auth:
-                # Not in a variable of here, which whoever prints a traceback might print.
+                # Not in a local variable, which a printed traceback might show.
                 prepared.headers["Authorization"] = self._auth.header()
             return self._transport.open(prepared, deadline)
         except FAILURES as error:
             failure = self._failed(error)
-        # Out here, where the library's error with all that it quotes is no part of it.
+        # Raised here, so that the library's error and its quotes are not attached.
         raise failure
 
     def _check_address(self, url: str) -> None:
@@ -114,7 +114,7 @@ class HttpClient:
             raise RemoteError(self._said("its address has a user or a password in it, which belong elsewhere"))
 
     def _check(self, request: Request, raw: BaseHTTPResponse) -> None:
-        """Raise unless a reply is one of success, of a length that can be read, and not compressed."""
+        """Raise unless a reply is successful, short enough, and not compressed."""
         if not 200 <= raw.status < 300:
             raise self._refusal(request, raw)
         encoding = raw.headers.get("Content-Encoding", "").strip()
@@ -146,9 +146,9 @@ class HttpClient:
         return until_reset(raw.headers, self._now()) if wait is None else wait
 
     def _remark(self, raw: BaseHTTPResponse) -> str:
-        """Return what a server says with an error, or the beginning of it."""
+        """Return the body of an error reply, or its beginning."""
         try:
-            # One piece: whoever drips need not be heard to the end.
+            # One piece only: a slow sender is not read to the end.
             said = raw.read1(_LONGEST_ERROR, decode_content=False)
         except FAILURES:
             return ""

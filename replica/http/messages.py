@@ -1,4 +1,4 @@
-"""What may be said of what was sent and received: one line, printable, with nothing secret in it."""
+"""Text for messages about requests: one line, printable, without secrets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus, urlsplit
 
 LONGEST_REMARK = 200
-"""How many characters of what a server says are worth reading."""
+"""Most characters quoted from a server's text."""
 _SHORTEST_BEGINNING = 4
-"""How many characters of a secret give it away."""
+"""Fewest characters of a secret that count as revealing it."""
 
 
 def printable(text: str) -> str:
@@ -24,7 +24,7 @@ def printable(text: str) -> str:
 
 
 def shown(url: str) -> str:
-    """Return as much of an address as can be shown: no user, no password, no parameters.
+    """Return the part of an address that can be shown: no user, no password, no parameters.
 
     >>> shown("https://ann:xyzzy@example.org:8443/query?key=xyzzy")
     'https://example.org:8443/query'
@@ -38,7 +38,7 @@ def shown(url: str) -> str:
 
 
 class Redactor:
-    """Puts ``***`` for every secret, however it is written: as it is, in an address, in JSON, in HTML.
+    """Filter that replaces secrets by ``***``: plain, or escaped for addresses, JSON or HTML.
 
     >>> Redactor(["a/b"])("a/b and A%2FB")
     '*** and ***'
@@ -50,11 +50,11 @@ class Redactor:
         self._any = re.compile("|".join(map(re.escape, self._forms)), re.IGNORECASE)
 
     def __call__(self, text: str) -> str:
-        """Return a text with nothing secret in it."""
+        """Return a text without secrets."""
         return self._any.sub("***", text) if self._forms else text
 
     def end(self, text: str) -> str:
-        """Return a text that may have been cut off without the beginning of a secret, of some length, at its end.
+        """Return a text, possibly cut off, without a secret's beginning at its end.
 
         >>> Redactor(["xyzzy-plugh"]).end("token: xyzzy-")
         'token: ***'
@@ -67,13 +67,13 @@ class Redactor:
         return text
 
     def line(self, text: str) -> str:
-        """Return the first line of a text that says something, as far as it is worth reading."""
+        """Return the first line of a text that is not empty, cut to the quoted length."""
         lines = (self(printable(line)).strip() for line in text.splitlines())
         return next(filter(None, lines), "")[:LONGEST_REMARK]
 
 
 def _forms(secret: str) -> Iterator[str]:
-    # Headers are read as Latin-1, whatever they are written in.
+    # Headers are decoded as Latin-1, in whatever encoding they were sent.
     read = secret.encode("utf-8", errors="replace").decode("latin-1")
     lines = map(printable, [secret, read, *secret.splitlines(), *read.split("\n")])
     for text in {secret, *lines}:

@@ -1,4 +1,4 @@
-"""What a server answered with success, while it comes in."""
+"""Successful reply of a server, read as it arrives."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from replica.remotes import RemoteError
 
 _PIECE = 1 << 16
 _AT_ONCE = 1 << 18
-"""How many bytes are read as fast as they come."""
+"""Bytes that are read at full speed."""
 _THEN, _PAUSE = 1 << 12, 0.0002
-"""How many bytes more are read at a time, and for how many seconds others have their turn in between."""
+"""Bytes per read after that, and seconds of pause in between for other threads."""
 
 
 class Reply:
-    """The answer to a request, like a file of bytes that is read once, from one thread.
+    """Reply to a request, like a file of bytes that is read once, from one thread.
 
-    Reading raises :class:`RemoteError` when the request's time is over, when there are more than
-    ``longest`` bytes, and when the answer ends before its end.
+    Reading raises :class:`RemoteError` if the request's time is over, if there are more than
+    ``longest`` bytes, and if the reply is truncated.
 
-    Python runs one thread at a time, and whoever gives way for a moment, as an answer being made does hundreds of
-    times, gets its turn back only when the others give way, too. So what is long is read little by little.
+    Python runs one thread at a time. A thread that yields for a moment, as an evaluation does
+    hundreds of times, gets its turn back only if the others yield too. So long replies are read in
+    small pieces.
     """
 
     def __init__(
@@ -42,16 +43,16 @@ class Reply:
 
     @property
     def status(self) -> int:
-        """Its status, one of success: 200 to 299."""
+        """Status of success: 200 to 299."""
         return self._raw.status
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Its headers; their names may be written in any case."""
+        """Headers; their names are case-insensitive."""
         return self._raw.headers
 
     def read(self, n: int = -1) -> bytes:
-        """Return what has come, from one byte to ``n``, or nothing at the end; all there is when negative."""
+        """Return the next bytes, one to ``n``, nothing at the end; all if ``n`` is negative."""
         if n < 0:
             return b"".join(iter(lambda: self.read(_PIECE), b""))
         if n == 0:
@@ -71,5 +72,5 @@ class Reply:
             return self._raw.read1(n, decode_content=False)
         except FAILURES as error:
             failure = self._failed(error)
-        # Out here, where the library's error with all that it quotes is no part of it.
+        # Raised here, so that the library's error and its quotes are not attached.
         raise failure

@@ -1,4 +1,4 @@
-"""When a server that refuses wants to be asked again."""
+"""Time after which a refusing server may be asked again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 LONGEST_RETRY = 3600.0
-"""For how many seconds a server is left alone at its word: a mistake of its should not last for longer."""
+"""Most seconds that a server's request to wait is respected, in case it is a mistake."""
 
 
 def retry_after(value: str | None, now: float) -> float | None:
-    """Return the seconds that a header ``Retry-After`` asks for, which has seconds or a date; None if it has neither.
+    """Return the seconds in a ``Retry-After`` header, given as seconds or date; None if invalid.
 
     >>> retry_after("120", now=0.0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=50.0), retry_after("soon", 0.0)
     (120.0, 10.0, None)
@@ -29,9 +29,10 @@ def retry_after(value: str | None, now: float) -> float | None:
 
 
 def until_reset(headers: Mapping[str, str], now: float) -> float | None:
-    """Return in how many seconds requests are allowed again of which a reply says that none are left; None of others.
+    """Return the seconds until requests are allowed again, if a reply says that none are left.
 
-    Its headers are those of X: how many are left, and when, in seconds since the epoch, all are allowed again.
+    None for other replies. The headers are those of X: the number left, and the time of the reset
+    in seconds since the epoch.
 
     >>> until_reset({"x-rate-limit-remaining": "0", "x-rate-limit-reset": "960"}, now=100.0)
     860.0

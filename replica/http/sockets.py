@@ -1,8 +1,8 @@
-"""Sockets that work until a deadline and no longer, whatever the other side does.
+"""Sockets with a deadline that the other side cannot extend.
 
-A socket's own timeout bounds one wait of many: whoever sends a byte now and then is waited for without
-end. These have what is left until the deadline as the timeout of each wait, so that the last one ends
-there. So do looking up a name, connecting and a TLS handshake.
+A socket's own timeout limits each single wait: a peer that sends a byte now and then is waited for
+without end. These sockets use the time left until the deadline as the timeout of each wait. Name
+lookups, connecting and TLS handshakes have the same limit.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 
 
 class ConnectTimeoutError(TimeoutError):
-    """The deadline passed before there was a connection, so that nothing was asked."""
+    """Deadline passed before there was a connection, so that no request was sent."""
 
 
 class TimedSocket(socket.socket):
-    """A socket with a deadline of :func:`time.monotonic`'s; what connects or asks anew sets it."""
+    """Socket with a deadline by :func:`time.monotonic`, set for each connection and request."""
 
     deadline = 0.0
 
@@ -33,13 +33,13 @@ class TimedSocket(socket.socket):
         return super().recv_into(*arguments, **options)
 
     def sendall(self, *arguments: Any, **options: Any) -> None:
-        """Send, or raise TimeoutError at the deadline; its timeout is one for all pieces."""
+        """Send, or raise TimeoutError at the deadline; one timeout covers all pieces."""
         _limit(self, self.deadline)
         super().sendall(*arguments, **options)
 
 
 class TimedTlsSocket(ssl.SSLSocket):
-    """The same with TLS: sending all of something calls :meth:`send` for each piece here."""
+    """Socket with a deadline and TLS: ``sendall`` calls :meth:`send` for each piece here."""
 
     deadline = 0.0
 
@@ -55,7 +55,7 @@ class TimedTlsSocket(ssl.SSLSocket):
 
 
 def connect(host: str, port: int, deadline: float) -> TimedSocket:
-    """Return a connection to one of a host's addresses, all of which have their share of the time that is left."""
+    """Return a connection to one of a host's addresses, which share the remaining time."""
     addresses = _addresses(host, port, deadline)
     problem: OSError = socket.gaierror(f"{host} has no address")
     for position, address in enumerate(addresses):
@@ -74,7 +74,7 @@ def _connected(address: _Address, deadline: float, attempts: int) -> TimedSocket
         connection.settimeout(_left(deadline) / attempts)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.connect(place)
-        # A TLS handshake is one wait, by this timeout.
+        # A TLS handshake is one wait, limited by this timeout.
         _limit(connection, deadline)
     except BaseException:
         connection.close()
@@ -91,7 +91,7 @@ def _addresses(host: str, port: int, deadline: float) -> Sequence[_Address]:
 
 
 def _looked_up(host: str, port: int, deadline: float) -> Sequence[_Address]:
-    """Ask the resolver, from a thread that may outlive the deadline: nothing else can end its wait."""
+    """Ask the resolver in a thread that may outlive the deadline: it cannot be interrupted."""
     found: queue.SimpleQueue[Sequence[_Address] | OSError] = queue.SimpleQueue()
 
     def look_up() -> None:

@@ -1,4 +1,4 @@
-"""The connections of a client: kept for reuse, each with the deadline of the request that uses it."""
+"""Connections of a client: reused, each with the deadline of its request."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from replica.http.sockets import ConnectTimeoutError, TimedSocket, TimedTlsSocket, connect
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline")
-"""That of the request which the present thread is sending."""
+"""Deadline of the request that the current thread is sending."""
 
 
 class _QuietResponse(HTTPResponse):
     def begin(self) -> None:
         super().begin()
-        # The library logs what it cannot parse, whatever a server has put there.
+        # The library logs whatever it cannot parse, with the server's text.
         self.headers.defects.clear()
         self.headers.set_payload("")
 
@@ -69,11 +69,11 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class Transport(HTTPAdapter):
-    """Sends requests over connections that are kept, up to a number; a request is sent once, or not at all.
+    """Adapter with a limited number of reusable connections; sends each request at most once.
 
-    A connection that the server has closed while nobody used it is seen to be closed before it is
-    used again. Certificates are those of ``authorities`` (a file), or of the usual ones. Takes
-    nothing from the environment, follows no redirect and keeps no cookie.
+    An idle connection that the server has closed is detected before reuse. Certificates are
+    verified against ``authorities`` (a file), or the usual ones. Ignores the environment, follows
+    no redirects and keeps no cookies.
     """
 
     def __init__(self, connections: int, authorities: Path | None = None) -> None:
@@ -81,7 +81,7 @@ class Transport(HTTPAdapter):
         super().__init__(pool_maxsize=connections, max_retries=0)
 
     def open(self, request: PreparedRequest, deadline: float) -> BaseHTTPResponse:
-        """Send a request and return the answer when its headers have come; its body has the same deadline."""
+        """Send a request; return the reply after its headers. Its body has the same deadline."""
         token = _DEADLINE.set(deadline)
         try:
             raw = self.send(request, stream=True).raw
@@ -91,17 +91,17 @@ class Transport(HTTPAdapter):
         return raw
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        """Make connections of our own kind."""
+        """Use this module's connection pools."""
         super().init_poolmanager(*arguments, **options)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def build_connection_pool_key_attributes(self, request: PreparedRequest, verify: Any, cert: Any = None) -> Any:
-        """Let all connections share what is known of certificates: reading it takes a while."""
+        """Share one TLS context among all connections: loading certificates is slow."""
         host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
         return host, {"ssl_context": self._certificates} if host["scheme"] == "https" else {}
 
     def cert_verify(self, *arguments: Any, **options: Any) -> None:
-        """Add nothing: the context that all connections share has it all."""
+        """Do nothing: the shared TLS context is complete."""
 
     @cached_property
     def _certificates(self) -> ssl.SSLContext:
@@ -111,6 +111,6 @@ class Transport(HTTPAdapter):
 
 
 def _set_deadline(connection: Any) -> None:
-    """Give a connection that is there already the deadline of what it is used for now; a new one has it."""
+    """Set the deadline of a reused connection; a new one has it already."""
     if connection is not None:
         connection.deadline = _DEADLINE.get()

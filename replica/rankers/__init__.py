@@ -1,4 +1,4 @@
-"""Rankers: in which order to refresh the candidates. One class and one file each, found by name in a registry."""
+"""Rankers: orders in which to refresh candidates. One class per file, found by name."""
 
 from __future__ import annotations
 

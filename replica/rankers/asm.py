@@ -1,4 +1,4 @@
-"""Everything: no policy but, with a budget for all candidates, the most that refreshing can do."""
+"""All selection: no policy; with a budget for all candidates, the best that refreshing can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every ranker must pass, one's own included: ``check_ranker(MyRanker)`` in a test of one's own."""
+"""Conformance test of rankers: call ``check_ranker(MyRanker)`` in a test of your own ranker."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _KS = (1, 5, 2000)
 
 
 def check_ranker(ranker: RankerClass) -> None:
-    """Have a ranker order candidates of many kinds; takes well under a second for one that is quick.
+    """Run a ranker on candidates of many kinds; takes well under a second for a fast ranker.
 
-    Raises :class:`~replica.rankers.contract.RankerError` if it repeats or invents positions, or says something else
-    when made anew and asked the same with the same random state. What it is given cannot be written to.
+    Raises :class:`~replica.rankers.contract.RankerError` if it repeats or invents positions, or if
+    a new instance returns another order for the same candidates and random state. The candidates'
+    arrays are read-only.
     """
     with np.errstate(all="ignore"):
         for number, (first, second) in enumerate(zip(_all_candidates(), _all_candidates(), strict=True)):
@@ -34,11 +35,11 @@ def _all_candidates() -> Iterator[Candidates]:
 
 
 def sample_candidates(size: int, *, k: int = 5, slide: float = 60.0, seed: int = 0) -> Candidates:
-    """Return candidates that hold all that may come: never fetched, without a merit, never or always changing."""
+    """Return candidates with all special cases: never fetched, no merit, extreme rates."""
     random = np.random.default_rng(seed)
 
     def mixed(values: FloatArray, *odd: float) -> FloatArray:
-        """Put odd values in the place of some, and let nobody change the whole."""
+        """Replace some values by odd ones, and make the array read-only."""
         for value in odd:
             values[random.random(size) < 0.1] = value
         values.setflags(write=False)
@@ -63,7 +64,7 @@ def sample_candidates(size: int, *, k: int = 5, slide: float = 60.0, seed: int =
 
 
 def _outlook(at: IntArray, count: int) -> FloatArray:
-    """Draw merits that hold all that may come, the same for the same question."""
+    """Draw merits with all special cases, equal for equal arguments."""
     random = np.random.default_rng(count)
     merits = random.normal(size=(count, len(at)))
     for value in (np.nan, np.inf, -np.inf):

@@ -1,6 +1,6 @@
-"""Border selection: refresh around the border between what is reported and what is not.
+"""Border selection: refresh around the border between reported and unreported candidates.
 
-Items there are the likeliest to move in or out, so this serves the results' membership more
+Items there are the likeliest to move in or out, so this improves the membership of the results more
 than their order.
 """
 
@@ -12,7 +12,7 @@ from replica.rankers.contract import Candidates, IntArray
 
 
 class BorderSelection:
-    """All candidates, nearest to the border first, the reported one of two equally near. O(n log n)."""
+    """All candidates, nearest to the border first; reported ones win ties. O(n log n)."""
 
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return all positions."""

@@ -1,4 +1,4 @@
-"""What every ranker is given and what it gives back."""
+"""Contract of rankers: the candidates they receive and the order they return."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 Outlook = Callable[[IntArray, int], FloatArray]
-"""Draws merits that some candidates, by position, may have by now if they have changed: a row per draw, NaN where
-nothing can be said."""
+"""Sampler of changed merits, by candidates' positions: a row per draw, NaN if unknown."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """What may be refreshed, as arrays of one length, best-scored candidate first.
+    """Candidates for a refresh, as arrays of one length, best-scored candidate first.
 
     - ``rows`` in the store; ``fetched_at`` on the clock of ``now``, minus infinity if never.
-    - ``merits``: the scores, or their negatives where the least are wanted; NaN if unknown.
-    - ``k``: how many results are wanted, so the border between what is reported and what is not lies between
-      positions k-1 and k.
-    - ``slide``: seconds between evaluations; ``remaining``: in how many further ones each candidate will be.
-    - ``intervals``: the seconds between changes of each, as they are estimated, infinite if it never changes.
-    - ``chances``: how likely each has another value by now than the replica has.
-    - ``outlook``: what may have become of their merits then.
-    - ``random``: where chance has a say, it comes from here.
+    - ``merits``: the scores, or their negatives if the least are wanted; NaN if unknown.
+    - ``k``: number of results, so the border between reported and unreported candidates lies
+      between positions k-1 and k.
+    - ``slide``: seconds between evaluations; ``remaining``: number of further evaluations of each
+      candidate.
+    - ``intervals``: estimated seconds between changes of each, infinite if it never changes.
+    - ``chances``: the chance that each has another value by now than the replica has.
+    - ``outlook``: samples of their merits in that case.
+    - ``random``: the only source of randomness.
     """
 
     rows: IntArray
@@ -55,23 +55,26 @@ class Candidates:
 
 
 def no_outlook(at: IntArray, count: int) -> FloatArray:
-    """Say nothing of what may have become of candidates."""
+    """Return NaN for all draws: no knowledge of changed merits."""
     return np.full((count, len(at)), np.nan)
 
 
 class Ranker(Protocol):
-    """Says in which order to refresh. One is made for each query, by its class without arguments, and may remember."""
+    """Order in which to refresh. One is made per query, without arguments, and may keep state."""
 
     def __call__(self, candidates: Candidates, /) -> IntArray:
-        """Return positions of candidates in the order in which to refresh them, each once; it may leave some out."""
+        """Return positions of candidates in refresh order, each at most once.
+
+        Some may be left out.
+        """
 
 
 class RankerError(ValueError):
-    """A ranker gave something that is not an order of its candidates."""
+    """Result of a ranker that is not an order of its candidates."""
 
 
 def ranked(ranker: Ranker, candidates: Candidates) -> IntArray:
-    """Return what a ranker says, once that is known to be positions of candidates without a repetition. O(n).
+    """Return a ranker's order, checked to be positions of candidates without repetition. O(n).
 
     Raises :class:`RankerError`.
     """

@@ -1,4 +1,4 @@
-"""Expected impact: refresh first what is likeliest to change the answer for the better, and changes it most."""
+"""Expected impact: refresh first the candidates expected to improve the answer most."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ BoolArray = npt.NDArray[np.bool_]
 
 _CELLS = 1 << 14
 _FEWEST, _MOST = 16, 256
-"""How many worlds are drawn: as many as make so many cells, within these bounds."""
+"""Bounds of the number of sampled worlds: as many as make ``_CELLS`` cells, within these."""
 
 _FEW_PLACES = 16
-"""So many places are compared with faster than searched among."""
+"""Number of places up to which comparing is faster than binary search."""
 
 _MEMBERSHIP = 2.0
-"""How much precision counts beside nDCG."""
+"""Weight of precision relative to nDCG."""
 
 _TURNS = 32
-"""After so many it no longer matters what a refresh would be worth alone."""
+"""Number of refreshes after which the worth of one on its own no longer matters."""
 
 _NEXT_TO_NOTHING = 1e-9
-"""The impact of what cannot be seen to have any: between such the likelier to have changed is first."""
+"""Tie-breaker: among candidates without visible impact, prefer the likelier to have changed."""
 
 
 class ExpectedImpact:
-    """All candidates, in the order of what a refresh of each is expected to do for this answer and the next.
+    """All candidates, ordered by the expected effect of a refresh on this answer and the next.
 
-    Worlds are drawn, in which each candidate has another merit with the chance that it has changed. What a refresh is
-    worth depends on which others are made. Two things are reckoned: what it is worth as the only one (``gains``), and
-    when all others are right (``shifts``). The first in the order may be the only one, so it is chosen by what it is
-    worth alone; the further down, the more does the other count. Both are up to twice as much for a candidate that
-    will be in the next evaluation, too, if its value lasts so long. Where nothing can be said of merits, what is in the
-    answer is taken to leave it if it has changed.
+    Worlds are sampled in which each candidate has another merit with the chance that it has
+    changed. The worth of a refresh depends on which others are made. Two values are computed: its
+    worth as the only refresh (``gains``), and its worth if all other candidates are right
+    (``shifts``). The first in the order may be the only one refreshed, so it is chosen by the first
+    value; further down the second value counts more. Both are up to twice as large for a candidate
+    that is also in the next evaluation, if its value lasts that long. If nothing is known of
+    changed merits, a candidate in the answer is assumed to leave it when it changes.
 
     O(n log n), and O(worlds · n log k).
     """
@@ -54,7 +55,7 @@ class ExpectedImpact:
         return np.concatenate([first, rest[~np.isin(rest, first)]])
 
     def impacts(self, candidates: Candidates, places: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return what a refresh of each is worth to this answer: as the only one, and when all others are right."""
+        """Return the worth of each refresh: as the only one, and if all others are right."""
         if not len(candidates):
             return np.empty(0), np.empty(0)
         worlds = _Worlds.drawn_for(candidates)
@@ -67,7 +68,7 @@ class ExpectedImpact:
 
 
 def _best_by_turns(alone: FloatArray, together: FloatArray) -> IntArray:
-    """Return the first few: the first by what it is worth alone; the more come before, the less that counts."""
+    """Return the first few: the first by worth alone, which counts less with each turn."""
     first: list[int] = []
     for made in range(min(len(alone), _TURNS)):
         worth = (alone + made * together) / (made + 1)
@@ -80,7 +81,7 @@ def _best_by_turns(alone: FloatArray, together: FloatArray) -> IntArray:
 
 
 def worth_of(k: int) -> FloatArray:
-    """Return what each place of an answer of k is worth, and 0 for all behind: shares of nDCG and of precision, added.
+    """Return the worth of each place of k, 0 beyond: its shares of nDCG and precision, added.
 
     >>> worth_of(2).round(2).tolist()
     [1.83, 1.17, 0.0]
@@ -91,10 +92,10 @@ def worth_of(k: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Worlds:
-    """Candidates' merits as the replica has them, and worlds of those that they may have, a row each.
+    """Candidates' merits in the replica, and in sampled worlds, one row each.
 
-    ``drawn`` is what all have that have changed, where ``says`` that something is known of it, and ``changed`` which
-    have in each world.
+    ``drawn`` are the merits if changed, ``says`` marks those that are known, and ``changed`` marks
+    the candidates that have changed in each world.
     """
 
     k: int
@@ -105,7 +106,7 @@ class _Worlds:
 
     @classmethod
     def drawn_for(cls, candidates: Candidates) -> _Worlds:
-        """Draw as many worlds as there is time for."""
+        """Sample as many worlds as the limit of cells allows."""
         count = len(candidates)
         drawn = candidates.outlook(np.arange(count), int(np.clip(_CELLS // count, _FEWEST, _MOST)))
         says = ~np.isnan(drawn)
@@ -114,39 +115,40 @@ class _Worlds:
 
     @cached_property
     def true(self) -> FloatArray:
-        """What each has in each world."""
+        """Merit of each candidate in each world."""
         return np.where(self.changed, self.drawn, self.merits)
 
     @cached_property
     def best(self) -> FloatArray:
-        """The k + 1 best of each world, ascending."""
+        """The k + 1 best merits of each world, ascending."""
         first = max(0, len(self.merits) - self.k - 1)
         return np.sort(np.partition(self.true, first, axis=1)[:, first:], axis=1)
 
     def places_of(self, merits: FloatArray) -> IntArray:
-        """Return the place that each would have with some merit among what the others have, k at most."""
+        """Return each one's place if it had a merit, among the others' true ones, k at most."""
         above = _above(self.best, np.broadcast_to(merits, self.true.shape))
         places: IntArray = np.clip(above - ((self.true >= self.best[:, :1]) & (self.true > merits)), 0, self.k)
         return places
 
     def shifts(self, old: IntArray, new: IntArray) -> FloatArray:
-        """Return what it is worth on average that each is where it belongs, if it has changed and all others are right.
+        """Return the mean worth of placing each right, if it has changed and all others are right.
 
-        It moves from the place that its old merit has among what the others have to the new one's.
+        It moves from the place of its old merit to that of its new one, both among the others' true
+        merits.
         """
         worth = worth_of(self.k)
         moved = np.where(self.says, np.abs(worth[new] - worth[old]), 0.0)
         return np.asarray(moved.sum(axis=0) / np.maximum(self.says.sum(axis=0), 1))
 
     def gains(self, places: IntArray, true: IntArray) -> FloatArray:
-        """Return by how much the answer is better on average if each alone is refreshed: never less than nothing.
+        """Return the mean improvement of the answer if each alone is refreshed: never less than 0.
 
-        ``places`` are those that the replica's merits have, ``true`` those that all have in each world.
+        ``places`` are the places by the replica's merits, ``true`` those in each world.
         """
         k, discounts = self.k, _discounts_of(self.k)
         gains, member = _gains_of(k), np.append(np.full(k, _MEMBERSHIP / k), 0.0)
         shown = np.argsort(places)[: k + 1]
-        # One candidate that leaves its place moves others up or down: those reported, and who comes next.
+        # A candidate that leaves its place shifts others: those reported, and the next one.
         at, theirs = np.arange(len(shown)), true[:, shown]
         down = gains[theirs] * (discounts[np.minimum(at + 1, k)] - discounts[at]) - member[theirs] * (at == k - 1)
         up = gains[theirs] * (discounts[at - 1] - discounts[at]) + member[theirs] * (at == k)
@@ -166,9 +168,10 @@ class _Worlds:
         return better
 
     def _places_in_replica(self, at: IntArray, best: FloatArray, before: IntArray) -> IntArray:
-        """Return the place that some would have with what they have in a world among the replica's others.
+        """Return the places of candidates ``at`` among the replica's others, by true merit.
 
-        k at most; ``best`` are the replica's k + 1 best, ascending, ``before`` are the places that they have there.
+        At most k. ``best`` are the replica's k + 1 best merits, ascending; ``before`` are the
+        candidates' places in the replica.
         """
         true, merits = self.true[:, at], self.merits[at]
         above = len(best) - np.searchsorted(best, true, side="right")
@@ -189,18 +192,18 @@ def _above(best: FloatArray, merits: FloatArray) -> IntArray:
 
 
 def _gains_of(k: int) -> FloatArray:
-    """Return what is gained by each place that is right, and 0 for all behind, as a share of the best nDCG's gain."""
+    """Return the gain of each correct place, 0 beyond k, as a share of the ideal DCG."""
     gains = np.append(2.0 ** -np.arange(k) - 2.0**-k, 0.0)
     return np.asarray(gains / (gains * _discounts_of(k)).sum())
 
 
 def _discounts_of(k: int) -> FloatArray:
-    """Return by how much each place is discounted where it is reported, and 0 for what is not."""
+    """Return the discount of each reported place, and 0 for unreported ones."""
     return np.append(1 / np.log2(np.arange(k) + 2), 0.0)
 
 
 def _sums(steps: FloatArray) -> FloatArray:
-    """Return the sums of the steps before each, of a row."""
+    """Return the sums of the steps before each, by row."""
     return np.concatenate([np.zeros((len(steps), 1)), np.cumsum(steps, axis=1)], axis=1)
 
 
@@ -209,7 +212,7 @@ def _known(merits: FloatArray) -> FloatArray:
 
 
 def _places(merits: FloatArray) -> IntArray:
-    """Return each candidate's place by its merit, of equals the first first."""
+    """Return each candidate's place by merit; ties keep their order."""
     places = np.empty(len(merits), dtype=np.int64)
     places[np.argsort(-merits, kind="stable")] = np.arange(len(merits))
     return places

@@ -7,7 +7,7 @@ from replica.rankers.ordering import ascending
 
 
 class LeastRecentlyRefreshed:
-    """All candidates, longest not fetched first, the better scored of two fetched together. O(n log n)."""
+    """All candidates, longest not fetched first; the better scored wins ties. O(n log n)."""
 
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return all positions."""

@@ -1,4 +1,4 @@
-"""The rankers that a refresh policy may name, and how one's own are added."""
+"""Registry of rankers: the names that a refresh policy may use, extensible by user-defined ones."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from replica.rankers.wbm import WindowBasedMaintenance
 from replica.rankers.wst import Never
 
 RankerClass = Callable[[], Ranker]
-"""Makes a query its ranker."""
+"""Factory of a query's ranker."""
 
 
 class RankerRegistry(Mapping[str, RankerClass]):
-    """Ranker classes by name; never changed, only extended into another.
+    """Immutable mapping of names to ranker classes; extended by making another one.
 
     >>> class Backwards:
     ...     def __call__(self, candidates):
@@ -44,7 +44,7 @@ class RankerRegistry(Mapping[str, RankerClass]):
         return len(self._rankers)
 
     def with_ranker(self, name: str, ranker: RankerClass) -> RankerRegistry:
-        """Return a registry with one more ranker; what had its name before is replaced.
+        """Return a registry with one more ranker; replaces a ranker of the same name.
 
         A name consists of capital letters, digits and ``-``.
         """
@@ -67,4 +67,4 @@ DEFAULT_RANKERS = RankerRegistry(
         "IMP": ExpectedImpact,
     }
 )
-"""Those of the papers, by the names that they have there; and our own, ``IMP``."""
+"""Rankers of the papers, by the names used there, and ``IMP``, which is new."""

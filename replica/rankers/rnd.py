@@ -1,4 +1,4 @@
-"""Random order: what a policy gains by knowing anything at all is measured against it."""
+"""Random order: the baseline for any policy that uses knowledge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from replica.rankers.contract import Candidates, IntArray
 
 
 class RandomOrder:
-    """All candidates in an order that chance decides, each once. O(n)."""
+    """All candidates in random order. O(n)."""
 
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return all positions."""

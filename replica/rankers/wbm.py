@@ -1,4 +1,4 @@
-"""Window based maintenance: refresh what is past its best, and of that what spares the most later refreshes."""
+"""Window based maintenance: refresh possibly stale values first, those that save most refreshes."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from replica.rankers.contract import Candidates, FloatArray, IntArray
 from replica.rankers.ordering import ascending
 
 _MOST = 2**15 - 3
-"""Scores are whole, and more evaluations than that are as good as for ever; small numbers are sorted in O(n)."""
+"""Upper bound of scores: more evaluations than this count as for ever; int16 sorts in O(n)."""
 
 
 class WindowBasedMaintenance:
-    """All candidates: what was never fetched, what may be stale by score, the rest by when it will be. O(n log n).
+    """All candidates: never fetched, then possibly stale by score, then the others. O(n log n).
 
-    A value is best before a change interval has passed since it was fetched. From then on it may be stale, and its
-    score is min(L, V): in how many further evaluations it will be, and for how many a refresh would last, which is
-    until its next change is due. Of two with one score the one fetched earlier is first. (The paper's section 3.2; of
-    what is past its best for more than an interval, the next change is due as if all had come at that pace.)
+    The others come in the order in which they will be possibly stale. A value is best before one
+    change interval has passed since it was fetched. From then on it may be stale, and its score is
+    min(L, V): L is the number of further evaluations it will be in, V the number for which a
+    refresh would last, which is until its next change is due. Of two with equal score the one
+    fetched earlier comes first. (The paper's section 3.2. If a value is overdue by more than one
+    interval, its next change is due as if all changes had come at that interval.)
     """
 
     def __call__(self, candidates: Candidates) -> IntArray:
         """Return all positions."""
-        # What was never fetched has no such time: minus infinity and perhaps infinity.
+        # A value never fetched has no such time: minus infinity and perhaps infinity.
         with np.errstate(invalid="ignore"):
             best_before = candidates.fetched_at + np.maximum(candidates.intervals, 0.0)
         was_fetched = candidates.fetched_at > -np.inf
@@ -36,7 +38,7 @@ class WindowBasedMaintenance:
         return order[np.argsort(groups[order], kind="stable")]
 
     def scores(self, candidates: Candidates) -> IntArray:
-        """Return min(L, V) of each candidate, 0 or more; what it says of those never fetched means nothing."""
+        """Return min(L, V) of each candidate, 0 or more; undefined for those never fetched."""
         intervals = np.maximum(candidates.intervals, 0.0)
         with np.errstate(all="ignore"):
             overdue = candidates.now - (candidates.fetched_at + intervals)
@@ -47,7 +49,7 @@ class WindowBasedMaintenance:
 
 
 def told_the_truth(intervals: Callable[[IntArray], FloatArray]) -> type[WindowBasedMaintenance]:
-    """Return a ranker that knows the change intervals of rows rather than estimating them, for experiments."""
+    """Return a ranker that knows the true change intervals, for experiments."""
 
     class WindowBasedMaintenanceToldTheTruth(WindowBasedMaintenance):
         def __call__(self, candidates: Candidates) -> IntArray:

@@ -11,5 +11,5 @@ class Never:
     """No candidate. O(1)."""
 
     def __call__(self, candidates: Candidates) -> IntArray:
-        """Return no position at all."""
+        """Return no position."""
         return np.arange(0)

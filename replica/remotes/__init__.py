@@ -1,4 +1,4 @@
-"""The remotes a replica can be filled from: one small interface, one file each."""
+"""Remotes that can fill a replica: one small interface, one file each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from replica.store import Solution
 
 
 class RemoteError(Exception):
-    """A remote could not be reached, refused, or gave something that is not an answer.
+    """Failure of a remote: unreachable, refusing, or sending an invalid answer.
 
-    ``retry_after`` says for how many seconds it wants to be left alone, ``too_large`` that fewer keys in one
-    request might have been answered, ``timed_out`` that it has not answered in time; ``status`` is that of its
-    HTTP reply, if it gave one.
+    ``retry_after``: the seconds that the remote asks to wait. ``too_large``: fewer keys in one
+    request might have succeeded. ``timed_out``: it did not answer in time. ``status``: the status
+    of its HTTP reply, if there was one.
     """
 
     exit_code = 1
@@ -36,35 +36,35 @@ class RemoteError(Exception):
 
 
 MayAsk = Callable[[], bool]
-"""Says whether one more request may be sent, and if so that it is."""
+"""Function that returns True if one more request may be sent, and counts it as sent."""
 
 
 def always() -> bool:
-    """Say that a request may be sent."""
+    """Allow every request."""
     return True
 
 
 class Remote(Protocol):
-    """What can be asked for the values of keys.
+    """Source of values by key.
 
-    Both methods block, are called from threads of the maintainer's, and raise
-    :class:`RemoteError` with a message that names the remote and the cause.
+    Both methods block, are called from the maintainer's threads, and raise :class:`RemoteError`
+    with a message that names the remote and the cause.
     """
 
     block_size: int
-    """How many keys one request may carry."""
+    """Most keys per request."""
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
         """Return the solutions for some keys, with one request."""
         ...
 
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
-        """Return all solutions, page by page: whole pages only, until a request may not be sent."""
+        """Yield all solutions by whole pages, until no further request may be sent."""
         ...
 
 
 @runtime_checkable
 class Rejecting(Protocol):
-    """A remote that counts why it left records out."""
+    """A remote that counts rejected records by reason."""
 
     rejected: Counter[str]

@@ -1,4 +1,4 @@
-"""Addresses with a place for the ids that are asked for."""
+"""Address templates with a placeholder for ids."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ _DOTS = re.compile(r"(?:^|[/\\])\.\.?(?:[/\\]|$)")
 
 
 class RestAddress:
-    """An address with a place for ids: ``{keys}`` for many, separated by commas, or ``{key}`` for one.
+    """Address with a placeholder: ``{keys}`` for ids separated by commas, or ``{key}`` for one.
 
-    Ids are percent-encoded, all but letters, digits and ``-._~``. What a server could still take for something else
-    is never sent: dots that lead to another folder, and among many ids one with a comma. The place stands in the path
-    or in the query: where a request goes is not for ids to say. ValueError for addresses that are none of this.
+    Ids are percent-encoded, except letters, digits and ``-._~``. Ids that a server could still
+    misinterpret are never sent: dots that lead to another folder, and a comma in one of several
+    ids. The placeholder stands in the path or in the query, so ids cannot choose the host. Raises
+    ValueError for other addresses.
 
     >>> users = RestAddress("https://api.example.org/users?ids={keys}&fields=name")
     >>> users.of(["7", "a&b=c"])
@@ -30,10 +31,10 @@ class RestAddress:
         self._before, self._after = match[1], match[3]
         self.takes_many = match[2] == "keys"
         self.name = template.partition("?")[0]
-        """The address for messages: a query may hold what is secret."""
+        """Address for messages, without the query, which may hold secrets."""
 
     def takes(self, id_: str) -> bool:
-        """Say whether an id can be sent."""
+        """Return True if an id can be sent."""
         if _DOTS.search(id_) or any("\ud800" <= each <= "\udfff" for each in id_):
             return False
         return not (self.takes_many and "," in id_)

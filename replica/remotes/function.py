@@ -1,4 +1,4 @@
-"""A Python function as a remote: for what no protocol covers."""
+"""A Python function as a remote, for sources that no protocol covers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from replica.remotes.records import RecordMapping, RecordReader, Star
 from replica.store import Solution
 
 Lookup = Callable[[list[str]], object]
-"""Takes ids, as the mapping's key has them, and returns what is known of them.
+"""Function from ids, as in the mapping's key, to their records.
 
-That is a mapping of ids to a record, a list of records, or None; or just records, with their ids in them; or None.
+It returns a mapping of ids to a record, a list of records, or None; or an iterable of records that
+contain their ids; or None.
 """
 
 
 def resolve(name: str) -> Lookup:
-    """Return the function that ``module:function`` names; ValueError with a message where there is none.
+    """Return the function named ``module:function``; raises ValueError if there is none.
 
     >>> resolve("os.path:basename")("a/b")
     'b'
@@ -49,11 +50,11 @@ def _module(module_name: str, name: str) -> object:
 
 
 class FunctionRemote:
-    """Asks a function for records, in the maintainer's threads: several calls may run at once.
+    """Remote that calls a function, in the maintainer's threads: several calls may run at once.
 
-    The function is given at most ``block_size`` ids and should return within the timeout by itself, as nobody can
-    make it; whoever waits for it does not wait longer. What it raises becomes a :class:`RemoteError`. A record that
-    an id maps to need not hold the id.
+    The function receives at most ``block_size`` ids. It should observe the timeout itself, as it
+    cannot be interrupted; callers do not wait for longer. Its exceptions become
+    :class:`RemoteError`. A record in a mapping of ids need not contain the id.
 
     >>> from replica.remotes.records import XSD, Field, KeyTemplate
     >>> mapping = RecordMapping(KeyTemplate.parse("urn:user:{id}"), {"urn:followers": Field("", XSD + "integer")})
@@ -87,7 +88,7 @@ class FunctionRemote:
             raise RemoteError(f"the function {self.name} failed: {type(error).__name__}: {error}") from error
 
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
-        """Return nothing: a lookup cannot say what there is."""
+        """Yield nothing: a lookup cannot list its keys."""
         yield from ()
 
     def _records(self, found: object) -> Iterator[tuple[object, str | None]]:

@@ -1,4 +1,4 @@
-"""One line of JSON as a value: exact numbers, and nothing that JSON does not have."""
+"""Strict parser of JSON lines with exact numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import Decimal
 
 
 def load_line(line: bytes) -> object:
-    """Return what a line says; ValueError when it is not JSON.
+    """Return the value of a line; raises ValueError if it is not JSON.
 
     >>> load_line(b'{"a": 1.10}')
     {'a': Decimal('1.10')}

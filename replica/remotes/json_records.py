@@ -1,4 +1,4 @@
-"""Records out of a JSON text, one by one, as it arrives: neither the text nor its records are ever held as a whole."""
+"""Streaming reader of records in a JSON text: holds neither the text nor all its records."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ijson.common import ObjectBuilder
 
 Event = tuple[str, Any]
 Read = Callable[[int], bytes]
-"""Returns at most so many bytes, none at the end."""
+"""Function that returns at most the given number of bytes, none at the end."""
 
 MOST_NESTED = 100
-"""How deep a record may nest: what is deeper costs far more memory than its text."""
+"""Deepest nesting of a record: deeper ones cost far more memory than their text."""
 _PIECE = 1 << 16
-"""Bytes parsed at once: the interpreter is not free for others meanwhile, so it must take about a millisecond."""
+"""Bytes parsed at once: about a millisecond of work, as other threads are blocked meanwhile."""
 
 
 class NotRecordsError(ValueError):
-    """A text is not JSON, or has no records where they should be."""
+    """Text that is not JSON, or lacks records at the expected place."""
 
 
 class JsonRecords:
-    """The records at a dotted path: a list's elements, or the one value there; an empty path is the text itself.
+    """Records at a dotted path: a list's elements, or the single value; an empty path is the root.
 
-    Numbers are exact: ``int`` or ``Decimal``. ``has_items`` says, at the end, whether there was anything
-    at the path, be it null; ``has_errors`` whether there was a member ``errors`` beside the path's first. Raises
-    :class:`NotRecordsError`, and what ``read`` raises.
+    Numbers are exact: ``int`` or ``Decimal``. After the iteration, ``has_items`` is True if there
+    was anything at the path, even null. ``has_errors`` is True if there was a member ``errors``
+    next to the path's first step. Raises :class:`NotRecordsError`, and any error of ``read``.
 
     >>> import io
     >>> reply = JsonRecords(io.BytesIO(b'{"data": [{"id": 1}, {"id": 2.50}], "meta": 0}').read, "data")
@@ -43,7 +43,7 @@ class JsonRecords:
 
     def __iter__(self) -> Iterator[Any]:
         yield from self._at(self._steps, *next(self._events))
-        # To the end: what is broken off is no answer.
+        # Read to the end: a truncated text is no answer.
         for _ in self._events:
             pass
 
@@ -120,7 +120,8 @@ def _events(read: Read) -> Iterator[Event]:
             else:
                 parser.close()
         except (ijson.JSONError, ValueError, ArithmeticError, SystemError) as error:
-            # The parser's own conversions, such as of numbers with thousands of digits, fail with the others.
+            # Errors of the parser's own conversions, such as of numbers with thousands of digits,
+            # too.
             raise NotRecordsError("it is not JSON, or broken off") from error
         yield from found
         found.clear()

@@ -1,4 +1,4 @@
-"""From a record, such as a JSON object, to solutions: what a star pattern would find if the record were RDF."""
+"""Solutions from records, such as JSON objects: a star pattern is matched as if they were RDF."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from replica.remotes.values import XSD, IriTemplate, TermMaker, parsed, term_mak
 from replica.store import Solution
 
 KeyTemplate = IriTemplate
-"""The IRI of a record: the name in its braces is the path of the record's id."""
+"""IRI template of a record: the name in braces is the path of the record's id."""
 
 MOST_SOLUTIONS = 10_000
-"""How many solutions one record may have: lists multiply, and a remote chooses how long they are."""
+"""Most solutions of one record: lists multiply, and the remote chooses their lengths."""
 NOT_ASKED_FOR = "not asked for"
 
 
 @dataclass(frozen=True)
 class Field:
-    """Where a record holds a predicate's objects, and their datatype.
+    """Path of a predicate's objects in a record, and their datatype.
 
-    A path's steps are separated by dots: ``public_metrics.followers_count``; a number is a place in a list. A list
-    on the way, or at the end, stands for each of its elements. An empty path is the record itself. The datatype is
-    ``xsd:integer``, ``double``, ``decimal``, ``string``, ``boolean`` or ``dateTime`` as a whole IRI, or ``iri``, or a
-    template of IRIs, in which the value takes the place of the braces.
+    A path's steps are separated by dots: ``public_metrics.followers_count``; a number is an index
+    of a list. A list on the way, or at the end, stands for each of its elements. An empty path is
+    the record itself. The datatype is ``xsd:integer``, ``double``, ``decimal``, ``string``,
+    ``boolean`` or ``dateTime`` as a full IRI, or ``iri``, or an IRI template with the value in
+    braces.
     """
 
     path: str
@@ -36,10 +37,10 @@ class Field:
 
 @dataclass(frozen=True)
 class RecordMapping:
-    """How a record becomes RDF: its subject, and for each predicate's IRI the field that holds the objects.
+    """Mapping from records to RDF: the subject, and the field of each predicate's objects.
 
-    ``written`` is for records of nothing but text, as those of CSV files: numbers and truth values are then
-    read from what writes them.
+    ``written`` is for records of text only, such as rows of CSV files: numbers and booleans are
+    then parsed from text.
     """
 
     key: KeyTemplate
@@ -51,16 +52,16 @@ class RecordMapping:
             term_maker(each.datatype)
 
     def as_written(self) -> RecordMapping:
-        """Return the same mapping for records of nothing but text."""
+        """Return the same mapping for records of text only."""
         return replace(self, written=True)
 
 
 @dataclass(frozen=True)
 class Star:
-    """The pattern that is asked for: one subject, and predicates whose objects are variables or constants.
+    """Star pattern to match: one subject, and predicates with variables or constants as objects.
 
-    ``key`` is the subject's variable; ``columns`` has a predicate's IRI for each variable; ``constants`` has for a
-    predicate's IRI the term that must be among its objects.
+    ``key`` is the subject's variable. ``columns`` maps each variable to its predicate's IRI.
+    ``constants`` maps a predicate's IRI to the term that must be among its objects.
     """
 
     key: str
@@ -70,9 +71,10 @@ class Star:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a record says: its key, its solutions, and why there are none of either.
+    """Result of reading a record: its key, its solutions, and the reason if there are none.
 
-    A record that ``is_bad`` says nothing of its key; one that is not has no solutions as it lacks something.
+    A record with ``is_bad`` says nothing about its key. Without it, a record without solutions
+    lacks a property.
     """
 
     key: str | None
@@ -89,7 +91,7 @@ class _Column:
     written: bool
 
     def terms(self, record: object) -> list[str]:
-        """Return a record's distinct terms; :class:`_UnfitError` if it has none."""
+        """Return a record's distinct terms; raises :class:`_UnfitError` if it has none."""
         values = list(values_at(record, self.path))
         if not values:
             raise _UnfitError(f'no "{self.path}"')
@@ -107,11 +109,12 @@ class _UnfitError(Exception):
 
 
 class RecordReader:
-    """Reads what a star pattern asks of records; counts in ``rejected`` why records gave no solution.
+    """Reader that matches a star pattern; counts records without a solution in ``rejected``.
 
-    A record that lacks a property, or has one of another type, gives none, as a SPARQL server would not match it
-    either. A property with a list of values gives a solution for each; solutions are distinct. Each record is
-    matched by itself. ValueError if the pattern has a predicate that the mapping lacks.
+    A record that lacks a property, or has it with another type, has no solution, just as a SPARQL
+    server would not match it. A property with a list of values gives a solution for each; solutions
+    are distinct. Each record is matched by itself. Raises ValueError if the mapping lacks a
+    predicate of the pattern.
 
     >>> followers = {"http://example.org/followers": Field("metrics.followers", XSD + "integer")}
     >>> mapping = RecordMapping(KeyTemplate.parse("http://example.org/user/{id}"), followers)
@@ -131,24 +134,18 @@ class RecordReader:
         self._constants = [(_column(mapping, predicate), term) for predicate, term in star.constants.items()]
 
     def ids(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return which key each id stands for; keys that are no record's are left out."""
+        """Return the key of each id; keys that belong to no record are left out."""
         pairs = ((self._template.value(key), key) for key in keys)
         return {id_: key for id_, key in pairs if id_ is not None}
 
     def key_of(self, id_: object) -> str | None:
-        """Return the key of an id, None where no record could have it."""
+        """Return the key of an id, None if no record could have it."""
         return self._template.term(id_)
 
-    def id_in(self, record: object) -> str | None:
-        """Return the id that a record has, in the one spelling that :meth:`ids` gives; None for a record without."""
-        found = list(values_at(record, self._template.path))
-        key = self._template.term(found[0]) if len(found) == 1 else None
-        return None if key is None else self._template.value(key)
-
     def solutions(self, records: Iterable[tuple[object, str | None]], asked: Iterable[str] | None) -> list[Solution]:
-        """Return the distinct solutions of some records, each with the key it is known to be of, if it is.
+        """Return the distinct solutions of some records, each given with its key if known.
 
-        Those of other keys than were asked for are left out; None asks for all.
+        Solutions for keys outside ``asked`` are left out; None allows all keys.
         """
         wanted = None if asked is None else set(asked)
         found: dict[tuple[str, ...], Solution] = {}
@@ -165,7 +162,10 @@ class RecordReader:
         return list(found.values())
 
     def read(self, record: object, owner: str | None = None) -> Reading:
-        """Return what a record says; one without an id is of its ``owner``, if that is known. Counts nothing."""
+        """Return a record's content; ``owner`` is the key of a record without id, if known.
+
+        Counts nothing.
+        """
         if owner is None and not isinstance(record, dict):
             return Reading(None, (), "not an object", is_bad=True)
         key: str | None = None
@@ -207,7 +207,7 @@ class RecordReader:
 
 
 def values_at(value: object, path: str) -> Iterator[object]:
-    """Yield what a record holds at a path, each element of lists; nothing where there is nothing, or null.
+    """Yield the values at a path of a record, each element of lists; nothing for null or no value.
 
     >>> list(values_at({"a": [{"b": 1}, {"b": [2, 3]}, {"b": None}]}, "a.b")), list(values_at({"a": [5, 6]}, "a.1"))
     ([1, 2, 3], [6])
@@ -240,7 +240,7 @@ def _values_among(values: Sequence[object], path: str) -> Iterator[object]:
             yield from values_at(values[int(first)], rest)
         return
     for each in values:
-        # A list in a list is no value, and what nests without end must not be followed without end.
+        # A list in a list is no value, and deep nesting must not cause deep recursion.
         yield from values_at(each, path) if not isinstance(each, list) else (each,)
 
 

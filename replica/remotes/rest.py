@@ -1,4 +1,4 @@
-"""A JSON-over-HTTP lookup as a remote: a GET with the ids of many keys, or of one, in its address."""
+"""A JSON-over-HTTP lookup as a remote: GET requests with one or many ids in the address."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ UNSENDABLE = "an id that cannot be sent"
 
 
 class RestRemote:
-    """Looks keys up with GET requests that JSON answers.
+    """Remote for lookups of keys with GET requests and JSON replies.
 
-    ``address`` has ``{keys}`` in it for at most ``block_size`` ids, or ``{key}`` for one per request (see
-    :class:`~replica.remotes.addresses.RestAddress`). ``items`` is the dotted path to the list of records in
-    the reply, or to the only one; empty for the reply itself. Where there is nothing, not even null, the reply
-    must have ``errors`` that say why, or it is no answer; ``errors`` besides records are no failure: who is not
-    there is absent. With ``{key}`` a record without an id is that of the key, and 404 says that there is
-    none. Keys that do not match the mapping, or whose ids cannot be sent, are not asked for. ``name``
-    says in messages who is asked.
+    ``address`` contains ``{keys}`` for at most ``block_size`` ids, or ``{key}`` for one per request
+    (see :class:`~replica.remotes.addresses.RestAddress`). ``items`` is the dotted path to the list
+    of records in the reply, or to a single record; empty for the reply itself. If the path is
+    missing (null does not count as missing), the reply must have ``errors`` that give the reason,
+    or it is invalid. ``errors`` next to records are no failure: keys without a record are absent.
+    With ``{key}``, a record without an id belongs to that key, and 404 means that there is none.
+    Keys that do not match the mapping, or whose ids cannot be sent, are not asked for. ``name``
+    names the remote in messages.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class RestRemote:
             return []
 
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
-        """Return nothing: a lookup cannot say what there is."""
+        """Yield nothing: a lookup cannot list its keys."""
         yield from ()
 
     def _sendable(self, keys: Sequence[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A remote that cannot be asked: all that is known of it is what it tells itself."""
+"""A remote that cannot be asked: everything known of it is pushed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from replica.store import Solution
 
 
 class SilentRemote:
-    """Answers nothing, and says so: no request carries any key.
+    """Remote that refuses every request; its requests carry no keys.
 
     >>> SilentRemote().block_size, list(SilentRemote().load(1.0))
     (0, [])
@@ -22,5 +22,5 @@ class SilentRemote:
         raise RemoteError("the remote only tells of its changes itself and cannot be asked")
 
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
-        """Return nothing."""
+        """Yield nothing."""
         yield from ()

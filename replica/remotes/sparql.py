@@ -16,21 +16,21 @@ from replica.store import Solution
 from replica.terms import can_be_asked, from_json
 
 PAGE_SIZE = 10_000
-"""How many rows one request of a loading asks for."""
+"""Rows per request while loading."""
 MOST_SOLUTIONS = 200_000
-"""How many rows one reply may have: to let go of them takes time in which no other thread runs."""
+"""Most rows per reply: freeing them takes time in which no other thread runs."""
 _ROWS_BESIDES = 1_000
 MOST_LOADED = 100_000_000
-"""How many rows a loading may bring: whoever has more to say might never end."""
+"""Most rows of a load: a server with more might never end."""
 LONGEST_ADDRESS = 2_000
-"""How many characters a GET may have in its address; what is longer is POSTed."""
+"""Most characters of a GET address; longer requests are POSTed."""
 _FAR = (1 << 31) - 1
-"""An offset that nothing has."""
+"""Offset beyond all rows."""
 _METHODS = {"post": POST, "get": GET}
 
 
 class _Asks:
-    """Asks whether a request may be sent, and remembers whether one might not."""
+    """Permission to send requests; remembers whether one was refused."""
 
     def __init__(self, may_ask: MayAsk) -> None:
         self._may_ask = may_ask
@@ -42,18 +42,19 @@ class _Asks:
 
 
 class SparqlRemote:
-    """Asks an endpoint for a graph pattern's solutions.
+    """Remote that asks an endpoint for the solutions of a graph pattern.
 
-    ``pattern`` is the inside of a group graph pattern, ``key`` the variable that requests bind; a
-    pattern without one is fetched whole, as one item. ``nested`` patterns are asked
-    for within a group of their own: needed unless what joins with the keys may as well stand
-    before the pattern as after it, as it may with triple patterns. A request is a POST, or a GET where
-    its address has room for it and ``method`` says so, and carries at most ``block_size`` keys; ``client``
-    sends it. Keys that are not a single IRI or literal are never sent. Rows whose key was not asked
-    for, is a blank node or is missing are left out, as are those with a term that is none or is longer
-    than anybody needs; other blank nodes become IRIs (:func:`replica.terms.blank_iri`). A reply has
-    ``most_per_key`` rows for each key it was asked for, and a thousand besides, or is refused. ``name`` says
-    in messages who is asked.
+    ``pattern`` is the inside of a group graph pattern, ``key`` the variable that requests bind. A
+    pattern without a key is fetched whole, as one item. ``nested`` patterns are sent as a group of
+    their own: needed unless the VALUES block may stand before the pattern as well as after it, as
+    with triple patterns. A request is a POST, or a GET if its address is short enough and
+    ``method`` says so. It carries at most ``block_size`` keys and is sent by ``client``.
+
+    Keys that are not a single IRI or literal are never sent. Rows are dropped if their key is
+    missing, is a blank node, or was not asked for, or if they have a term that is invalid or too
+    long. Other blank nodes become IRIs (:func:`replica.terms.blank_iri`). A reply may have
+    ``most_per_key`` rows for each key asked for, and a thousand more, or it is refused. ``name``
+    names the remote in messages.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class SparqlRemote:
         self.block_size = block_size
         self._name = name or f"the SPARQL endpoint {shown(endpoint)}"
         self._method = _METHODS[method]
-        # A line end of its own, as the pattern's last line may be anything.
+        # A line break of its own, as the pattern's last line may be a comment.
         self._pattern = f"{{ {pattern}\n}}" if nested else pattern
         self._wanted = dict.fromkeys([*([key] if key else []), *variables])
         self._projection = " ".join(f"?{name}" for name in variables) or "*"
@@ -91,7 +92,7 @@ class SparqlRemote:
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
         """Return the solutions for some keys, with one request; none if no key can be sent.
 
-        A pattern without a key is fetched whole, with one request too.
+        A pattern without a key is fetched whole, also with one request.
         """
         sendable = dict.fromkeys(key for key in keys if can_be_asked(key))
         if self._key is not None and not sendable:
@@ -107,12 +108,12 @@ class SparqlRemote:
         return MOST_SOLUTIONS if per_key is None else min(MOST_SOLUTIONS, _ROWS_BESIDES + per_key * keys)
 
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
-        """Return all solutions in pages, in an order that leaves no gap between them; a key's are on one page.
+        """Yield all solutions in pages without gaps; the solutions of a key are on one page.
 
-        Without a key all are on one. Each page is a request and has the timeout. Servers may give
-        fewer rows than they are asked for, and so only a page without any is the last: one request more
-        than there are pages. The labels of blank nodes are taken to be the same from page to page.
-        Where not all of them may be asked for, a pattern without a key has no page at all.
+        Without a key all are on one page. Each page is a request with the full timeout. Servers may
+        return fewer rows than requested, so only an empty page is the last: one request more than
+        there are pages. Blank node labels are assumed to be equal on all pages. If not all pages
+        may be requested, a pattern without a key yields nothing.
         """
         asks = _Asks(may_ask)
         if self._key is None:
@@ -132,7 +133,7 @@ class SparqlRemote:
     def _pages(self, timeout: float, asks: _Asks) -> Iterator[list[Solution | None]]:
         offset, before, is_paged = 0, None, False
         while asks() and (rows := self._select(self._page(offset), timeout)):
-            # Rows that repeat are all alike, or come from a server that does not know where to begin.
+            # A repeated page has only equal rows, or comes from a server that ignores OFFSET.
             if rows == before and not is_paged:
                 if not asks():
                     return
@@ -146,7 +147,7 @@ class SparqlRemote:
                 raise RemoteError(f"{self._name} failed: it has more than {MOST_LOADED} rows")
 
     def _check_whole(self, rows: Sequence[Solution | None]) -> None:
-        """Take one page for all there is, where the server has no others, unless it is a full one."""
+        """Accept one page as the whole, from a server without paging, unless it is full."""
         if len(rows) == PAGE_SIZE:
             raise RemoteError(f"{self._name} failed: it gives the same page whatever OFFSET asks for")
 
@@ -158,7 +159,7 @@ class SparqlRemote:
     def _select(
         self, query: str, timeout: float, asked: Container[str] | None = None, most: int | None = None
     ) -> list[Solution | None]:
-        """Return a query's solutions, None for those that cannot be used; without those of keys not asked for."""
+        """Return a query's solutions for the keys asked for, None for unusable ones."""
         with self._client.send(self._request(query), timeout) as reply:
             try:
                 return list(self._solutions(reply, asked, MOST_SOLUTIONS if most is None else most))
@@ -167,7 +168,7 @@ class SparqlRemote:
                 raise RemoteError(message) from error
 
     def _request(self, query: str) -> Request:
-        """Return a query as the SPARQL protocol has it sent."""
+        """Return a query as a request of the SPARQL protocol."""
         request = self._composed(query, self._method)
         if len(request.url) > LONGEST_ADDRESS and self._method == GET:
             return self._composed(query, POST)
@@ -178,7 +179,7 @@ class SparqlRemote:
         wrapper = SPARQLWrapper(place, returnFormat=JSON, agent="AcquaTop")
         wrapper.setMethod(method)
         wrapper.setQuery(query)
-        composed = wrapper._createRequest()  # What it would send itself; there is no other way to get it.
+        composed = wrapper._createRequest()  # The request it would send, not public.
         parameters = composed.full_url[len(place) + 1 :]
         url = f"{self.endpoint}{'&' if mark else '?'}{parameters}" if parameters else self.endpoint
         assert composed.data is None or isinstance(composed.data, bytes)
@@ -198,7 +199,7 @@ def _solution(row: dict[str, Binding], key: str | None, question: str) -> Soluti
     owner = "" if key is None else from_json(row.get(key, {}))
     if owner is None:
         return None
-    # What is asked belongs to it: other questions are answered with other labels, or with the same for other nodes.
+    # Labels belong to the question: other questions have other labels, or the same for other nodes.
     terms = {name: from_json(binding, f"{question} {owner}") for name, binding in row.items()}
     if any(term is None for term in terms.values()):
         return None

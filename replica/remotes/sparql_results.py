@@ -1,4 +1,4 @@
-"""SPARQL 1.1 Query Results JSON, read row by row as it comes in: what is not needed is never held."""
+"""Streaming reader of SPARQL 1.1 Query Results JSON: holds one row at a time."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any, Protocol
 import ijson
 
 LONGEST_TERM = 1 << 15
-"""How many characters a term's text may have to be used: checking it takes time in which no other thread runs."""
+"""Most characters of a usable term: checking it takes time in which no other thread runs."""
 _PIECE = 1 << 14
-"""How many bytes are parsed at once: the same holds for these."""
+"""Bytes parsed at once, limited for the same reason."""
 
 _LONGEST_TOKEN = 1 << 18
-"""How many bytes one word of JSON may have: those that are not all there yet are parsed again with each piece."""
+"""Most bytes of one JSON token: incomplete ones are parsed again with each piece."""
 
 _Events = Iterator[tuple[str, Any]]
 Binding = dict[str, Any]
-"""A term as JSON: members that have texts, or nothing for a term that cannot be used."""
+"""JSON form of a term: members with texts; empty for an unusable term."""
 
 
 class NotResultsError(ValueError):
-    """A text is not SPARQL Results JSON, or not all of it."""
+    """Text that is not SPARQL Results JSON, or is incomplete."""
 
 
 class Readable(Protocol):
-    """What can be read piece by piece."""
+    """Source of bytes that can be read piece by piece."""
 
     def read(self, n: int = -1, /) -> bytes:
         """Return at most ``n`` bytes, nothing at the end."""
@@ -33,10 +33,11 @@ class Readable(Protocol):
 
 
 def read_rows(text: Readable, wanted: Container[str]) -> Iterator[dict[str, Binding]]:
-    """Yield the rows of a result with the variables that are wanted, and nothing of what is around them.
+    """Yield the rows of a result, restricted to the wanted variables.
 
-    Takes time linear in the text, and memory for one row, however the text is nested. Raises
-    :class:`NotResultsError` where the text ceases to be a result, which may be after some rows.
+    Takes time linear in the text, and memory for one row, at any nesting. Raises
+    :class:`NotResultsError` at the first place where the text is not a result, which may be after
+    some rows.
 
     >>> import io
     >>> text = b'{"results": {"bindings": [{"a": {"type": "uri", "value": "urn:a"}, "b": {}}]}}'
@@ -46,19 +47,19 @@ def read_rows(text: Readable, wanted: Container[str]) -> Iterator[dict[str, Bind
     events = _events(text)
     try:
         yield from _results(events, wanted)
-        for _ in events:  # To the end, so that what follows is looked at and the connection can be used again.
+        for _ in events:  # To the end: checks the rest, and frees the connection for reuse.
             pass
     except (ijson.JSONError, UnicodeError):
         raise NotResultsError("it is not JSON") from None
 
 
 class _Pieces:
-    """A text in pieces, as many as make a word at most."""
+    """Text in pieces, limited to the length of one token."""
 
     def __init__(self, text: Readable) -> None:
         self._text = text
         self.waiting = 0
-        """How many bytes have been read since the last event."""
+        """Bytes read since the last event."""
 
     def read(self, n: int = -1) -> bytes:
         if self.waiting > _LONGEST_TOKEN:
@@ -127,7 +128,7 @@ def _binding(events: _Events) -> Binding:
 
 
 def _members(events: _Events, wanted: str) -> _Events:
-    """Yield when the values of an object's members of a name come, of which whoever asks reads them."""
+    """Yield once per member with a name; the caller must then read the member's value."""
     for event, name in events:
         if event == "end_map":
             return
@@ -143,7 +144,7 @@ def _open(events: _Events, kind: str) -> None:
 
 
 def _skip(events: _Events, event: str) -> None:
-    """Leave out the rest of a value that begins with an event."""
+    """Skip the rest of a value that begins with an event."""
     depth = 0
     while True:
         depth += (event in ("start_map", "start_array")) - (event in ("end_map", "end_array"))

@@ -1,4 +1,4 @@
-"""A file as a remote whose values change as time goes by: for replays, and for tables that stay as they are."""
+"""A file as a remote whose values may change over time: for replays and static tables."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from replica.remotes.timeline import Timeline
 from replica.store import Solution
 
 PAGE_SIZE = 10_000
-"""How many keys one page of a loading has."""
+"""Keys per page while loading."""
 
 
 class TableRemote:
-    """Says what a file's records say at the time it is asked.
+    """Remote with the records of a file that are valid at the time of the request.
 
-    The file is CSV (with a header), JSON lines or Parquet, as its name ends. ``time`` is the field, or the column,
-    that says from when on a record holds, in whole milliseconds since the epoch or as Parquet's timestamps; without
-    one all hold always. Of a key the newest records hold that are not newer than ``now_ms()``: one with nothing but
-    the key says that there is nothing any more. The file is read once, at the start, and held as columns: what CSV
-    and Parquet have in the columns needed, or the lines. Records without a usable id or time are ``rejected``.
+    The file is CSV (with a header), JSON lines or Parquet, by its suffix. ``time`` is the field or
+    column with the time from which a record is valid, in whole milliseconds since the epoch or as
+    Parquet timestamps; without one all are always valid. For each key the newest records not later
+    than ``now_ms()`` are valid; one with only the key means that the key has no values any more.
+    The file is read once, at the start, and held as columns: the needed columns of CSV and Parquet,
+    or the lines. Records without a usable id or time are ``rejected``.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class TableRemote:
         self._reader.reject(+Counter(faults))
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
-        """Return what holds now for some keys."""
+        """Return the records of some keys that are valid now."""
         ids = self._reader.ids(keys)
         if len(ids) > self.block_size:
             raise RemoteError(f"{self.path} takes {self.block_size} keys per request", too_large=True)
@@ -67,7 +68,10 @@ class TableRemote:
         return self._solutions(rows, ids.values())
 
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
-        """Return what holds now, when the first page is asked for, in pages; a key's solutions are on one."""
+        """Yield all that is valid when the first page is requested, in pages.
+
+        A key's solutions are on one page.
+        """
         now = self._now_ms()
         for rows in self._timeline.pages(now, PAGE_SIZE):
             yield self._solutions(rows, None)

@@ -26,9 +26,9 @@ _MOST_DIGITS = 18
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file's records: the ids and the times of all (null where one has none of use), and any as a whole on demand.
+    """Records of a file: all ids and times (null if unusable), and whole records on demand.
 
-    ``written`` says that records are nothing but text; ``bad`` counts what could not be read.
+    ``written`` means that records are text only; ``bad`` counts unreadable ones.
     """
 
     ids: pa.Array
@@ -39,10 +39,10 @@ class TableFile:
 
 
 def read_table_file(path: Path, id_path: str, time_path: str | None, fields: Iterable[str]) -> TableFile:
-    """Read a file as its name's ending says; of CSV and Parquet only the columns that are needed.
+    """Read a file by its suffix; of CSV and Parquet only the columns that are needed.
 
-    There ids and times are columns of their own; a record of JSON lines may hold them anywhere. Without a time all
-    have the time 0. Raises :class:`RemoteError`.
+    There ids and times are columns; in JSON lines they may be anywhere in a record. Without a time
+    path all times are 0. Raises :class:`RemoteError`.
     """
     read = _READERS.get(path.suffix.lower())
     if read is None:
@@ -140,7 +140,7 @@ def _id_text(value: object) -> str | None:
 
 
 def _columns(path: Path, names: Sequence[str], id_path: str, time_path: str | None, fields: Iterable[str]) -> list[str]:
-    """Return the columns that are needed: those of the fields are named like them, or like their first steps."""
+    """Return the needed columns: those named like a field, or like its first steps."""
     for needed in (id_path, *([time_path] if time_path is not None else [])):
         if names.count(needed) != 1:
             raise RemoteError(f'{path} has {names.count(needed)} columns "{needed}", not one: {", ".join(names)}')
@@ -158,7 +158,7 @@ def _starts(path: str) -> Iterator[str]:
 
 def _rows_of(table: pa.Table) -> Callable[[npt.NDArray[np.int64]], Sequence[object]]:
     for at, field in enumerate(table.schema):
-        # Nanoseconds do not become Python's own times, but other packages'.
+        # Nanosecond timestamps become another package's type, not Python's.
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
             cast = table[field.name].cast(pa.timestamp("us", field.type.tz), safe=False)
             table = table.set_column(at, field.name, cast)

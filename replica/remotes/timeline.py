@@ -1,4 +1,4 @@
-"""What holds when: of rows that each say something of a key from a time on, those that hold at a given time."""
+"""Temporal table: rows that are valid for a key from a time on."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Timeline:
-    """Rows by key and time, as columns; of a key those rows hold whose time is the newest that has come.
+    """Rows by key and time, as columns; a key's newest rows that are not in the future are valid.
 
-    Rows of a key with the same time hold together, in their order. Beside the keys' own text 16 bytes per row and 8
-    per key are held. Building it from n rows takes O(n log n), looking m keys up O(m log n), all of them O(n).
+    Rows of a key with equal time are valid together, in their order. Besides the keys' text it
+    takes 16 bytes per row and 8 per key. Building it from n rows takes O(n log n), looking up m
+    keys O(m log n), listing all O(n).
 
     >>> timeline = Timeline(pa.array(["b", "a", "b"]), np.array([10, 10, 20]))
     >>> [timeline.holding(["a", "b", "c"], now).tolist() for now in (9, 10, 25)]
@@ -38,16 +39,16 @@ class Timeline:
         self._keys = texts.take(pa.array(by_text))
 
     def __len__(self) -> int:
-        """Return how many keys there are."""
+        """Return the number of keys."""
         return len(self._keys)
 
     def holding(self, keys: Sequence[str], now: int) -> IntArray:
-        """Return the numbers of the rows that hold at a time for some keys; none of keys that it does not know."""
+        """Return the numbers of the rows valid at a time for some keys; none for unknown keys."""
         found = [self._range(code, now) for key in keys if (code := self._code(key)) >= 0]
         return np.concatenate([self._rows[each] for each in found]) if found else np.empty(0, np.int64)
 
     def pages(self, now: int, size: int) -> Iterator[IntArray]:
-        """Yield the rows that hold at a time for all keys, in the keys' order, those of ``size`` keys at once."""
+        """Yield the rows valid at a time for all keys, in key order, ``size`` keys per page."""
         for first in range(0, len(self), size):
             starts = self._starts[first : first + size + 1]
             yield self._rows[starts[0] : starts[-1]][
@@ -55,7 +56,7 @@ class Timeline:
             ]
 
     def _code(self, key: str) -> int:
-        """Return a key's number, -1 where there is none."""
+        """Return a key's number, -1 if there is none."""
         low, high = 0, len(self._keys)
         while low < high:
             middle = (low + high) // 2
@@ -74,11 +75,11 @@ class Timeline:
 
 
 def _hold(times: IntArray, starts: IntArray, now: int) -> npt.NDArray[np.bool_]:
-    """Return which of some rows hold, given where each key's begin, and where the last one's end."""
+    """Return True for valid rows; ``starts`` are each key's first row, and the last one's end."""
     has_come = times <= now
     come = np.concatenate([[0], np.cumsum(has_come)])
     last = starts[:-1] + come[starts[1:]] - come[starts[:-1]] - 1
-    # A key whose time has not come has no last; its rows have not come either, whatever stands before them.
+    # A key whose rows are all in the future has no last; its rows are excluded by time anyway.
     newest = times[np.maximum(last, 0)]
     holds: npt.NDArray[np.bool_] = has_come & (times == np.repeat(newest, np.diff(starts)))
     return holds

@@ -1,4 +1,4 @@
-"""Values as they come in JSON, tables and Python objects, as RDF terms: equal values have equal terms."""
+"""RDF terms of values from JSON, tables and Python objects: equal values have equal terms."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ from replica.terms import is_blank, is_term, literal_text
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 IRI = "iri"
-"""The datatype of fields that hold a whole IRI."""
+"""Datatype of fields that hold a full IRI."""
 
 TermMaker = Callable[[object], str | None]
-"""Makes a term of a value, None of one that has another type."""
+"""Function from a value to a term, None for a value of another type."""
 
 _MOST_DIGITS = 4300
-"""What Python, too, converts between text and number; a longer exponent could ask for any amount of memory."""
+"""Python's own limit of digits; a longer exponent could need any amount of memory."""
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DATE = r"-?(?:[1-9][0-9]{4,}|[0-9]{4})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?"
 _DATE_TIME = re.compile(rf"{_DATE}T{_TIME}(?:Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])?")
-# Other characters beyond ASCII are left to is_term, which refuses what no IRI may hold.
+# Other characters beyond ASCII are checked by is_term, which refuses those not allowed in IRIs.
 _UNFIT = re.compile(r"[^A-Za-z0-9._~!$&'()*+,;=:@/?\x80-\U0010ffff-]")
 
 
 @dataclass(frozen=True)
 class IriTemplate:
-    """An IRI with one field of a record in it: ``http://example.org/user/{id}``; ``{iri}`` alone is the whole IRI.
+    """IRI with one field of a record: ``http://example.org/user/{id}``; ``{iri}`` is a full IRI.
 
-    What cannot stand in a path or a query of an IRI is percent-encoded, and ``%`` and ``#`` are, too: so every value
-    has one IRI, and every IRI that :meth:`term` has made stands for one value. Others, such as ``user/%41``, which
-    is another spelling of ``user/A``, stand for none. Whole IRIs are taken as they are.
+    Characters not allowed in a path or query of an IRI are percent-encoded, and so are ``%`` and
+    ``#``. So every value has one IRI, and every IRI made by :meth:`term` stands for one value.
+    Other spellings, such as ``user/%41`` for ``user/A``, stand for none. Full IRIs are used
+    unchanged.
 
     >>> users = IriTemplate.parse("http://example.org/user/{id}")
     >>> users.term("a b/100%"), users.term(42), users.term("")
@@ -53,7 +54,7 @@ class IriTemplate:
 
     @staticmethod
     def parse(text: str) -> IriTemplate:
-        """Return the template a text says; ValueError when it has not one ``{field}``, or makes no IRIs."""
+        """Parse a template; raises ValueError unless it has one ``{field}`` and makes IRIs."""
         match = re.fullmatch(r"([^{}]*)\{([^{}]+)\}([^{}]*)", text)
         if match is None:
             raise ValueError(f'"{text}" must have one {{field}} in it, such as "http://example.org/user/{{id}}"')
@@ -62,7 +63,7 @@ class IriTemplate:
         return IriTemplate(match[1], match[2], match[3])
 
     def term(self, value: object) -> str | None:
-        """Return the IRI of a text or a whole number, None of what has none."""
+        """Return the IRI of a text or a whole number, None if it has none."""
         text = _plain(value)
         if not text:
             return None
@@ -70,7 +71,7 @@ class IriTemplate:
         return term if is_term(term) else None
 
     def value(self, term: str) -> str | None:
-        """Return the text that an IRI stands for, None where it is not one that this template makes."""
+        """Return the text that an IRI stands for, None if this template does not make that IRI."""
         begin, end = f"<{self.prefix}", f"{self.suffix}>"
         if not (term.startswith(begin) and term.endswith(end)) or is_blank(term):
             return None
@@ -83,7 +84,9 @@ class IriTemplate:
 
 
 def term_maker(datatype: str) -> TermMaker:
-    """Return what makes terms of a datatype: an IRI of XSD, ``iri``, or a template of IRIs. ValueError for others.
+    """Return the term maker of a datatype: an XSD IRI, ``iri``, or an IRI template.
+
+    Raises ValueError for other datatypes.
 
     >>> make = term_maker("http://www.w3.org/2001/XMLSchema#double")
     >>> make(7), make("7"), make(float("nan"))
@@ -107,7 +110,7 @@ def term_maker(datatype: str) -> TermMaker:
 
 
 def parsed(text: object, datatype: str) -> object:
-    """Return the value that a text writes, as in CSV; the text itself where it writes none.
+    """Return the value of a text, such as in CSV; the text itself if it is invalid.
 
     >>> parsed("007", XSD + "integer"), parsed("1.50", XSD + "double"), parsed("x", XSD + "integer")
     (7, Decimal('1.50'), 'x')
@@ -119,7 +122,7 @@ def parsed(text: object, datatype: str) -> object:
     if datatype in (XSD + "decimal", XSD + "double") and _NUMBER.fullmatch(text):
         try:
             return Decimal(text)
-        except InvalidOperation:  # an exponent beyond all measure
+        except InvalidOperation:  # exponent too large
             return text
     if datatype == XSD + "boolean":
         return {"true": True, "1": True, "false": False, "0": False}.get(text, text)
@@ -149,7 +152,7 @@ def _integer(value: object) -> str | None:
         return None
     try:
         return str(value)
-    except ValueError:  # more digits than Python writes
+    except ValueError:  # more digits than Python converts
         return None
 
 
@@ -160,16 +163,16 @@ def _double(value: object) -> str | None:
         number = float(value)
     except (OverflowError, ValueError):
         return None
-    # Adding zero makes one zero of the two.
+    # Adding zero turns -0.0 into 0.0.
     return repr(number + 0.0) if math.isfinite(number) else None
 
 
 def _decimal(value: object) -> str | None:
     if isinstance(value, float):
-        value = Decimal(repr(value))  # the shortest that is that number, as one would write it
+        value = Decimal(repr(value))  # shortest notation of that number
     if not isinstance(value, Decimal):
         return _integer(value)
-    # A number may have few digits and so large an exponent that its text would fill the memory.
+    # A number may have few digits, but an exponent so large that its text would fill the memory.
     if not value.is_finite() or len(value.as_tuple().digits) + abs(value.adjusted()) > _MOST_DIGITS:
         return None
     text = format(value, "f")
@@ -182,7 +185,7 @@ def _boolean(value: object) -> str | None:
 
 
 def _string(value: object) -> str | None:
-    # JSON's escapes can write half a character, which no text can hold.
+    # JSON escapes can write half a surrogate pair, which no text can hold.
     is_text = isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value)
     return str(value) if is_text else None
 

@@ -1,4 +1,4 @@
-"""What one query may spend on one service, evaluation by evaluation."""
+"""Account of one query on one service: its spending per evaluation."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ NO_BANK = Budget(items=0, requests=0, seconds=0.0)
 
 
 class Account:
-    """The budget of each evaluation, what it may draw from the bank, and the quota that it shares with others.
+    """Budget of each evaluation, plus its share of the bank, within the shared quota.
 
-    What an evaluation leaves over goes to the bank, up to the bank's cap, and is allowed to the next one besides its
-    own budget: no evaluation can spend more than budget and cap together. Seconds are not banked.
+    The budget that an evaluation leaves unspent goes to the bank, up to the bank's cap, and is
+    available to the next evaluation in addition to its own budget. So no evaluation can spend more
+    than budget plus cap. Seconds are not banked.
 
-    With a ledger, what is taken is on disk before :meth:`take` says so, and an evaluation that is done again after
-    a crash has what was left of it. Evaluations come in the order of their numbers: one before the latest that spent
-    anything may spend nothing more. So a recording that is run again with the same ledger and query spends nothing
-    either. An evaluation without a number cannot be known again: it is always a new one.
+    With a ledger, spending is on disk before :meth:`take` returns, and an evaluation that is
+    repeated after a crash has only the rest of its budget. Evaluations come in the order of their
+    numbers: one before the latest that spent anything may spend nothing more. So a recording that
+    is replayed with the same ledger and query spends nothing. An evaluation without a number cannot
+    be recognised: it is always a new one.
 
-    To be used by one thread at a time. Where the ledger cannot be read or written, LedgerError is raised and nothing is
-    spent.
+    For one thread at a time. If the ledger cannot be read or written, LedgerError is raised and
+    nothing is spent.
 
     >>> budget, bank = Budget(items=10, requests=2, seconds=1.0), Budget(items=5, requests=1, seconds=0)
     >>> account = Account(budget, quota=Quota(), bank=bank, clock=lambda: 7.0)
@@ -63,21 +65,21 @@ class Account:
         self._ledger = ledger
         self._clock = clock
         self._evaluation: int | None = None
-        """The one that was begun last, if it has a number."""
+        """Number of the evaluation begun last, if it has one."""
         self._may_spend = False
         self._newest: int | None = None
-        """The highest number of all."""
+        """Highest number so far."""
         self._open: int | None = None
-        """The number, if it has one, of the evaluation that was allowed this, and has spent that:"""
+        """Number, if any, of the evaluation that ``_allowed`` and ``_spent`` are about."""
         self._allowed = (0, 0)
         self._spent = (0, 0)
 
     def begin(self, evaluation: int | None = None) -> None:
-        """Start an evaluation, if it is not the one that was started last. Its deadline counts from now."""
+        """Start an evaluation, unless it is the last one started. Its deadline counts from now."""
         if evaluation is not None and evaluation == self._evaluation:
             return
         self.deadline = self._clock() + self.budget.seconds
-        # Should the ledger raise, nothing is allowed, and the same evaluation may be begun again.
+        # If the ledger raises, nothing is allowed, and the same evaluation may be begun again.
         self._evaluation, self._may_spend = None, False
         self._catch_up()
         if evaluation is None or self._newest is None or evaluation > self._newest:
@@ -87,26 +89,26 @@ class Account:
 
     @property
     def allowed(self) -> Budget:
-        """What this evaluation may spend in all, what comes from the bank included."""
+        """Budget of this evaluation, including its share of the bank."""
         items, requests = self._allowed if self._may_spend else (0, 0)
         return Budget(items, requests, self.budget.seconds)
 
     @property
     def spending(self) -> Spending:
-        """What this evaluation has spent, before a crash included."""
+        """Spending of this evaluation, including spending before a crash."""
         items, requests = self._spent if self._may_spend else (0, 0)
         return Spending(items=items, requests=requests)
 
     @property
     def left(self) -> Budget:
-        """What can be taken now, and the seconds until the deadline."""
+        """Budget that is left now, with the seconds until the deadline."""
         items, requests = self._rest()
         quota_items, quota_requests = self.quota.left()
         seconds = max(0.0, self.deadline - self._clock())
         return Budget(min(items, quota_items), min(requests, quota_requests), seconds)
 
     def take(self, items: int, requests: int) -> bool:
-        """Spend all of this if it is allowed, and say whether it is. The deadline is not looked at."""
+        """Spend all of this if it is allowed; return True if so. Ignores the deadline."""
         if not self._may_spend:
             return False
         with self._step():
@@ -122,7 +124,7 @@ class Account:
         return True
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here, what counts towards the quota too."""
+        """Return all state needed to continue, including spending that counts towards the quota."""
         settings = {
             "evaluation": self._evaluation,
             "may spend": self._may_spend,
@@ -134,7 +136,10 @@ class Account:
         return pack_parts({"state": pack(_KIND, _VERSION, State(settings, {})), "quota": self.quota.snapshot()})
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises SnapshotError for any other bytes. The deadline is over by then."""
+        """Continue from a snapshot; raises SnapshotError for any other bytes.
+
+        The deadline has passed by then.
+        """
         with reading():
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
@@ -146,7 +151,7 @@ class Account:
         self._spent = items, requests
 
     def _within_limits(self, items: int, requests: int) -> tuple[int, int]:
-        """Return what an evaluation was allowed elsewhere, and no more than any can be here."""
+        """Return the allowance of another process, limited to the most that is possible here."""
         return min(items, self.budget.items + self._bank.items), min(
             requests, self.budget.requests + self._bank.requests
         )
@@ -157,7 +162,7 @@ class Account:
         return max(0, self._allowed[0] - self._spent[0]), max(0, self._allowed[1] - self._spent[1])
 
     def _allow(self, evaluation: int | None) -> None:
-        """Give a new evaluation its budget and what the one before has left over."""
+        """Give a new evaluation its budget and the unspent rest of the previous one."""
         items = max(0, min(self._bank.items, self._allowed[0] - self._spent[0]))
         requests = max(0, min(self._bank.requests, self._allowed[1] - self._spent[1]))
         self._allowed = min(UNLIMITED, self.budget.items + items), min(UNLIMITED, self.budget.requests + requests)
@@ -167,7 +172,7 @@ class Account:
             self._newest = evaluation
 
     def _catch_up(self) -> None:
-        """Learn from the ledger how far this query has come, in a process before this one or beside it."""
+        """Read this query's progress from the ledger, made by an earlier or concurrent process."""
         mark = self._mark()
         if mark is None or (self._newest is not None and mark.evaluation <= self._newest):
             return
@@ -176,7 +181,7 @@ class Account:
         self._spent = mark.items, mark.requests
 
     def _is_behind(self) -> bool:
-        """Learn what another process has spent in this evaluation, and return whether one is further than that."""
+        """Read other processes' spending in this evaluation; return True if one is further on."""
         mark = self._mark()
         if mark is None or self._open is None:
             return False

@@ -1,4 +1,4 @@
-"""How many keys one request may carry, found out by trying."""
+"""Adaptive number of keys per request."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _SUCCESSES_BEFORE_A_PROBE = 100
 
 
 class BlockSize:
-    """Grows towards the largest block that a remote answers, and falls back when one is too large.
+    """Block size that grows towards the largest a remote answers, and shrinks if one is too large.
 
-    A full block that succeeds doubles the size until one is too large; that halves it, and from there it grows by a
-    tenth at a time, below the smallest size known to fail. There it stays, but for one larger block after every hundred
-    that succeeded, as the limit may have been lifted. So a limit L is found with about log2(L) requests and a dozen
-    more; from then on blocks have between L/2 and L keys, nearly always more than 0.9 L - 1, and one in a hundred is
-    too large.
+    A full block that succeeds doubles the size until one is too large. That halves the size; from
+    there it grows by a tenth at a time, below the smallest size known to fail. Then it stays,
+    except for one larger block after every hundred successes, as the limit may have been lifted. So
+    a limit L is found with about log2(L) requests and a dozen more. From then on blocks have
+    between L/2 and L keys, nearly always more than 0.9 L - 1, and one in a hundred is too large.
 
-    Failures that do not come from the size leave it as it is. Blocks of another size than the present one, as they were
-    sent before it changed or are the last of several, say something only if they were too large. To be used by one
+    Failures that are not due to the size leave it as it is. Blocks of another size than the present
+    one (sent before it changed, or the last of several) count only if they were too large. For one
     thread at a time.
 
     >>> size = BlockSize(most=1000)
@@ -42,20 +42,20 @@ class BlockSize:
         self.most = most
         self._now = min(most, _FIRST if first is None else first)
         self._good = 0
-        """The largest size known to succeed, since one that had succeeded failed."""
+        """Largest size known to succeed, reset if such a size fails."""
         self._bad: int | None = None
-        """The smallest size known to fail, until larger ones are tried again."""
+        """Smallest size known to fail, until larger ones are tried again."""
         self._successes = 0
         self._slow: int | None = None
-        """The size that has not been answered in time, as long as that may have had other reasons."""
+        """Size that was not answered in time, while this may have had other reasons."""
         self._before = 0
-        """The size before that, to which it goes back by doubling."""
+        """Size before that, which it returns to by doubling."""
         self._was_answered = False
-        """Whether anything smaller has been answered since."""
+        """True if any block has been answered since."""
 
     @property
     def now(self) -> int:
-        """How many keys the next request may carry."""
+        """Most keys of the next request."""
         return self._now
 
     def succeeded(self, keys: int) -> None:
@@ -71,12 +71,12 @@ class BlockSize:
         self._now = min(self.most, self._next())
 
     def failed(self, keys: int, too_large: bool = False) -> None:
-        """Note that a block failed, and whether a smaller one might not have."""
+        """Note that a block failed; ``too_large`` means that a smaller one might have succeeded."""
         if not too_large:
             return
         self._slow, self._before = None, 0
         if keys <= 1:
-            self._bad = None  # there is no smaller one: the size is not what is wrong
+            self._bad = None  # there is no smaller one: the size is not the cause
             return
         if keys <= self._good:
             self._good = 0
@@ -85,10 +85,10 @@ class BlockSize:
         self._successes = 0
 
     def timed_out(self, keys: int) -> None:
-        """Note that a block was not answered in time: the remote may hang, or so many keys may take it too long.
+        """Note that a block timed out: the remote may hang, or the block may be too large.
 
-        It is too many when it happens again after smaller blocks have been answered. Until then the size is
-        halved, and doubled again with each answer.
+        It counts as too large if this happens again after smaller blocks were answered. Until then
+        the size is halved, and doubled again with each answer.
         """
         if self._slow is not None and self._was_answered and keys >= self._slow:
             self.failed(keys, too_large=True)
@@ -99,7 +99,7 @@ class BlockSize:
         self._now = min(self._now, max(1, keys // 2))
 
     def state(self) -> dict[str, Any]:
-        """Return all that has been found out, as plain values."""
+        """Return the complete state as plain values."""
         return {
             "now": self._now,
             "good": self._good,
@@ -111,13 +111,13 @@ class BlockSize:
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self._now = min(self.most, state["now"])
         self._good, self._bad, self._successes = state["good"], state["bad"], state["successes"]
         self._slow, self._before, self._was_answered = state["slow"], state["before"], state["was answered"]
 
     def _next(self) -> int:
-        """Return the size after a full block that succeeded."""
+        """Return the size to use after a full block that succeeded."""
         if self._now < self._before:
             return min(2 * self._now, self._before)
         self._before = 0

@@ -1,4 +1,4 @@
-"""Leaves a remote alone that fails, and finds out when it is back."""
+"""Circuit breaker for a remote that fails."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ _LATE = -1
 
 
 class CircuitBreaker:
-    """Says how many requests may be sent now: any number, none, or one to see whether the remote is back.
+    """Circuit breaker: allows any number of requests, none, or one to probe the remote.
 
-    *Closed*: any number; ``failures`` failures in a row open it. *Open*: none, for a wait that doubles from
-    ``first_wait`` to ``longest_wait`` each time it opens again, of which between half and all is waited, by chance.
-    *Half-open* after that: one request at a time, the probe. Its success closes the breaker and forgets the past, its
-    failure opens it again. One without an answer for ``longest_wait`` seconds is taken for lost: another is allowed.
+    *Closed*: any number; ``failures`` failures in a row open it. *Open*: none, for a wait that
+    doubles from ``first_wait`` to ``longest_wait`` each time it opens again; of this, a random
+    share between half and all is waited. *Half-open* after that: one request at a time, the probe.
+    Its success closes the breaker and resets its counts, its failure opens it again. A probe
+    without an answer for ``longest_wait`` seconds is considered lost: another is allowed.
 
-    What came of a request is about the state it was sent in: :meth:`sent` gives a number that is handed in with it.
-    Answers to requests sent in an earlier state change nothing: so ten requests that time out together open it once,
-    and the late success of one sent before is no proof that the remote is back. Without the number an answer is taken
-    for one of the present state; while it is open nothing is sent, so then it can only be late, and changes nothing.
+    A result counts only in the state in which its request was sent: :meth:`sent` returns a number
+    to pass in with the result. Answers to requests sent in an earlier state change nothing. So ten
+    requests that time out together open it once, and a late success of a request sent before does
+    not prove that the remote is back. A result without a number counts for the present state; but
+    while the breaker is open nothing is sent, so the result is late and changes nothing.
 
-    A remote that says ``retry_after`` how long it wants to be left alone is left alone that long at least, up to an
-    hour, whatever was sent when and however many have failed.
+    A remote that sends ``retry_after`` is not asked for at least that long, up to an hour,
+    regardless of when the request was sent and how many have failed.
 
-    All is O(1). To be used by any number of threads: a request must be announced by :meth:`sent` before others ask
-    what is allowed, if there must be one probe only; :meth:`try_send` does both in one step.
+    All operations are O(1) and thread-safe. For exactly one probe, a request must be announced by
+    :meth:`sent` before other threads ask how many are allowed.
 
     >>> now = 0.0
     >>> breaker = CircuitBreaker(clock=lambda: now, random=lambda: 1.0, failures=2, first_wait=1.0)
@@ -70,7 +72,7 @@ class CircuitBreaker:
         self._longest_wait = longest_wait
         self._lock = threading.Lock()
         self._state = 0
-        """Counts the changes of state."""
+        """Number of state changes so far."""
         self._failures = 0
         self._next_wait = first_wait
         self._open_until: float | None = None
@@ -82,14 +84,9 @@ class CircuitBreaker:
             return self._allowed()
 
     def sent(self) -> int:
-        """Note that a request is sent, and return the number to hand in with what came of it."""
+        """Note that a request is sent; return the number to pass in with its result."""
         with self._lock:
             return self._sent()
-
-    def try_send(self) -> int | None:
-        """Note that a request is sent if one is allowed, in one step; None if none is."""
-        with self._lock:
-            return self._sent() if self._allowed() else None
 
     def succeeded(self, request: int | None = None) -> None:
         """Note that a request was answered."""
@@ -99,7 +96,7 @@ class CircuitBreaker:
                 self._open_until = self._probe_sent_at = None
 
     def failed(self, retry_after: float | None = None, request: int | None = None) -> None:
-        """Note that a request failed, and for how long the remote then asked to be left alone."""
+        """Note that a request failed, and the wait that the remote asked for, if any."""
         asked = 0.0 if retry_after is None or not retry_after > 0 else min(retry_after, _LONGEST_RETRY_AFTER)
         with self._lock:
             if self._is_late(request):
@@ -112,31 +109,31 @@ class CircuitBreaker:
                 self._next_wait = min(self._longest_wait, 2 * self._next_wait)
 
     def rest(self, seconds: float) -> None:
-        """Leave the remote alone for so long, up to an hour: it would refuse. No failure is counted."""
+        """Pause for a time, up to an hour, as the remote would refuse. Counts no failure."""
         with self._lock:
             if seconds > 0:
                 self._open(min(seconds, _LONGEST_RETRY_AFTER))
 
     @property
     def wait(self) -> float:
-        """How many seconds no request will be allowed; 0 also while a probe is under way."""
+        """Seconds during which no request is allowed; also 0 while a probe is under way."""
         with self._lock:
             return max(0.0, self._open_until - self._clock()) if self._open_until is not None else 0.0
 
     @property
     def is_closed(self) -> bool:
-        """Whether the remote is believed to be well."""
+        """True if the remote is considered healthy."""
         with self._lock:
             return self._open_until is None
 
     def state(self) -> dict[str, Any]:
-        """Return what has come of requests, as plain values: how long it still waits, not until when."""
+        """Return the state as plain values, with the remaining wait, not its end."""
         with self._lock:
             wait = None if self._open_until is None else max(0.0, self._open_until - self._clock())
             return {"failures": self._failures, "next wait": self._next_wait, "wait": wait}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; what comes of requests sent before this is late."""
+        """Continue from a state; results of requests sent before are late."""
         wait = state["wait"]
         with self._lock:
             self._failures, self._next_wait = state["failures"], state["next wait"]
@@ -158,9 +155,10 @@ class CircuitBreaker:
             return self._state
         now = self._clock()
         if now < self._open_until:
-            # Another thread opened it after this one had asked: as if sent before.
+            # Another thread opened it after this one had asked: count the request as sent before.
             return _LATE
-        # A probe is a state of its own: what was sent before it, a lost probe included, is late from now on.
+        # A probe is a state of its own: earlier requests, lost probes included, are late from now
+        # on.
         self._state += 1
         self._probe_sent_at = now
         return self._state

@@ -1,4 +1,4 @@
-"""What was spent, on disk: so that no crash, no restart and no second process spends it twice."""
+"""Durable record of spending: no crash, restart or second process can spend it again."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ CREATE TABLE IF NOT EXISTS marks (
 
 
 class LedgerError(Exception):
-    """The ledger cannot be read or written, so nothing may be spent."""
+    """Failure to read or write the ledger; nothing may be spent."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
 class Mark:
-    """The latest evaluation of a query that spent anything: what it has spent, and what it was allowed to."""
+    """Latest evaluation in which a query spent anything: its spending and its allowance."""
 
     evaluation: int
     items: int
@@ -58,16 +58,17 @@ class Mark:
 
 
 class Ledger:
-    """Remembers, per service, what was spent when, and per query how far it has come.
+    """Spending by service and time, and the progress of each query, in a file.
 
-    One file for any number of threads and processes on one machine: what is looked up and written in one
-    :meth:`transaction` is one step for all of them. When it has ended, what was written is on the disk:
-    SQLite's write-ahead log with ``synchronous=FULL``, one flush each, which survives the end of the process and of
-    the power, as far as the disk does what it says. The file must be on a local disk (the log needs shared
-    memory), and its companions ``-wal`` and ``-shm`` belong to it.
+    One file serves any number of threads and processes on one machine. One :meth:`transaction` is
+    atomic for all of them. When it has ended, its writes are on disk: SQLite's write-ahead log with
+    ``synchronous=FULL``, one flush each. They survive the end of the process and a power failure,
+    if the disk keeps its promises. The file must be on a local disk (the log needs shared memory).
+    Its companions ``-wal`` and ``-shm`` belong to it.
 
-    Whoever holds the file longer than ``longest_wait`` seconds, and a file that is damaged, full, removed or not a
-    ledger, raise :class:`LedgerError`, and nothing is spent. Removing the file between two runs forgets what was spent.
+    If the file is locked for longer than ``longest_wait`` seconds, damaged, full, removed or not a
+    ledger, :class:`LedgerError` is raised and nothing is spent. Removing the file between two runs
+    discards the record of spending.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -102,15 +103,15 @@ class Ledger:
             raise
 
     def close(self) -> None:
-        """Let go of the file. Nothing can be spent any more."""
+        """Close the file. Nothing can be spent any more."""
         with self._lock:
             self._connection.close()
 
     @contextmanager
     def transaction(self, *, to_write: bool = True) -> Iterator[None]:
-        """Do several things in one step; within another transaction of this thread, as part of that.
+        """Do several things atomically; part of the outer transaction if this thread is in one.
 
-        What is written is durable when it ends, and undone if it raises.
+        Its writes are durable when it ends, and undone if it raises.
         """
         with self._lock:
             if self._is_within:
@@ -132,11 +133,11 @@ class Ledger:
                         self._connection.execute("ROLLBACK")
 
     def log_of(self, service: str) -> SpentInLedger:
-        """Return what was spent on a service."""
+        """Return the spending on a service."""
         return SpentInLedger(self, service)
 
     def mark(self, service: str, query: str) -> Mark | None:
-        """Return how far a query has come with a service."""
+        """Return a query's progress with a service."""
         rows = self.run(
             "SELECT evaluation, items, requests, allowed_items, allowed_requests FROM marks"
             " WHERE service = ? AND query = ?",
@@ -146,7 +147,7 @@ class Ledger:
             return Mark(*map(int, rows[0])) if rows else None
 
     def set_mark(self, service: str, query: str, mark: Mark) -> None:
-        """Say how far a query has come with a service."""
+        """Set a query's progress with a service."""
         self.run(
             "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)",
             (service, query, mark.evaluation, mark.items, mark.requests, mark.allowed_items, mark.allowed_requests),
@@ -159,14 +160,14 @@ class Ledger:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Raise as a LedgerError whatever comes of a file that cannot be used or holds nonsense."""
+        """Raise LedgerError for any error of an unusable file or invalid content."""
         try:
             yield
         except (sqlite3.Error, OSError, OverflowError, TypeError, ValueError) as error:
             raise LedgerError(f"the ledger {self.path} cannot be used, so nothing is spent: {error}") from error
 
     def _open(self) -> None:
-        # In one transaction, as another process may be making the tables just now.
+        # In one transaction, as another process may be creating the tables.
         self._connection.execute("BEGIN")
         application, version = self._value("PRAGMA application_id"), self._value("PRAGMA user_version")
         tables = self._value("SELECT count(*) FROM sqlite_master")
@@ -187,7 +188,10 @@ class Ledger:
             raise LedgerError(f"the ledger {self.path} is damaged, so nothing is spent: {health}")
 
     def _start_log(self) -> None:
-        """Turn the write-ahead log on, which SQLite refuses at once, without waiting, while others do the same."""
+        """Turn on the write-ahead log.
+
+        SQLite refuses this at once, without waiting, while others do the same.
+        """
         patience = time.monotonic() + _PATIENCE_AT_OPENING
         while True:
             try:
@@ -203,24 +207,24 @@ class Ledger:
         return self._connection.execute(statement).fetchone()[0]
 
     def _place_now(self) -> tuple[int, int]:
-        """Return which file the path leads to."""
+        """Return the identity of the file at the path."""
         found = self.path.stat()
         return found.st_dev, found.st_ino
 
 
 class SpentInLedger:
-    """What was spent on one service: see :class:`replica.spending.spent.SpentLog`."""
+    """Spending on one service: see :class:`replica.spending.spent.SpentLog`."""
 
     def __init__(self, ledger: Ledger, service: str) -> None:
         self._ledger = ledger
         self._service = service
 
     def transaction(self, *, to_write: bool = True) -> AbstractContextManager[None]:
-        """Let nobody else write while this lasts, be it in another process."""
+        """Prevent other writers, in any process, during the transaction."""
         return self._ledger.transaction(to_write=to_write)
 
     def keep(self, seconds: float) -> float:
-        """Ask for rows to be kept for some time, and return the longest time that anyone has asked for."""
+        """Ask for rows to be kept for some seconds; return the longest time asked for."""
         rows = self._ledger.run("SELECT seconds FROM kept WHERE service = ?", (self._service,))
         longest = float(rows[0][0]) if rows else 0.0
         if seconds > longest:
@@ -228,7 +232,7 @@ class SpentInLedger:
         return max(longest, seconds)
 
     def rows(self) -> list[Spent]:
-        """Return what was spent, oldest first."""
+        """Return the spending, oldest first."""
         found = self._ledger.run(
             "SELECT at, items, requests FROM spent WHERE service = ? ORDER BY at", (self._service,)
         )
@@ -240,11 +244,11 @@ class SpentInLedger:
         self._ledger.run("INSERT INTO spent VALUES (?, ?, ?, ?)", (self._service, *row))
 
     def forget(self, until: float) -> None:
-        """Drop what was spent until some time, this time included."""
+        """Remove the spending up to and including a time."""
         self._ledger.run("DELETE FROM spent WHERE service = ? AND at <= ?", (self._service, until))
 
     def replace(self, rows: Sequence[Spent]) -> None:
-        """Keep these rows and no others."""
+        """Replace all rows."""
         self._ledger.run("DELETE FROM spent WHERE service = ?", (self._service,))
         for row in rows:
             self.add(row)

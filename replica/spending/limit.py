@@ -1,4 +1,4 @@
-"""How much may be spent in a period of time, as people write it."""
+"""Limit on spending in a period, and its notation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = 10**15
 
 @dataclass(frozen=True)
 class Limit:
-    """At most ``amount`` requests or items in any ``seconds``, however they are laid over time.
+    """At most ``amount`` requests or items in any window of ``seconds``, at any position in time.
 
     >>> limit = Limit.parse("15 requests per 15m")
     >>> limit
@@ -46,9 +46,10 @@ class Limit:
 
     @classmethod
     def parse(cls, text: str) -> Limit:
-        """Read a limit such as ``15 requests per 15m``; raises ValueError with what is wrong.
+        """Parse a limit such as ``15 requests per 15m``; raises ValueError with the reason.
 
-        Periods are a number and one of ms, s, m, h, d, or of these words written out; "per minute" is "per 1m".
+        Periods are a number and one of ms, s, m, h, d, or of these words written out; "per minute"
+        is "per 1m".
         """
         found = _LIMIT.fullmatch(text.strip())
         if found is None:

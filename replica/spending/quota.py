@@ -1,4 +1,4 @@
-"""How much a remote allows everyone together to spend in periods of wall-clock time."""
+"""Quota of a remote, shared by all queries, over periods of wall-clock time."""
 
 from __future__ import annotations
 
@@ -26,27 +26,30 @@ from replica.store.snapshot import State, pack, reading, unpack
 _KIND, _VERSION = "quota", 1
 
 UNLIMITED = sys.maxsize
-"""How much is left where there is no limit."""
+"""Amount left if there is no limit."""
 
 _ROWS_TOLD_APART = 256
 
 
 class Quota:
-    """Never more than each limit's amount in *any* window of its length, the start included and the end not.
+    """Rate limits: at most each amount in *any* window of its length, start included, end excluded.
 
-    Each unit comes back one period after it was spent. One quota is shared by all queries on a service, in any
-    threads, and with a ledger by all processes that use the same file and service, at once or after each other.
+    Each unit comes back one period after it was spent. All queries on a service share one quota, in
+    any threads. With a ledger, all processes that use the same file and service share it,
+    concurrently or one after another.
 
-    Without a ledger the clock is the monotonic one, which never jumps. With a ledger it is the wall clock, which is the
-    only one that processes share: while it is set back, time stands still here, so units come back late and never
-    early; when it is set forward, it is believed, but what this process itself has spent must have come back by the
-    monotonic clock as well. A clock given as ``time`` stands for both.
+    Without a ledger the clock is monotonic and never jumps. With a ledger it is the wall clock, the
+    only one that processes share. If it is set back, time stands still here, so units come back
+    late and never early. If it is set forward, that is accepted, but units spent by this process
+    must also have come back by the monotonic clock. A clock given as ``time`` replaces both.
 
-    What is counted is when requests were allowed. A remote counts when they arrive: where both must agree to the last
-    request, ``margin`` adds to each period the longest time that a request may take to get there.
+    The quota counts when requests were allowed; a remote counts when they arrive. If both must
+    agree to the last request, ``margin`` adds to each period the longest time that a request may
+    take to arrive.
 
-    Taking costs O(rows), of which there are at most some hundreds: where more is spent in a period, what was spent at
-    nearly the same time comes back together, with the last of it, at most 1/128 of the period late.
+    Taking costs O(rows), of which there are at most some hundreds. If more is spent in a period,
+    spending at nearly the same time comes back together, with the last of it, at most 1/128 of the
+    period late.
 
     >>> now = 0.0
     >>> quota = Quota([Limit.parse("2 requests per 1m"), Limit.parse("150 items per 1h")], time=lambda: now)
@@ -78,16 +81,16 @@ class Quota:
         self._periods = tuple(limit.seconds + margin for limit in self.limits)
         self._time = time or (clocks.monotonic if ledger is None else clocks.time)
         self._ours = Quota(self.limits, margin=margin) if ledger is not None and time is None else None
-        """What this process has spent, by the monotonic clock."""
+        """Spending of this process, by the monotonic clock."""
         self._log: SpentLog = SpentInMemory() if ledger is None else ledger.log_of(service)
         self._most_rows = _ROWS_TOLD_APART * (1 + len(self.limits))
         self._latest = -math.inf
         self._wall = wall
         self._is_on_disk = ledger is not None
         self._taken = 0
-        """How often something was taken, before a restart included."""
+        """Number of takes, including those before a restart."""
         self._brought: tuple[int, tuple[Spent, ...]] = 0, ()
-        """What another process had taken until when it ended: how often, and the rows of it."""
+        """Spending that a snapshot brought from another process: number of takes, and rows."""
 
     def left(self) -> tuple[int, int]:
         """Return how many items and requests may be spent now. Raises LedgerError."""
@@ -100,7 +103,10 @@ class Quota:
         return min(items, self._least(free, "items")), min(requests, self._least(free, "requests"))
 
     def take(self, items: int, requests: int) -> bool:
-        """Spend all of this, or nothing if any limit forbids it, and say whether it was spent. Raises LedgerError."""
+        """Spend all of this, or nothing if any limit forbids it; return True if spent.
+
+        Raises LedgerError.
+        """
         _check(items, requests)
         if not self.limits:
             return True
@@ -118,7 +124,10 @@ class Quota:
         return True
 
     def wait(self, items: int, requests: int) -> float:
-        """Return in how many seconds this much can be spent if nothing else is: inf if never. Raises LedgerError."""
+        """Return the seconds until this much can be spent, if nothing else is: inf if never.
+
+        Raises LedgerError.
+        """
         _check(items, requests)
         if not self.limits:
             return 0.0
@@ -129,12 +138,12 @@ class Quota:
                 self._back(limit, period, rows, now, items if limit.unit == "items" else requests)
                 for limit, period in zip(self.limits, self._periods, strict=True)
             )
-        # The clock itself, not the latest time known: where it was set back, it has further to go.
+        # Use the clock, not the latest known time: if it was set back, it has further to go.
         wait = seconds_until(back, self._time())
         return max(wait, self._ours.wait(items, requests)) if self._ours else wait
 
     def snapshot(self) -> bytes:
-        """Return what has been spent and counts still; nothing where a ledger has it."""
+        """Return the spending that still counts; nothing if a ledger holds it."""
         rows: list[Spent] = []
         with self._log.transaction(to_write=False):
             known = self._log.rows() if self.limits and not self._is_on_disk else []
@@ -150,10 +159,11 @@ class Quota:
         return pack(_KIND, _VERSION, State({"taken": self._taken, "now": now, "wall": self._wall()}, columns))
 
     def resume(self, snapshot: bytes) -> None:
-        """Count what was spent in another process; raises SnapshotError for any other bytes.
+        """Count the spending of another process; raises SnapshotError for any other bytes.
 
-        It comes back as time has gone on by the wall clock since then; nothing comes back early if that was set back.
-        Every query that shares the quota may do this with its own snapshot: the latest counts, and that once.
+        It comes back by the wall-clock time since then; nothing comes back early if that clock was
+        set back. Every query that shares the quota may call this with its own snapshot: only the
+        latest counts, and only once.
         """
         state = unpack(_KIND, _VERSION, snapshot)
         with reading():
@@ -171,12 +181,12 @@ class Quota:
             self._taken += taken - before
 
     def _now(self, rows: Sequence[Spent]) -> float:
-        """Return the latest time that anyone has known."""
+        """Return the latest time known to any process."""
         self._latest = max(self._latest, self._time(), rows[-1].at if rows else self._latest)
         return self._latest
 
     def _free(self, rows: Sequence[Spent], now: float) -> list[int]:
-        """Return what each limit leaves: less than nothing where it was lowered after it was spent."""
+        """Return the rest of each limit: negative if it was lowered after spending."""
         free = []
         for limit, period in zip(self.limits, self._periods, strict=True):
             until = came_back_until(now, period)
@@ -188,7 +198,7 @@ class Quota:
         return max(0, min(ours, default=UNLIMITED))
 
     def _back(self, limit: Limit, period: float, rows: Sequence[Spent], now: float, wanted: int) -> float:
-        """Return when a limit will leave what is wanted."""
+        """Return the time at which a limit will have the wanted amount left."""
         if wanted > limit.amount:
             return math.inf
         until = came_back_until(now, period)
@@ -203,7 +213,7 @@ class Quota:
         return back
 
     def _tidy(self, rows: Sequence[Spent], now: float) -> None:
-        """Forget what counts for nobody, and merge the rest if it is a lot."""
+        """Remove rows that count for nobody, and merge the others if there are many."""
         longest = self._log.keep(max(self._periods))
         if rows and rows[0].at <= (until := came_back_until(now, longest)):
             self._log.forget(until)
@@ -212,7 +222,7 @@ class Quota:
 
 
 def _moved(at: float, then: float, now: float, elapsed: float) -> float:
-    """Return a time that is as long before ``now`` as it was before ``then``, and what has elapsed; never earlier."""
+    """Return a time moved from ``then`` to ``now``, less what has elapsed; rounded up."""
     terms = (now, -then, at, -elapsed)
     moved = math.fsum(terms)
     return min(now, moved if math.fsum((*terms, -moved)) <= 0 else math.nextafter(moved, math.inf))

@@ -1,4 +1,4 @@
-"""When how much was spent: the rows that a quota counts, and where they are kept while a process runs."""
+"""Rows of spending that a quota counts, and their storage in memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 _GRAINS = 128
-"""In how many parts of a period units are told apart once there are many."""
+"""Number of parts of a period; units within one part are merged, once there are many."""
 
 
 class Spent(NamedTuple):
-    """What was spent at some time."""
+    """Spending at one time."""
 
     at: float
     items: int
@@ -22,18 +22,18 @@ class Spent(NamedTuple):
 
 
 class SpentLog(Protocol):
-    """Where rows are kept. Everything is called within a transaction; one that fails has changed nothing."""
+    """Storage of rows, called within a transaction; a failed transaction changes nothing."""
 
     def transaction(self, *, to_write: bool = True) -> AbstractContextManager[object]:
-        """Let nobody else write while this lasts."""
+        """Prevent other writers during the transaction."""
         ...
 
     def keep(self, seconds: float) -> float:
-        """Ask for rows to be kept for some time, and return the longest time that anyone has asked for."""
+        """Ask for rows to be kept for some seconds; return the longest time asked for."""
         ...
 
     def rows(self) -> list[Spent]:
-        """Return what was spent, oldest first."""
+        """Return the spending, oldest first."""
         ...
 
     def add(self, row: Spent) -> None:
@@ -41,16 +41,16 @@ class SpentLog(Protocol):
         ...
 
     def forget(self, until: float) -> None:
-        """Drop what was spent until some time, this time included."""
+        """Remove the spending up to and including a time."""
         ...
 
     def replace(self, rows: Sequence[Spent]) -> None:
-        """Keep these rows and no others."""
+        """Replace all rows."""
         ...
 
 
 class SpentInMemory:
-    """Rows that end with the process. Adding and forgetting cost what is added and forgotten, at most.
+    """Rows that end with the process. Adding and removing cost at most O(rows added or removed).
 
     >>> log = SpentInMemory()
     >>> log.add(Spent(1.0, items=10, requests=1)); log.add(Spent(2.0, items=5, requests=1))
@@ -65,16 +65,16 @@ class SpentInMemory:
         self._lock = threading.RLock()
 
     def transaction(self, *, to_write: bool = True) -> AbstractContextManager[object]:
-        """Let nobody else read or write while this lasts."""
+        """Prevent other readers and writers during the transaction."""
         return self._lock
 
     def keep(self, seconds: float) -> float:
-        """Ask for rows to be kept for some time, and return the longest time that anyone has asked for."""
+        """Ask for rows to be kept for some seconds; return the longest time asked for."""
         self._kept = max(self._kept, seconds)
         return self._kept
 
     def rows(self) -> list[Spent]:
-        """Return what was spent, oldest first."""
+        """Return the spending, oldest first."""
         return self._rows
 
     def add(self, row: Spent) -> None:
@@ -82,41 +82,42 @@ class SpentInMemory:
         self._rows.append(row)
 
     def forget(self, until: float) -> None:
-        """Drop what was spent until some time, this time included."""
+        """Remove the spending up to and including a time."""
         del self._rows[: bisect.bisect_right(self._rows, until, key=lambda row: row.at)]
 
     def replace(self, rows: Sequence[Spent]) -> None:
-        """Keep these rows and no others."""
+        """Replace all rows."""
         self._rows = list(rows)
 
 
 def came_back_until(now: float, seconds: float) -> float:
-    """Return the latest time such that what was spent then has come back by ``now``, exact to the last bit.
+    """Return the latest time whose spending has come back by ``now``, exact to the last bit.
 
     >>> came_back_until(now=1000.0, seconds=900.0)
     100.0
     """
     until = now - seconds
-    # Rounded up, it would let a unit come back too early by as much.
+    # Rounding up would let a unit come back too early.
     return until if math.fsum((now, -seconds, -until)) >= 0 else math.nextafter(until, -math.inf)
 
 
 def comes_back_at(at: float, seconds: float) -> float:
-    """Return the first time at which what was spent at some time has come back, exact to the last bit."""
+    """Return the first time at which spending at ``at`` has come back, exact to the last bit."""
     back = at + seconds
     return back if math.fsum((back, -at, -seconds)) >= 0 else math.nextafter(back, math.inf)
 
 
 def seconds_until(then: float, now: float) -> float:
-    """Return for how long to wait so that it is ``then`` afterwards, and not a hair earlier."""
+    """Return the wait after which it is ``then`` or later, never earlier."""
     wait = max(0.0, then - now)
     return wait if now + wait >= then else wait + max(math.ulp(wait), math.ulp(then))
 
 
 def thinned(rows: Iterable[Spent], periods: Iterable[float], now: float) -> list[Spent]:
-    """Return rows, oldest first, merged into at most some hundred for each period; each moved to a later time at most.
+    """Return rows, oldest first, merged to at most some hundred per period.
 
-    How far a unit is moved is at most a 128th of the shortest period that it still counts for.
+    A unit only moves to a later time, by at most a 128th of the shortest period that it still
+    counts for.
 
     >>> thinned([Spent(0.0, 1, 1), Spent(0.5, 2, 1), Spent(90.0, 4, 1)], periods=[100.0], now=99.0)
     [Spent(at=0.5, items=3, requests=2), Spent(at=90.0, items=4, requests=1)]

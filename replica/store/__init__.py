@@ -1,4 +1,4 @@
-"""The replica itself: keys, what the remote last said of them, and when.
+"""Replica store: keys, the remote's last values for them, and the times of fetching.
 
 :class:`ReplicaStore` holds at most one solution per key, :class:`SolutionStore` all of them.
 """

@@ -1,4 +1,4 @@
-"""Columns that grow: an array by row, with one more cell at the end for row -1."""
+"""Growing columns: an array by row, with one more cell at the end for row -1."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ AnyArray = npt.NDArray[Any]
 
 
 def column(capacity: int, nothing: float, dtype: npt.DTypeLike) -> AnyArray:
-    """Return a column in which nothing stands yet.
+    """Return an empty column.
 
-    Its last cell is what row -1 finds, so that one gather answers for rows that are known and that are not.
+    Its last cell is the one of row -1, so that one gather serves known and unknown rows.
     """
     return np.full(capacity + 1, nothing, dtype)
 
@@ -28,7 +28,7 @@ def grown(cells: AnyArray, capacity: int, nothing: float) -> AnyArray:
 
 
 def room_for(needed: int, capacity: int) -> int:
-    """Return the capacity that follows: growing by a quarter keeps what is unused small and appending cheap.
+    """Return the next capacity: growth by a quarter limits unused room and keeps appending cheap.
 
     >>> room_for(65, 64), room_for(1000, 64), room_for(64, 64)
     (80, 1000, 64)

@@ -1,4 +1,4 @@
-"""What the stores take in and give out."""
+"""Types that the stores take and return."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Solution = Mapping[str, str]
 """A remote's solution: variable name → N-Triples term."""
 
 NEVER = float("-inf")
-"""When what was never fetched was fetched."""
+"""Fetch time of a key never fetched."""
 
 WHOLE = ""
-"""The one key of a pattern that is fetched whole; no term has an empty text."""
+"""Only key of a pattern that is fetched whole; no term has an empty text."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What one delivery of solutions did: the keys whose values are new or other than before."""
+    """Effect of one delivery of solutions: the keys whose values are new or changed."""
 
     changed: tuple[str, ...]
     ambiguous: int

@@ -1,4 +1,4 @@
-"""An open-addressing table of rows by hash, in one array, whole batches at a time."""
+"""Open-addressing hash table of rows, in one array, operating on whole batches."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy.typing as npt
 from replica.store.contract import BoolArray, IntArray
 
 Tags = npt.NDArray[np.uint64]
-"""Hashes of 32 bits, each in 64."""
+"""Hashes of 32 bits, stored in 64."""
 
 _BITS = np.uint64(32)
 _ROW = np.uint64(0xFFFFFFFF)
 _EMPTY = np.uint64(0)
 _GONE = np.uint64(1 << 32)
-"""Was taken once: whoever searches goes on here, who seeks room may take it. Like an empty entry it holds no row."""
+"""Deleted entry, without a row: searches continue here, insertions may reuse it."""
 _FEW = 32
-"""Of how many the ways are sooner walked one by one than as arrays."""
+"""Number of searches below which single steps are faster than arrays."""
 _FULL = 0.8
-"""How full, with what is gone, the table gets until it is built anew."""
+"""Load, deleted entries included, at which the table is rebuilt."""
 
 
 class HashTable:
-    """Where rows stand by 32-bit hashes of their keys. Keys of one hash are told apart by whoever asks.
+    """Rows by 32-bit hashes of their keys. The caller compares keys with equal hashes.
 
-    An entry holds the hash and the row, so a search touches one array only. Entries lie at
-    ``hash * size >> 32`` or next after it, the first free one being taken; as this keeps the
-    hashes' order, a sorted array of entries is nearly a table already, and building one costs a sort.
-    With room for n rows a table takes 12 n bytes. Searching, putting and removing take O(1) a row on average.
+    An entry holds the hash and the row, so a search touches one array only. An entry lies at ``hash
+    * size >> 32`` or in the first free slot after it. This keeps the hashes' order: a sorted array
+    of entries is nearly a table already, and building one costs a sort. With room for n rows a
+    table takes 12 n bytes. Searching, putting and removing take O(1) per row on average.
 
     >>> table = HashTable(room=8)
     >>> table.put(np.array([5, 6], np.uint64), np.array([0, 1]))
@@ -40,19 +40,20 @@ class HashTable:
     def __init__(self, room: int = 0) -> None:
         self._entries = _empty_table(room)
         self._taken = 0
-        """How many entries are not empty: those of rows, and those of rows that are gone."""
+        """Number of entries in use, deleted ones included."""
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the table takes."""
+        """Size of the table in bytes."""
         return self._entries.nbytes
 
     def make_room(self, room: int) -> None:
-        """Build the table anew, for so many rows."""
+        """Rebuild the table for this many rows."""
         entries = self._entries[self._entries & _ROW != 0]
         entries.sort()
         self._entries = _empty_table(room)
-        # In the order of their hashes each comes home, or right after the one before it.
+        # In the order of their hashes each entry lands in its home slot, or right after the one
+        # before it.
         order = np.arange(len(entries))
         slots = np.maximum.accumulate(self._homes(entries >> _BITS) - order) + order
         within = int(np.searchsorted(slots, len(self._entries)))
@@ -61,9 +62,9 @@ class HashTable:
         self._insert(entries[within:])
 
     def find(self, tags: Tags, is_same: Callable[[IntArray, IntArray], BoolArray]) -> IntArray:
-        """Return the row of each of some hashes, -1 where there is none.
+        """Return the row of each hash, -1 if there is none.
 
-        ``is_same(positions, rows)`` says whether the keys at some positions of the batch are those of rows
+        ``is_same(positions, rows)`` compares the keys at positions of the batch with those of rows
         that have the same hash.
         """
         found = np.full(len(tags), -1, np.int64)
@@ -84,7 +85,7 @@ class HashTable:
         return found
 
     def rows_at(self, tag: int) -> Iterator[int]:
-        """Yield the rows that have a hash: the way to search for a few keys, where arrays do not pay."""
+        """Yield the rows with a hash; faster than arrays for a few keys."""
         entries, size = self._entries, len(self._entries)
         slot = tag * size >> 32
         while entry := entries.item(slot):
@@ -93,12 +94,12 @@ class HashTable:
             slot = slot + 1 if slot + 1 < size else 0
 
     def put(self, tags: Tags, rows: IntArray) -> None:
-        """Note where some rows stand that are not in the table."""
+        """Insert rows that are not in the table."""
         self._make_room_again(len(rows))
         self._insert(_entries_of(tags, rows))
 
     def remove(self, tags: Tags, rows: IntArray) -> None:
-        """Forget some rows, which are in the table with these hashes; raises KeyError if they are not."""
+        """Remove rows with their hashes; raises KeyError if they are not in the table."""
         sought, slots = _entries_of(tags, rows), self._homes(tags)
         while len(sought):
             entries = self._entries[slots]
@@ -109,7 +110,7 @@ class HashTable:
             sought, slots = sought[~here], self._next(slots[~here])
 
     def _ahead(self, tags: Tags, slots: IntArray) -> IntArray:
-        """Return for each hash the next slot from the given one on that holds its like, or nothing."""
+        """Return, for each hash, the next slot that is empty or holds the same hash."""
         entries, size = self._entries, len(self._entries)
         ahead = []
         for tag, slot in zip(tags.tolist(), slots.tolist(), strict=True):
@@ -120,7 +121,7 @@ class HashTable:
 
     def _make_room_again(self, count: int) -> None:
         if self._taken + count > _FULL * len(self._entries):
-            # Of the size that it has: what is gone leaves, and the rows' number is bounded by who owns them.
+            # Same size: deleted entries disappear, and the owner bounds the number of rows.
             self.make_room(2 * len(self._entries) // 3)
 
     def _insert(self, entries: Tags) -> None:
@@ -129,7 +130,7 @@ class HashTable:
             there = self._entries[slots]
             free = np.flatnonzero(there & _ROW == 0)
             self._entries[slots[free]] = entries[free]
-            # Of several that seek the same slot one has got it.
+            # If several entries want the same slot, one has got it.
             placed = free[self._entries[slots[free]] == entries[free]]
             self._taken += int(np.count_nonzero(there[placed] == _EMPTY))
             left = np.ones(len(entries), bool)

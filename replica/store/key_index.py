@@ -1,4 +1,4 @@
-"""Keys and their rows: texts, each of which has a number of its own as long as it is held."""
+"""Index of keys: each text has a row number of its own while it is held."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from replica.store.hash_table import HashTable, Tags
 from replica.store.text_arena import TextArena, Texts, decoded, encoded
 
 _FEW = 64
-"""Up to how many keys one by one are sooner found than as arrays."""
+"""Number of keys up to which finding them one by one is faster than by arrays."""
 
 
 class KeyIndex:
-    """Rows by key and keys by row. A key's row stays the same until it is removed; then it stands for another key.
+    """Rows by key and keys by row. A row keeps its key until removal, then it may get another one.
 
-    Keys are found by Python's hash of text, which is salted anew in each process: nobody can choose keys that
-    share one. Texts are compared in any case. Finding, adding and removing n keys takes O(n) on
-    average, at times O(held) to make room. A key takes its bytes, and 24 to 30 more; the memory does not
-    shrink with the keys.
+    Keys are found by Python's hash of text, which is salted anew in each process, so nobody can
+    choose colliding keys. Texts are always compared as well. Finding, adding and removing n keys
+    takes O(n) on average, at times O(held) to make room. A key takes its bytes, and 24 to 30 more;
+    the memory does not shrink when keys are removed.
 
     >>> index = KeyIndex()
     >>> index.add(["<urn:a>", "<urn:b>"]).tolist()
@@ -42,16 +42,16 @@ class KeyIndex:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes, the keys' own included."""
+        """Size in bytes, including the keys' texts."""
         return self._texts.nbytes + self._table.nbytes + self._free.nbytes
 
     @property
     def text_bytes(self) -> int:
-        """How many bytes the keys themselves are."""
+        """Size of the keys' texts in bytes."""
         return self._texts.text_bytes
 
     def find(self, keys: Sequence[str]) -> IntArray:
-        """Return each key's row, -1 where it is not held."""
+        """Return each key's row, -1 if it is not held."""
         if len(keys) <= _FEW:
             return np.array([self._row_of(key) for key in keys], np.int64)
         texts = Texts.of(keys)
@@ -65,7 +65,7 @@ class KeyIndex:
         return rows
 
     def remove(self, rows: IntArray) -> None:
-        """Forget the keys of some rows, each given once; the rows are free for others."""
+        """Remove the keys of some rows, each given once; the rows become free."""
         self._table.remove(_tags(self.keys(rows)), rows)
         self._texts.remove(rows)
         self._free = np.concatenate([self._free, rows.astype(np.int32)])
@@ -79,13 +79,13 @@ class KeyIndex:
         return np.flatnonzero(self._texts.has(slice(self._used)))
 
     def columns(self) -> dict[str, AnyArray]:
-        """Return all there is to know, as arrays."""
+        """Return the complete state as arrays."""
         rows = self.all_rows()
         return {"lengths": self._texts.lengths(self._used), "texts": self._texts.gathered(rows), "free": self._free}
 
     @classmethod
     def restore(cls, columns: Mapping[str, AnyArray]) -> KeyIndex:
-        """Return an index with the same keys at the same rows; raises ValueError if the columns cannot be one's."""
+        """Return an index with the same keys at the same rows; raises ValueError if invalid."""
         lengths, free = columns["lengths"].astype(np.int64), columns["free"].astype(np.int32)
         rows = np.flatnonzero(lengths >= 0)
         gone = np.flatnonzero(lengths == -1)

@@ -1,4 +1,4 @@
-"""What every store knows of its keys, whatever it keeps for them."""
+"""Base of all stores: keys, rows, histories and eviction."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from replica.store.snapshot import State, named
 
 
 class KeyedStore:
-    """Keys with rows, their histories, and which of them stay where not all may.
+    """Keys with rows, their histories, and eviction beyond a limit.
 
-    **Eviction**: with a ``limit``, ``touch`` says which rows an evaluation needs, and ``evict``, called once per
-    evaluation, forgets the keys that were needed longest ago until ``limit`` are left. Keys needed since the call
-    before, which those are, too, that were asked for, always stay: so as many are held as the limit says, or as one
-    evaluation needs if these are more. A key that nobody asked for is only taken in below the limit.
-    All that is known of a forgotten key is gone, and its row may stand for another.
+    **Eviction**: with a ``limit``, ``touch`` marks the rows that an evaluation needs, and
+    ``evict``, called once per evaluation, removes the least recently needed keys until ``limit``
+    are left. Keys needed since the previous call always stay; keys that were asked for count as
+    needed. So the store holds ``limit`` keys, or as many as one evaluation needs if these are more.
+    A key that was not asked for is only added below the limit. All knowledge of a removed key is
+    gone, and its row may be reused.
     """
 
     def __init__(self, variables: tuple[str, ...], limit: int | None) -> None:
@@ -34,25 +35,25 @@ class KeyedStore:
 
     @property
     def held(self) -> int:
-        """How many keys it holds, those that the remote does not have included."""
+        """Number of keys held, including those that the remote does not have."""
         return len(self._index)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes, the keys' own included."""
+        """Size in bytes, including the keys' texts."""
         return self._index.nbytes + self._recency.nbytes + self.history.nbytes
 
     @property
     def text_bytes(self) -> int:
-        """How many bytes the keys themselves are."""
+        """Size of the keys' texts in bytes."""
         return self._index.text_bytes
 
     def rows(self, keys: Sequence[str]) -> IntArray:
-        """Return each key's row, -1 where nothing is known of the key. A row is its key's as long as it is held."""
+        """Return each key's row, -1 if the key is unknown. A key has its row while it is held."""
         return self._index.find(keys)
 
     def keys(self, rows: IntArray) -> list[str]:
-        """Return the keys of rows that stand for one."""
+        """Return the keys of rows that have one."""
         return self._index.keys(rows)
 
     def all_rows(self) -> IntArray:
@@ -60,19 +61,19 @@ class KeyedStore:
         return self._index.all_rows()
 
     def fetched_at(self, rows: IntArray) -> FloatArray:
-        """Return when each row was last fetched, ``NEVER`` for row -1."""
+        """Return the time of each row's last fetch, ``NEVER`` for row -1."""
         return self._times(self.history.fetched_at, rows)
 
     def changed_at(self, rows: IntArray) -> FloatArray:
-        """Return when each row was last found to be other than before, ``NEVER`` if it was not and for row -1."""
+        """Return when each row was last found changed; ``NEVER`` if it was not, and for row -1."""
         return self._times(self.history.changed_at, rows)
 
     def touch(self, rows: IntArray) -> None:
-        """Note that an evaluation needs some rows; row -1 is none."""
+        """Mark rows as needed by an evaluation; row -1 is ignored."""
         self._recency.need(rows[rows >= 0])
 
     def evict(self) -> int:
-        """Forget the keys needed longest ago, as many as are beyond the limit, and return how many. O(held)."""
+        """Remove the least recently needed keys beyond the limit; return how many. O(held)."""
         excess = 0 if self.limit is None else max(0, self.held - self.limit)
         rows = self._recency.longest_ago(self.all_rows(), excess) if excess else np.empty(0, np.int64)
         if len(rows):
@@ -84,7 +85,7 @@ class KeyedStore:
         return np.where(rows >= 0, times[rows], NEVER) if len(times) else np.full(len(rows), NEVER)
 
     def _rows_to_store(self, keys: Sequence[str], asked: int) -> tuple[IntArray, IntArray]:
-        """Return the places of the keys to take in, the first of which were asked for, and their rows."""
+        """Return the places of the keys to store, those asked for first, and their rows."""
         rows = self.rows(keys)
         new = np.flatnonzero(rows < 0)
         if self.limit is not None:
@@ -118,12 +119,12 @@ class KeyedStore:
         return {**named("keys", keys), **named("recency", recency), **named("history", history)}
 
     def _become(self, other: KeyedStore) -> None:
-        """Take all that another knows, which is used no longer."""
+        """Take over the state of another store, which must not be used again."""
         self._index, self._recency, self._capacity = other._index, other._recency, other._capacity
         self.history.become(other.history)
 
     def _restore(self, state: State) -> int:
-        """Take in what another wrote and return how many rows that is; raises ValueError if it cannot be one's."""
+        """Load a state and return its number of rows; raises ValueError if it is invalid."""
         self._index = KeyIndex.restore(state.part("keys"))
         used = len(state.columns["keys.lengths"])
         self.history.restore(state.part("history"))
@@ -136,7 +137,7 @@ class KeyedStore:
 
 
 def limit_of(settings: Mapping[str, Any]) -> int | None:
-    """Return the limit that settings say."""
+    """Return the limit in some settings."""
     return None if settings["limit"] is None else _whole(settings, "limit")
 
 

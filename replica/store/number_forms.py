@@ -1,4 +1,4 @@
-"""The ways in which numbers are written: a number and its form give a term's exact text back."""
+"""Notations of numbers: a number and its form reproduce a term's exact text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import product
 from replica.terms import number_of
 
 NONE, OTHER = 0, 1
-"""The codes of no term, and of a term that is kept as text; all greater ones are forms of numbers."""
+"""Codes of no term and of a term kept as text; greater codes are forms of numbers."""
 
 _LONGEST = 32
 _EXACT = 16
@@ -25,16 +25,16 @@ _FORMS: tuple[tuple[str, str, int], ...] = (
     *product(["decimal"], [""], _DIGITS),
     *product(["double", "float"], ["", "E", "e"], _DIGITS),
 )
-"""By code: the datatype, what stands before the exponent if there is one, and how many digits follow the point."""
+"""By code: datatype, exponent mark if any, and number of digits after the point."""
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _CODES = {(f"{_XSD}{name}>", mark, digits): code for code, (name, mark, digits) in enumerate(_FORMS) if name}
 _DATATYPES = {datatype for datatype, _, _ in _CODES}
 
 
 def form_of(term: str | None) -> tuple[float, int]:
-    """Return the number that a term stands for, NaN if it is none, and the code of the form it is written in.
+    """Return a term's number, NaN if it is none, and the code of its form.
 
-    The form is ``OTHER`` where number and form would not give the very same text back.
+    The form is ``OTHER`` if number and form would not reproduce the same text.
 
     >>> text_of(*form_of('"1.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'))
     '"1.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'
@@ -48,7 +48,7 @@ def form_of(term: str | None) -> tuple[float, int]:
         return number_of(term), OTHER
     lexical = lexical[1:]
     if len(lexical) < _EXACT and lexical[:1] != "0" and lexical.isdecimal() and lexical.isascii():
-        # By far the most usual: no need to write it again to see that it would be the same.
+        # By far the most usual case: no need to format it again for comparison.
         return float(lexical), _CODES[datatype, "", 0]
     return _form_of(term, lexical, datatype)
 
@@ -68,7 +68,7 @@ def _form_of(term: str, lexical: str, datatype: str) -> tuple[float, int]:
 
 
 def text_of(number: float, code: int) -> str:
-    """Return the term that a number is in a form."""
+    """Return the term of a number in a form."""
     name, mark, digits = _FORMS[code]
     return f'"{_written(number, mark, digits)}"^^<{_XSD}{name}>'
 
@@ -85,7 +85,7 @@ def _written(number: float, mark: str, digits: int) -> str:
 
 
 def is_form(code: int) -> bool:
-    """Say whether a code is that of anything.
+    """Return True if a code is valid.
 
     >>> is_form(OTHER), is_form(255)
     (True, False)

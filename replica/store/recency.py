@@ -1,4 +1,4 @@
-"""Which rows were needed longest ago."""
+"""Recency of rows, for eviction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from replica.store.contract import IntArray
 
 
 class Recency:
-    """In which round each row was last needed, the present one included; 4 bytes a row.
+    """Last round in which each row was needed, the present one included; 4 bytes per row.
 
     >>> recency = Recency()
     >>> recency.make_room(3)
@@ -26,7 +26,7 @@ class Recency:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes."""
+        """Size in bytes."""
         return self._needed.nbytes
 
     def make_room(self, capacity: int) -> None:
@@ -34,11 +34,11 @@ class Recency:
         self._needed = grown(self._needed, capacity, 0)
 
     def need(self, rows: IntArray) -> None:
-        """Note that rows are needed in this round."""
+        """Mark rows as needed in this round."""
         self._needed[rows] = self.round
 
     def begin(self, rows: IntArray) -> None:
-        """Note that rows stand for other keys, not needed in this round, but known since the one before."""
+        """Mark rows of new keys: not needed in this round, but known since the previous one."""
         self._needed[rows] = self.round - 1
 
     def end_round(self) -> None:
@@ -46,9 +46,9 @@ class Recency:
         self.round += 1
 
     def longest_ago(self, rows: IntArray, count: int) -> IntArray:
-        """Return at most so many of some rows, those needed longest ago; none that is needed in this round. O(rows).
+        """Return at most ``count`` rows, least recently needed, none needed in this round. O(rows).
 
-        Of rows that were needed at the same time the first go first.
+        Of rows needed at the same time the first are returned.
         """
         needed = self._needed[rows].astype(np.int64)
         rows, needed = rows[needed < self.round], needed[needed < self.round]
@@ -57,11 +57,11 @@ class Recency:
         return np.sort(rows[np.argpartition((needed << 32) + rows, count)[:count]])
 
     def columns(self, used: int) -> dict[str, AnyArray]:
-        """Return all there is to know of the first rows, as arrays."""
+        """Return the state of the first ``used`` rows as arrays."""
         return {"needed": self._needed[:used]}
 
     def restore(self, needed: AnyArray, used: int) -> None:
-        """Take in what another wrote; raises ValueError if it cannot be one's. There must be room."""
+        """Load a state; raises ValueError if it is invalid. There must be room for it."""
         if len(needed) != used or (needed > self.round).any():
             raise ValueError("when rows were needed is not as it should be")
         self._needed[:used] = needed

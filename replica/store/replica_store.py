@@ -1,4 +1,4 @@
-"""The replica of joins with one: keys, their last known values, and when each was fetched."""
+"""Store for joins with at most one solution per key: last known values and fetch times."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _KIND, _VERSION = "replica store", 2
 
 
 class ReplicaStore(KeyedStore):
-    """Last known values by key; a key the remote does not have is remembered as absent.
+    """Last known values by key; a key that the remote does not have is stored as absent.
 
     Looking up n keys and storing n solutions take O(n). A key has at most one solution (a 1:1 or
-    N:1 join); of several the first in the terms' order is kept and the others are counted.
-    With one number a key takes less than 100 bytes beside its own text.
+    N:1 join): of several, the first in the terms' order is kept and the others are counted. With
+    one number a key takes less than 100 bytes besides its own text.
 
     >>> store = ReplicaStore("user", ["followers"])
     >>> seven = '"7"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -43,40 +43,40 @@ class ReplicaStore(KeyedStore):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes, the keys' own included."""
+        """Size in bytes, including the keys' texts."""
         return super().nbytes + self._present.nbytes + sum(terms.nbytes for terms in self._terms.values())
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers, NaN where there is none."""
+        """Return a variable's values as numbers, NaN if there is none."""
         return self._terms[variable].numbers(rows)
 
     def mean(self, variable: str) -> float:
-        """Return the mean of all that is known of a variable, NaN when nothing is."""
+        """Return the mean of a variable's known numbers, NaN if there are none."""
         if variable not in self._means:
             known = self._terms[variable].all_numbers()
             self._means[variable] = float(known.mean()) if len(known) else float("nan")
         return self._means[variable]
 
     def present(self, rows: IntArray) -> BoolArray:
-        """Return whether the remote had each row's key when it was last asked."""
+        """Return True for each row whose key the remote had when it was last asked."""
         return self._present[rows]
 
     def term(self, variable: str, key: str) -> str | None:
-        """Return the N-Triples term of one value, None where there is none."""
+        """Return the N-Triples term of one value, None if there is none."""
         return self._terms[variable].term(int(self.rows([key])[0]))
 
     def terms(self, variable: str, rows: IntArray) -> list[str | None]:
-        """Return the N-Triples terms of some rows' values, None where there is none."""
+        """Return the N-Triples terms of some rows' values, None if there is none."""
         return list(map(self._terms[variable].term, rows.tolist()))
 
     def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float, *, pushed: bool = False) -> Stored:
-        """Store what the remote answered; a key asked for and not answered becomes absent.
+        """Store an answer; a key asked for and not answered becomes absent.
 
-        ``pushed`` says that the remote told of changes of its own accord, when they happened.
+        ``pushed`` means that the remote announced the changes itself, when they happened.
         """
         by_key, asked_for, ambiguous = self._by_key(asked, solutions)
         places, rows = self._rows_to_store(list(by_key), asked_for)
-        # A late answer to an older question says nothing new.
+        # A late answer to an older question is no news.
         current = now >= self.history.fetched_at[rows]
         places, rows = places[current], rows[current]
         answered = list(by_key.items())
@@ -85,7 +85,7 @@ class ReplicaStore(KeyedStore):
         return Stored(tuple(found[at][0] for at in np.flatnonzero(changed).tolist()), ambiguous)
 
     def snapshot(self) -> bytes:
-        """Return all that it knows as bytes, from which ``restore`` makes another like it."""
+        """Return the complete state as bytes for ``restore``."""
         settings = {"key_variable": self.key_variable, "variables": self.variables, **self._settings()}
         columns = self._columns()
         used = len(columns["keys.lengths"])
@@ -98,7 +98,7 @@ class ReplicaStore(KeyedStore):
 
     @classmethod
     def restore(cls, snapshot: bytes) -> ReplicaStore:
-        """Return a store that knows what another knew; raises SnapshotError for anything but such bytes."""
+        """Return a store with a saved state; raises SnapshotError for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         try:
             store = cls(state.settings["key_variable"], state.settings["variables"], limit=limit_of(state.settings))
@@ -111,7 +111,7 @@ class ReplicaStore(KeyedStore):
         return store
 
     def resume(self, snapshot: bytes) -> None:
-        """Know what another of the same variables knew, and nothing else; raises SnapshotError if it cannot.
+        """Replace the state by that of a store of the same variables; else raises SnapshotError.
 
         The limit stays as it is.
         """
@@ -124,7 +124,7 @@ class ReplicaStore(KeyedStore):
     def _by_key(
         self, asked: Iterable[str], solutions: Iterable[Solution]
     ) -> tuple[dict[str, Solution | None], int, int]:
-        """Return the solution by key, how many keys were asked for, which come first, and how many were left out."""
+        """Return solutions by key, asked keys first; how many were asked; how many were dropped."""
         by_key: dict[str, Solution | None] = dict.fromkeys(asked)
         asked_for, ambiguous = len(by_key), 0
         for solution in solutions:
@@ -137,7 +137,7 @@ class ReplicaStore(KeyedStore):
                 solution = min(known, solution, key=_in_order)
             by_key[key] = solution
         if len(by_key) > asked_for:
-            # The order in which the remote answers must not matter.
+            # The order of the remote's answer must not matter.
             others = sorted(list(by_key)[asked_for:])
             by_key |= {key: by_key.pop(key) for key in others}
         return by_key, asked_for, ambiguous

@@ -1,4 +1,4 @@
-"""A store's state as bytes: named columns, versioned, compressed, and nothing that runs when it is read."""
+"""Snapshots: a store's state as versioned, compressed columns; reading one runs no code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEVEL = 1
 
 
 class SnapshotError(ValueError):
-    """Bytes that are no snapshot of what should go on from them."""
+    """Bytes that are not a valid snapshot of the reader's kind."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class State:
 
 
 def named(part: str, columns: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return a part's columns as those of the whole: ``State.part`` gives them back."""
+    """Return a part's columns under their full names, as ``State.part`` expects them."""
     return {f"{part}.{name}": cells for name, cells in columns.items()}
 
 
@@ -64,7 +64,7 @@ def pack(kind: str, version: int, state: State) -> bytes:
 
 
 def unpack(kind: str, version: int, snapshot: bytes) -> State:
-    """Return what was packed; raises :class:`SnapshotError` with what is wrong with the bytes."""
+    """Return the packed state; raises :class:`SnapshotError` with what is wrong with the bytes."""
     content = _opened(_MAGIC, snapshot)
     with reading():
         line, body = _first_line(content)
@@ -76,7 +76,7 @@ def unpack(kind: str, version: int, snapshot: bytes) -> State:
 
 
 def pack_parts(parts: Mapping[str, bytes]) -> bytes:
-    """Return several snapshots as one: a checksum, a line of JSON that says how long each is, then their bytes.
+    """Return several snapshots as one: a checksum, a line of JSON with their sizes, their bytes.
 
     >>> unpack_parts(pack_parts({"first": b"some", "second": b""}))
     {'first': b'some', 'second': b''}
@@ -86,7 +86,7 @@ def pack_parts(parts: Mapping[str, bytes]) -> bytes:
 
 
 def unpack_parts(snapshot: bytes) -> dict[str, bytes]:
-    """Return the snapshots that were packed into one; raises :class:`SnapshotError` with what is wrong with it."""
+    """Return the snapshots packed into one; raises :class:`SnapshotError` with what is wrong."""
     content = _opened(_PARTS, snapshot)
     with reading():
         line, body = _first_line(content)
@@ -101,7 +101,7 @@ def unpack_parts(snapshot: bytes) -> dict[str, bytes]:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Raise :class:`SnapshotError` for whatever is wrong with what a snapshot says."""
+    """Raise :class:`SnapshotError` for any invalid content of a snapshot."""
     try:
         yield
     except SnapshotError:
@@ -111,7 +111,7 @@ def reading() -> Iterator[None]:
 
 
 def damaged(error: Exception) -> SnapshotError:
-    """Return what to raise for a snapshot that cannot be right."""
+    """Return the error to raise for an invalid snapshot."""
     return SnapshotError(f"the snapshot is damaged: {error}")
 
 
@@ -120,7 +120,7 @@ def _sealed(magic: bytes, content: bytes) -> bytes:
 
 
 def _opened(magic: bytes, snapshot: bytes) -> memoryview:
-    """Return what was sealed."""
+    """Return the sealed content."""
     if not snapshot.startswith(magic):
         raise SnapshotError("these bytes are not a snapshot of a replica")
     start = len(magic) + 9
@@ -150,7 +150,7 @@ def _columns(entries: list[dict[str, Any]], body: memoryview) -> dict[str, AnyAr
 def _column(type_: str, shape: list[int], body: memoryview) -> AnyArray:
     dtype = _plain_type(type_)
     count = math.prod(shape)
-    # No more than what is announced is unpacked, whatever the bytes say.
+    # Never unpack more than the announced size.
     data = zlib.decompressobj().decompress(body, count * dtype.itemsize) if count > 0 else b""
     return np.frombuffer(data, dtype, count).reshape(shape).astype(dtype.newbyteorder("="))
 

@@ -1,4 +1,4 @@
-"""Solutions in columns: each key's stand together, as one run."""
+"""Solutions in columns: those of each key form one run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from replica.store.contract import BoolArray, IntArray, Solution
 from replica.store.term_column import TermColumn
 
 _FEW = 1024
-"""Up to how many places of what is gone do not matter."""
+"""Number of unused places below which they are tolerated."""
 
 
 class SolutionRuns:
     """Any number of solutions by row, in their given order.
 
-    A row takes 8 bytes, a solution what its terms take (:class:`~replica.store.term_column.TermColumn`).
-    Places of what is gone are given back before they are more than half. Reading and setting takes O(solutions).
+    A row takes 8 bytes, a solution the size of its terms
+    (:class:`~replica.store.term_column.TermColumn`). Unused places are freed before they are more
+    than half. Reading and setting takes O(solutions).
 
     >>> runs = SolutionRuns(["v"])
     >>> runs.make_room(1)
@@ -36,7 +37,7 @@ class SolutionRuns:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes."""
+        """Size in bytes."""
         return self._starts.nbytes + self._counts.nbytes + sum(terms.nbytes for terms in self._terms.values())
 
     def make_room(self, capacity: int) -> None:
@@ -45,7 +46,7 @@ class SolutionRuns:
         self._counts = grown(self._counts, capacity, 0)
 
     def counts(self, rows: IntArray) -> IntArray:
-        """Return how many solutions each row has, 0 for row -1."""
+        """Return the number of solutions of each row, 0 for row -1."""
         return self._counts[rows].astype(np.int64)
 
     def solutions(self, row: int) -> list[dict[str, str]]:
@@ -60,7 +61,7 @@ class SolutionRuns:
         return solutions
 
     def set(self, rows: IntArray, solutions: Sequence[Sequence[Solution]]) -> BoolArray:
-        """Give some rows, each given once, other solutions, and return which had others before."""
+        """Replace the solutions of rows, each given once; return True for those that changed."""
         counts = np.fromiter(map(len, solutions), np.int64, len(solutions))
         changed: BoolArray = counts != self._counts[rows]
         moved = np.flatnonzero(changed)
@@ -74,7 +75,7 @@ class SolutionRuns:
         return changed
 
     def clear(self, rows: IntArray) -> None:
-        """Forget the solutions of some rows, each given once."""
+        """Remove the solutions of some rows, each given once."""
         counts = self.counts(rows)
         places = positions_of(self._starts[rows].astype(np.int64), counts)
         for terms in self._terms.values():
@@ -83,7 +84,7 @@ class SolutionRuns:
         self._live -= len(places)
 
     def columns(self, used: int) -> dict[str, AnyArray]:
-        """Return all there is to know of the first rows, as arrays."""
+        """Return the state of the first ``used`` rows as arrays."""
         self._compact()
         columns = {"starts": self._starts[:used], "counts": self._counts[:used]}
         for at, terms in enumerate(self._terms.values()):
@@ -91,7 +92,7 @@ class SolutionRuns:
         return columns
 
     def restore(self, columns: Mapping[str, AnyArray], used: int) -> None:
-        """Take in what another wrote; raises ValueError if the columns cannot be one's. There must be room."""
+        """Load a state; raises ValueError if it is invalid. There must be room for it."""
         starts, counts = columns["starts"].astype(np.int64), columns["counts"].astype(np.int64)
         if not len(starts) == len(counts) == used or (counts < 0).any():
             raise ValueError("the solutions' places are not as they should be")
@@ -107,7 +108,7 @@ class SolutionRuns:
             terms.restore(mine, len(places))
 
     def _place(self, rows: IntArray, counts: IntArray) -> None:
-        """Give rows that have no solutions places for some."""
+        """Allot places to rows that have no solutions."""
         count = int(counts.sum())
         gone = self._used - self._live
         if gone > max(_FEW, self._live) or (self._used + count > self._capacity and gone > self._live // 4):
@@ -126,7 +127,7 @@ class SolutionRuns:
                 terms.make_room(capacity)
 
     def _compact(self) -> None:
-        """Let the runs follow each other, in the rows' order."""
+        """Make the runs contiguous, in the rows' order."""
         rows = np.flatnonzero(self._counts)
         counts = self.counts(rows)
         places = positions_of(self._starts[rows].astype(np.int64), counts)

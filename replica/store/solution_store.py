@@ -1,4 +1,4 @@
-"""A replica of joins with many: every solution that the remote has for a key, and when each key was fetched."""
+"""Store for joins with many solutions per key: all solutions and fetch times."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _KIND, _VERSION = "solution store", 2
 
 
 class SolutionStore(KeyedStore):
-    """All solutions by key, as many as the remote has; a key that it has none for is remembered too.
+    """All solutions by key; a key without any is stored too.
 
-    Without a ``key_variable`` all that the remote answers belongs to the one key ``WHOLE``. A key's
-    solutions are a multiset in the terms' order, and give the key and the store's variables.
-    Storing n solutions takes O(n log n). Its history has no numbers: a key may have many, or none.
+    Without a ``key_variable`` the whole answer belongs to the one key ``WHOLE``. A key's solutions
+    are a multiset in the terms' order, and contain the key and the store's variables. Storing n
+    solutions takes O(n log n). The history has no numbers, as a key may have many, or none.
 
     >>> store = SolutionStore("user", ["user", "friend"])
     >>> answer = [{"user": "<urn:a>", "friend": "<urn:c>"}, {"user": "<urn:a>", "friend": "<urn:b>"}]
@@ -41,16 +41,16 @@ class SolutionStore(KeyedStore):
         return int(np.count_nonzero(self.present(self.all_rows())))
 
     def __contains__(self, key: str) -> bool:
-        """Say whether the remote has ever answered for a key, be it with nothing."""
+        """Return True if the remote has ever answered for a key, even with nothing."""
         return bool(self.rows([key])[0] >= 0)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes, the keys' own included."""
+        """Size in bytes, including the keys' texts."""
         return super().nbytes + self._runs.nbytes
 
     def solutions(self, key: str) -> Sequence[Solution]:
-        """Return what is known of a key: none both when the remote has none and when it was never asked."""
+        """Return a key's known solutions: none if the remote has none, or was never asked."""
         row = int(self.rows([key])[0])
         if row < 0:
             return ()
@@ -58,21 +58,21 @@ class SolutionStore(KeyedStore):
         return tuple({**of_key, **solution} for solution in self._runs.solutions(row))
 
     def present(self, rows: IntArray) -> BoolArray:
-        """Return whether the remote had a solution for each row's key when it was last asked."""
+        """Return True for each row whose key had a solution when the remote was last asked."""
         return self.counts(rows) > 0
 
     def counts(self, rows: IntArray) -> IntArray:
-        """Return how many solutions there are for each row's key, 0 for row -1."""
+        """Return the number of solutions for each row's key, 0 for row -1."""
         return self._runs.counts(rows)
 
     def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float, *, pushed: bool = False) -> Stored:
-        """Store what the remote answered; a key asked for and not answered has no solution.
+        """Store an answer; a key asked for and not answered has no solution.
 
-        ``pushed`` says that the remote told of changes of its own accord, when they happened.
+        ``pushed`` means that the remote announced the changes itself, when they happened.
         """
         by_key, asked_for = self._by_key(asked, solutions)
         places, rows = self._rows_to_store(list(by_key), asked_for)
-        # A late answer to an older question says nothing new.
+        # A late answer to an older question is no news.
         current = now >= self.history.fetched_at[rows]
         places, rows = places[current], rows[current]
         answered = list(by_key.items())
@@ -83,7 +83,7 @@ class SolutionStore(KeyedStore):
         return Stored(tuple(found[at][0] for at in np.flatnonzero(changed | is_new).tolist()), ambiguous=0)
 
     def snapshot(self) -> bytes:
-        """Return all that it knows as bytes, from which ``restore`` makes another like it."""
+        """Return the complete state as bytes for ``restore``."""
         settings = {"key_variable": self.key_variable, "variables": self.variables, **self._settings()}
         columns = self._columns()
         runs = self._runs.columns(len(columns["keys.lengths"]))
@@ -91,7 +91,7 @@ class SolutionStore(KeyedStore):
 
     @classmethod
     def restore(cls, snapshot: bytes) -> SolutionStore:
-        """Return a store that knows what another knew; raises SnapshotError for anything but such bytes."""
+        """Return a store with a saved state; raises SnapshotError for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         try:
             store = cls(state.settings["key_variable"], state.settings["variables"], limit=limit_of(state.settings))
@@ -102,7 +102,7 @@ class SolutionStore(KeyedStore):
         return store
 
     def resume(self, snapshot: bytes) -> None:
-        """Know what another of the same variables knew, and nothing else; raises SnapshotError if it cannot.
+        """Replace the state by that of a store of the same variables; else raises SnapshotError.
 
         The limit stays as it is.
         """
@@ -113,7 +113,7 @@ class SolutionStore(KeyedStore):
         self._runs = other._runs
 
     def _by_key(self, asked: Iterable[str], solutions: Iterable[Solution]) -> tuple[dict[str, list[Solution]], int]:
-        """Return the solutions by key, and how many keys were asked for, which come first."""
+        """Return the solutions by key, asked keys first, and how many keys were asked for."""
         if self.key_variable is None:
             return {WHOLE: list(solutions)}, 1
         by_key: dict[str, list[Solution]] = {key: [] for key in asked}
@@ -122,7 +122,7 @@ class SolutionStore(KeyedStore):
             if self.key_variable in solution:
                 by_key.setdefault(solution[self.key_variable], []).append(solution)
         if len(by_key) > asked_for:
-            # The order in which the remote answers must not matter.
+            # The order of the remote's answer must not matter.
             others = sorted(list(by_key)[asked_for:])
             by_key |= {key: by_key.pop(key) for key in others}
         return by_key, asked_for

@@ -1,4 +1,4 @@
-"""One variable's terms by row: numbers as numbers, all other terms as texts that are held once."""
+"""Column store of one variable's terms: numbers as numbers, other terms as interned texts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from replica.store.number_forms import NONE, OTHER, form_of, is_form, text_of
 
 
 class TermColumn:
-    """A term or none by row. Every term comes back as the text that it came as.
+    """A term or none by row. Every term is returned with its exact original text.
 
-    A number in a usual form of XSD takes 9 bytes. Any other term takes 4 more, and its text is held once
-    for all rows that have it, with about 30 bytes beside. Reading and setting n rows takes O(n).
+    A number in a usual XSD form takes 9 bytes. Any other term takes 4 more, and its text is held
+    once for all rows that have it, with about 30 bytes overhead. Reading and setting n rows takes
+    O(n).
 
     >>> terms = TermColumn()
     >>> terms.make_room(2)
@@ -30,14 +31,14 @@ class TermColumn:
         self._capacity = 0
         self._numbers: FloatArray = column(0, np.nan, np.float64)
         self._codes = column(0, NONE, np.uint8)
-        # What only terms other than numbers need is not there until the first comes.
+        # Columns for terms other than numbers are created with the first such term.
         self._texts: KeyIndex | None = None
         self._ids = column(0, -1, np.int32)
         self._holders = column(0, 0, np.int32)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes."""
+        """Size in bytes."""
         texts = 0 if self._texts is None else self._texts.nbytes
         return self._numbers.nbytes + self._codes.nbytes + self._ids.nbytes + self._holders.nbytes + texts
 
@@ -50,15 +51,15 @@ class TermColumn:
             self._ids = grown(self._ids, capacity, -1)
 
     def numbers(self, rows: IntArray) -> FloatArray:
-        """Return the terms of rows as numbers, NaN where there is none and for row -1."""
+        """Return the terms of rows as numbers, NaN if there is none and for row -1."""
         return self._numbers[rows]
 
     def all_numbers(self) -> FloatArray:
-        """Return the numbers that there are, without what is infinite."""
+        """Return all finite numbers."""
         return self._numbers[np.isfinite(self._numbers)]
 
     def term(self, row: int) -> str | None:
-        """Return a row's term, None where it has none and for row -1."""
+        """Return a row's term, None if it has none and for row -1."""
         code = self._codes.item(row)
         if code == NONE:
             return None
@@ -71,11 +72,11 @@ class TermColumn:
         return [self.term(row) for row in rows.tolist()]
 
     def set(self, rows: IntArray, terms: Sequence[str | None]) -> BoolArray:
-        """Give some rows, each given once, other terms or none, and return which had another before."""
+        """Set the terms, or none, of rows, each given once; return True for those that changed."""
         forms = [form_of(term) for term in terms]
         numbers = np.array([number for number, _ in forms], np.float64)
         codes = np.array([code for _, code in forms], np.uint8)
-        # Zero has two texts, and a number that is none is like itself: bits tell, numbers do not.
+        # Compare bits: zero has two texts, and NaN must equal itself.
         changed: BoolArray = (self._numbers[rows].view(np.int64) != numbers.view(np.int64)) | (
             self._codes[rows] != codes
         )
@@ -88,13 +89,13 @@ class TermColumn:
         return changed
 
     def clear(self, rows: IntArray) -> None:
-        """Forget the terms of some rows, each given once."""
+        """Remove the terms of some rows, each given once."""
         if self._texts is not None:
             self._replace_ids(rows, np.full(len(rows), -1, np.int64))
         self._numbers[rows], self._codes[rows] = np.nan, NONE
 
     def keep(self, rows: IntArray, capacity: int) -> None:
-        """Move some rows to the first ones, in this order; the others must have no term."""
+        """Move some rows to the front, in this order; the others must have no term."""
         self._capacity = capacity
         self._numbers = grown(np.append(self._numbers[rows], np.nan), capacity, np.nan)
         self._codes = grown(np.append(self._codes[rows], np.uint8(NONE)), capacity, NONE)
@@ -102,7 +103,7 @@ class TermColumn:
             self._ids = grown(np.append(self._ids[rows], np.int32(-1)), capacity, -1)
 
     def columns(self, used: int) -> dict[str, AnyArray]:
-        """Return all there is to know of the first rows, as arrays."""
+        """Return the state of the first ``used`` rows as arrays."""
         columns = {"numbers": self._numbers[:used], "codes": self._codes[:used]}
         if self._texts is None:
             return columns
@@ -110,7 +111,7 @@ class TermColumn:
         return {**columns, "ids": self._ids[:used], **texts}
 
     def restore(self, columns: Mapping[str, AnyArray], used: int) -> None:
-        """Take in what another wrote; raises ValueError if the columns cannot be one's. There must be room."""
+        """Load a state; raises ValueError if it is invalid. There must be room for it."""
         numbers, codes = columns["numbers"], columns["codes"]
         if not len(numbers) == len(codes) == used or not all(is_form(code) for code in np.unique(codes).tolist()):
             raise ValueError("a column of terms is not as it should be")
@@ -145,7 +146,7 @@ class TermColumn:
         return np.asarray(before != ids)
 
     def _hold(self, texts: list[str]) -> IntArray:
-        """Return the texts' rows, which are held once more."""
+        """Return the texts' rows, after counting one more holder of each."""
         index = self._all_texts()
         ids = index.find(texts)
         unknown = np.flatnonzero(ids < 0).tolist()

@@ -15,13 +15,13 @@ Bytes = npt.NDArray[np.uint8]
 
 _WORD = 8
 _CHUNK = 1 << 14
-"""How many texts are copied at once: the positions of their bytes take eight times as much as they do."""
+"""Texts copied at once: the positions of their bytes take eight times as much memory."""
 _GONE = -1
 
 
 @dataclass(frozen=True)
 class Texts:
-    """A batch of texts as UTF-8: where each starts, and how long it is."""
+    """A batch of texts as UTF-8, with the start and length of each."""
 
     data: Bytes
     starts: IntArray
@@ -38,7 +38,7 @@ class Texts:
 
 
 class TextArena:
-    """Texts by row. A text takes its bytes and 12 more; those of texts that are gone are at most a quarter of all.
+    """Texts by row. A text takes its bytes and 12 more; removed texts take at most a quarter.
 
     Texts are compared eight bytes at a time, whole batches at once.
 
@@ -50,7 +50,7 @@ class TextArena:
     """
 
     def __init__(self) -> None:
-        # Some bytes more at the end: words are read whole.
+        # A few spare bytes at the end, as whole words are read.
         self._bytes: Bytes = np.zeros(_WORD, np.uint8)
         self._starts = np.zeros(0, np.int64)
         self._lengths = np.zeros(0, np.int32)
@@ -59,12 +59,12 @@ class TextArena:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the texts take, and what says where they are."""
+        """Size in bytes of the texts and their positions."""
         return self._bytes.nbytes + self._starts.nbytes + self._lengths.nbytes
 
     @property
     def text_bytes(self) -> int:
-        """How many bytes the texts themselves are."""
+        """Size of the texts themselves in bytes."""
         return self._live
 
     def make_room(self, capacity: int) -> None:
@@ -73,11 +73,11 @@ class TextArena:
         self._lengths = _resized(self._lengths, capacity, _GONE)
 
     def has(self, rows: slice) -> BoolArray:
-        """Return which rows have a text."""
+        """Return True for each row that has a text."""
         return np.asarray(self._lengths[rows] != _GONE)
 
     def put(self, rows: IntArray, texts: Texts) -> None:
-        """Give texts to rows that have none."""
+        """Set the texts of rows that have none."""
         count = len(texts.data)
         if self._used + count > len(self._bytes) - _WORD:
             self._widen(count)
@@ -88,7 +88,7 @@ class TextArena:
         self._live += count
 
     def remove(self, rows: IntArray) -> None:
-        """Forget the texts of rows that have one."""
+        """Remove the texts of rows that have one."""
         self._live -= int(self._lengths[rows].sum())
         self._lengths[rows] = _GONE
         if self._used - self._live > max(1024, self._used // 4):
@@ -107,7 +107,7 @@ class TextArena:
         return [decoded(view[start:stop]) for start, stop in bounds]
 
     def is_same(self, rows: IntArray, texts: Texts, at: IntArray) -> BoolArray:
-        """Return which rows' texts are those at some places of a batch. O(bytes)."""
+        """Return True for each row whose text equals the one at a place of a batch. O(bytes)."""
         lengths = texts.lengths[at]
         same = np.asarray(self._lengths[rows] == lengths)
         left = np.flatnonzero(same & (lengths > 0))
@@ -115,7 +115,7 @@ class TextArena:
         places, others, remaining = self._starts[rows[left]], texts.starts[at[left]], lengths[left]
         while len(left):
             excess = np.maximum(0, 8 * (_WORD - remaining)).astype(np.uint64)
-            # Little-endian: what stands behind the text are the high bits.
+            # Little-endian: the high bits are what follows the text.
             equal = (mine[places] ^ theirs[others]) << excess == 0
             same[left[~equal]] = False
             on = np.flatnonzero(equal & (remaining > _WORD))
@@ -127,7 +127,7 @@ class TextArena:
         return _gathered(self._bytes, self._starts[rows], self._lengths[rows].astype(np.int64))
 
     def lengths(self, used: int) -> npt.NDArray[np.int32]:
-        """Return how many bytes the texts of the first rows are, -1 where there is none."""
+        """Return the lengths in bytes of the first rows' texts, -1 if there is none."""
         return self._lengths[:used]
 
     def _widen(self, count: int) -> None:
@@ -140,7 +140,7 @@ class TextArena:
         self._bytes = wider
 
     def _compact(self, count: int) -> None:
-        """Leave out what is gone, and make room for more bytes."""
+        """Drop removed texts, and make room for more bytes."""
         rows = np.flatnonzero(self._lengths != _GONE)
         lengths = self._lengths[rows].astype(np.int64)
         kept = np.zeros(self._live + max(count, self._live // 8, 1024) + _WORD, np.uint8)
@@ -151,17 +151,17 @@ class TextArena:
 
 
 def encoded(text: str) -> bytes:
-    """Return a text's bytes; half a surrogate pair, which JSON can bring, is a character like any other."""
+    """Return a text's bytes; half a surrogate pair, possible in JSON, is encoded like any other."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def decoded(data: bytes | memoryview) -> str:
-    """Return the text that some bytes are."""
+    """Return the text of some bytes."""
     return str(data, "utf-8", "surrogatepass")
 
 
 def _words(data: Bytes) -> npt.NDArray[np.uint64]:
-    """Return the eight bytes from each byte on, as one number; only what follows is looked at, nothing is copied."""
+    """Return the eight bytes from each byte on as one number: a view, without copying."""
     return np.ndarray(len(data) - _WORD + 1, "<u8", data, strides=(1,))
 
 

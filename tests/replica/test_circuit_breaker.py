@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -142,19 +141,6 @@ def test_what_is_sent_against_its_word_changes_nothing() -> None:
     assert breaker.wait == 1.0
     breaker.succeeded(request)
     assert breaker.wait == 1.0
-
-
-def test_of_many_threads_one_sends_the_probe() -> None:
-    clock = Clock()
-    breaker = opened(clock)
-    clock.now += 1.0
-    probes: list[int | None] = []
-    threads = [threading.Thread(target=lambda: probes.append(breaker.try_send())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(probe is not None for probe in probes) == 1
 
 
 class Model:

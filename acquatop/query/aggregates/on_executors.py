@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
-from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.executor_content import RunTasks, ScatteredContent
@@ -38,8 +36,3 @@ def scattered_content(
         # As many again as can be asked for: some may be on their way already.
         asked=min(2 * items, _MOST_ASKED),
     )
-
-
-def in_process(task: BucketTask, buckets: Sequence[Bucket]) -> Sequence[BucketFound]:
-    """Do all tasks here, one after the other."""
-    return list(map(task, buckets))

@@ -77,11 +77,6 @@ class Controller:
         self._update_seconds = 0.0
         self._update_count = 0.0
 
-    @classmethod
-    def for_content(cls, k: int, expected: int, tuning: Tuning | None = None) -> Self:
-        """Return a controller with the paper's first guess: N^0.6 for N rows, at least k."""
-        return cls(k, max(k, math.ceil(max(expected, 1) ** 0.6)), tuning)
-
     @property
     def n(self) -> int:
         """Number of rows to hold beyond k."""

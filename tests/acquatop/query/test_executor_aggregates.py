@@ -21,11 +21,11 @@ from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.ingest.buckets.partials import buckets_of
+from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import reduced
 from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.query.aggregates import executor_content as scattered_content
-from acquatop.query.aggregates.on_executors import in_process
 from acquatop.query.aggregates.on_executors import scattered_content as scattered
 from acquatop.query.contract import Tick
 from acquatop.query.evaluation import TopKEvaluation
@@ -43,6 +43,11 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let few chunks be many."""
     monkeypatch.setattr(scattered_content, "_FEW", 2)
     monkeypatch.setattr(scattered_content, "_MANY", 4)
+
+
+def in_process(task: BucketTask, buckets: Sequence[Bucket]) -> Sequence[BucketFound]:
+    """Do all tasks here, one after the other."""
+    return list(map(task, buckets))
 
 
 class Twins(Replay):

@@ -197,12 +197,6 @@ def test_without_costs_a_refill_is_taken_to_cost_what_an_update_of_everything_do
     assert controller.target(500) == 500
 
 
-def test_the_first_guess_is_the_papers() -> None:
-    assert Controller.for_content(10, 10_000).kmax == 252
-    assert Controller.for_content(10, 0).kmax == 10
-    assert Controller.for_content(10, 10_000).n == 242
-
-
 def test_costs_follow_what_is_observed_latest() -> None:
     controller = settled()
     for _ in range(60):

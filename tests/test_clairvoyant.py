@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acquatop.lab.replay.clairvoyant import clairvoyant, greedy_order
 from acquatop.lab.replay.metrics import ndcg_at, precision_at, relevancies
+from benchmarks.clairvoyant import clairvoyant, greedy_order
 from replica.rankers import DEFAULT_RANKERS, ranked
 from replica.rankers.battery import sample_candidates
 
