@@ -12,10 +12,17 @@ from rspql import ast
 def nest_groups(query: ast.Query) -> ast.Query:
     """Return an equivalent normalised query in which a sub-query makes the groups.
 
-    ``SELECT ?x (COUNT(*) + 1 AS ?n) … GROUP BY ?x ORDER BY ?n LIMIT 3`` becomes ``SELECT ?x (?count
-    + 1 AS ?n) { { SELECT ?x (COUNT(*) AS ?count) … GROUP BY ?x } } ORDER BY ?n LIMIT 3``. Only
-    top-k queries over windows alone change. Queries with a SERVICE, and all others, stay as they
-    are.
+    The query::
+
+        SELECT ?x (COUNT(*) + 1 AS ?n) … GROUP BY ?x ORDER BY ?n LIMIT 3
+
+    becomes::
+
+        SELECT ?x (?count + 1 AS ?n)
+        { { SELECT ?x (COUNT(*) AS ?count) … GROUP BY ?x } } ORDER BY ?n LIMIT 3
+
+    Only top-k queries over windows alone change. Queries with a SERVICE, and all others, stay as
+    they are.
     """
     if not _is_topk_of_groups(query):
         return query
