@@ -1,4 +1,4 @@
-"""Columns of any type as the columns that records are made of: whole numbers, numbers, texts."""
+"""Casts from columns of any type to the columns of records: integers, doubles, texts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _BEYOND = 2.0**63
 
 
 def fitted(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return a column as one of 64-bit whole numbers, doubles, texts or coded texts, null where a value does not fit.
+    """Return a column cast to 64-bit integers, doubles, texts or coded texts.
 
-    Instants and dates are the whole numbers of their milliseconds since the epoch, what is finer is cut
-    off; fractions are no whole numbers, and only finite numbers are doubles. Whole numbers are texts, too. What
-    fits already is returned as it is.
+    A value that does not fit becomes null. Instants and dates become milliseconds since the epoch;
+    the finer part is cut off. Fractions are not integers, and only finite numbers are doubles.
+    Integers also become texts. A column that fits already is returned as it is.
 
     >>> fitted(pa.array([1.0, 1.5, None]), pa.int64()).to_pylist()
     [1, None, None]
@@ -53,14 +53,15 @@ def _whole_numbers(column: pa.Array) -> pa.Array:
 def _milliseconds(counts: pa.Int64Array, per_second: int) -> pa.Int64Array:
     if per_second >= 1_000:
         numbers = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False) // (per_second // 1_000)
-    else:  # seconds beyond all years would not fit once they are multiplied
+    else:  # seconds beyond the years 1 to 9999 could overflow when multiplied
         seconds = pc.fill_null(counts, 0).to_numpy(zero_copy_only=False)
         numbers = np.clip(seconds, EARLIEST_MS // 1_000 - 1, LATEST_MS // 1_000 + 1) * 1_000
     return pa.array(numbers, pa.int64(), mask=pc.is_null(counts).to_numpy(zero_copy_only=False))
 
 
 def _of_decimals(column: pa.Array) -> pa.Int64Array:
-    # Rare enough: kernels on decimals refuse a whole column for one value that does not fit.
+    # A slow path for a rare type: kernels on decimals reject a whole column if one value does not
+    # fit.
     values = [None if each is None or each % 1 or abs(each) >= 2**63 else int(each) for each in column.to_pylist()]
     return pa.array(values, pa.int64())
 

@@ -1,4 +1,4 @@
-"""From rows in columns to records: a row becomes an item with one subject and some properties."""
+"""Decoder of rows in columns: a row becomes an item with one subject and some properties."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from connectors.fields import FAULT, ROW, misfit
 from connectors.mapping import IRI, FieldMapping
 
 MISFIT = "_misfit"
-"""The column in which a source says which value of a row is not of the type asked for."""
+"""Column in which a source names the value of a row that does not have the requested type."""
 COLUMN_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
-"""The types that columns can be asked for in, by their names in Spark."""
+"""Types that columns can be requested in, by their names in Spark."""
 CODED = pa.dictionary(pa.int32(), pa.string())
-"""Texts that come again and again: each is kept, looked at and written but once."""
+"""Type of texts that repeat: each distinct text is stored, checked and written only once."""
 TYPE_NAMES = {**{type_: name for name, type_ in COLUMN_TYPES.items()}, CODED: "string"}
 
 
 def coded_option(types: Mapping[str, pa.DataType]) -> str:
-    """Return the option ``coded`` of a source of rows for columns of some types.
+    """Return the option ``coded`` of a source of rows, for columns of the given types.
 
     >>> coded_option({"user": CODED, "at": pa.int64()})
     '["user"]'
@@ -33,7 +33,7 @@ def coded_option(types: Mapping[str, pa.DataType]) -> str:
 
 
 def columns_option(types: Mapping[str, pa.DataType]) -> str:
-    """Return the option ``columns`` of a source of rows for columns of some types.
+    """Return the option ``columns`` of a source of rows, for columns of the given types.
 
     >>> columns_option({"user": pa.string(), "at": pa.int64()})
     '{"user": "string", "at": "bigint"}'
@@ -43,15 +43,15 @@ def columns_option(types: Mapping[str, pa.DataType]) -> str:
 
 @dataclass(frozen=True)
 class ColumnsMapping(FieldMapping):
-    """How a row in columns becomes RDF; where times are milliseconds, they may be instants as well.
+    """Mapping from a row in columns to RDF. A time in milliseconds may also be an instant.
 
-    A mapping's fields are the columns' names. Columns of other types than the properties' are cast where
-    no value changes by it, see :func:`connectors.casts.fitted`.
+    A mapping's fields are the columns' names. Columns of other types than the properties' are cast
+    if that changes no value, see :func:`connectors.casts.fitted`.
     """
 
     @property
     def types(self) -> Mapping[str, pa.DataType]:
-        """The columns that are needed, and the type that each shall have."""
+        """The needed columns, with the type that each must have."""
         types = dict(super().types)
         iris = {each.field for each in self.properties.values() if each.datatype == IRI}
         others = {each.field for each in self.properties.values() if each.datatype != IRI}
@@ -59,7 +59,7 @@ class ColumnsMapping(FieldMapping):
         return types
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records in a batch of rows; a column that is not there is one of nulls."""
+        """Return the records in a batch of rows; a missing column counts as nulls."""
         columns, faults = fitted_columns(batch, self.types)
         rows = pa.array(np.arange(batch.num_rows, dtype=np.int32))
         return self.items(pa.table({**columns, FAULT: faults, ROW: rows}), batch)
@@ -68,7 +68,7 @@ class ColumnsMapping(FieldMapping):
 def fitted_columns(
     batch: pa.RecordBatch | pa.Table, types: Mapping[str, pa.DataType]
 ) -> tuple[Mapping[str, pa.Array], pa.StringArray]:
-    """Return a batch's columns, each as the type asked for, and what is wrong in the rows where one does not fit."""
+    """Return a batch's columns in the requested types, and the faults of rows with a misfit."""
     faults = fitted(batch.column(MISFIT), pa.string()) if MISFIT in batch.schema.names else None
     faults = pa.nulls(batch.num_rows, pa.string()) if faults is None else faults
     columns = {}

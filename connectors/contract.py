@@ -1,4 +1,4 @@
-"""What every format's decoder is: rows of a source in, records in columns out."""
+"""Interface of every format's decoder: rows of a source in, records in columns out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from connectors.mapping import Property
 
 
 class RecordDecoder(Protocol):
-    """How the rows of a source become RDF: a record has one subject, a time and some properties.
+    """Decoder from a source's rows to RDF: a record has one subject, a time and some properties.
 
     A decoder is small and can be pickled: it is made where a query is registered, and works in the
     executors.
@@ -19,11 +19,14 @@ class RecordDecoder(Protocol):
 
     @property
     def properties(self) -> Mapping[str, Property]:
-        """What records may say, by the predicates' IRIs."""
+        """The properties that records may have, by the predicates' IRIs."""
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault, the row."""
+        """The columns of decoded batches.
+
+        They are the time, the subject (an N-Triples IRI), one per predicate, the fault and the row.
+        """
 
     def column(self, predicate: str) -> str:
         """Return the name of the column that holds a predicate's objects."""
@@ -31,6 +34,7 @@ class RecordDecoder(Protocol):
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of a source's rows, in the rows' order.
 
-        What cannot be used is a row of nulls whose column ``bad`` says why. Rows that belong to one
-        record must be in one batch; the column ``row`` says which is a record's first.
+        An unusable row becomes a row of nulls with the reason in the column ``bad``. Rows that
+        belong to one record must be in one batch; the column ``row`` has the index of a record's
+        first row.
         """

@@ -1,4 +1,4 @@
-"""From lines of CSV to records: all lines at once, without a Python object per line."""
+"""Decoder of CSV lines: all lines at once, without a Python object per line."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from connectors.literals import finite_numbers, whole_numbers
 from connectors.mapping import FieldMapping
 
 HEADER = "header"
-"""The column in which a source says the first line of the file that a row stands in."""
+"""Column in which a source gives the first line of a row's file."""
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How lines are written: what is between fields, and what around those that hold it; no ``quote`` is none."""
+    """Dialect of CSV: the delimiter between fields and the quote around fields that contain it.
+
+    An empty ``quote`` means that there is none.
+    """
 
     delimiter: str = ","
     quote: str = '"'
 
     def pattern(self) -> str:
-        """Return what a line with any number of fields looks like, in the syntax of Arrow's regular expressions."""
+        """Return a pattern, in Arrow's syntax, of a line with any number of fields."""
         delimiter, quote = re.escape(self.delimiter), re.escape(self.quote)
         bare = rf"[^{delimiter}{quote}\r]*"
         field = rf"(?:{quote}(?:[^{quote}]|{quote}{quote})*{quote}|{bare})" if self.quote else bare
@@ -36,16 +39,20 @@ class Dialect:
 
 @dataclass(frozen=True)
 class CsvMapping(FieldMapping):
-    """How a line of CSV becomes RDF. Fields are the names of columns: those given, or those of each file's first line.
+    """Mapping from a line of CSV to RDF.
 
-    A line is a record; so what is quoted must not hold line breaks. A field without anything in it is missing.
+    Fields are the names of columns: the given ones, or those in each file's first line. A line is a
+    record, so quoted fields must not contain line breaks. An empty field is missing.
     """
 
     columns: tuple[str, ...] = ()
     dialect: Dialect = field(default_factory=Dialect)
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records in a batch of lines, in the column ``value``; empty lines are passed over."""
+        """Return the records in a batch of lines; empty lines are skipped.
+
+        The lines are in the column ``value``.
+        """
         tables = [self._fields(batch, rows, columns) for rows, columns in self._files(batch)]
         fields = pa.concat_tables(tables)
         if len(tables) > 1:
@@ -53,7 +60,7 @@ class CsvMapping(FieldMapping):
         return self.items(fields.combine_chunks(), batch)
 
     def _files(self, batch: pa.RecordBatch) -> Sequence[tuple[pa.Int32Array, Sequence[str]]]:
-        """Return the rows that have the same columns, and which these are."""
+        """Return the rows grouped by their columns, with the columns of each group."""
         if self.columns:
             return [(pa.array(np.arange(len(batch), dtype=np.int32)), self.columns)]
         headers = batch.column(HEADER).dictionary_encode()
@@ -64,7 +71,7 @@ class CsvMapping(FieldMapping):
         ] or [(pa.array([], pa.int32()), ())]
 
     def _names(self, header: bytes) -> Sequence[str]:
-        """Return the names in a first line; none where it is not CSV."""
+        """Return the names in a first line; none if it is not CSV."""
         text = pa.array([header.decode("utf-8-sig", "replace").rstrip("\r")])
         if not pc.match_substring_regex(text, self.dialect.pattern())[0].as_py():
             return ()
@@ -97,7 +104,7 @@ class CsvMapping(FieldMapping):
         return pa.table({**found, FAULT: faults, ROW: rows})
 
     def _delimiters(self, text: pa.StringArray) -> pa.Int32Array:
-        """Return how many delimiters each line has that are not quoted."""
+        """Return the number of unquoted delimiters in each line."""
         if self.dialect.quote:
             quote = re.escape(self.dialect.quote)
             quoted = pc.match_substring(text, self.dialect.quote)
@@ -107,7 +114,7 @@ class CsvMapping(FieldMapping):
         return pc.count_substring(text, self.dialect.delimiter)
 
     def _split(self, text: pa.StringArray, count: int) -> pa.Table:
-        """Return the fields of lines that are written well, as texts in columns named by their places."""
+        """Return the fields of well-formed lines, as texts in columns named by their positions."""
         count = count or (pc.max(self._delimiters(text)).as_py() or 0) + 1
         names = [str(at) for at in range(count)]
         if not len(text):
@@ -126,7 +133,7 @@ class CsvMapping(FieldMapping):
 
 
 def _texts(lines: pa.BinaryArray) -> tuple[pa.StringArray, pa.StringArray]:
-    """Return lines as texts, and what is wrong with those that are none."""
+    """Return lines as texts, with a fault for each line that is not text."""
     try:
         return lines.cast(pa.string()), pa.nulls(len(lines), pa.string())
     except pa.ArrowInvalid:
@@ -143,7 +150,7 @@ def _text(line: bytes) -> str | None:
 
 
 def _noted(faults: pa.StringArray, good: pa.BooleanArray, reason: str) -> pa.StringArray:
-    """Return faults, and a new one for what is not good and has none yet."""
+    """Return the faults, with ``reason`` added for each row that is not good and has none yet."""
     return pc.if_else(pc.or_(good, pc.is_valid(faults)), faults, reason)
 
 

@@ -1,13 +1,16 @@
-"""Fields of a record: where each is, what it is read as, and how a fault in it is told."""
+"""Fields of a record: their paths, their types, and the messages for faults in them."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 FAULT = ""
-"""The column of faults among a record's fields; no field of a mapping has an empty name."""
+"""Column of faults among a record's fields; no field of a mapping has an empty name."""
 ROW = "."
-"""The column that says at which row of its source's batch a record begins; no field of a mapping is a dot alone."""
+"""Column with the index of a record's first row in its source's batch.
+
+No field of a mapping is a dot alone.
+"""
 NAMES = {
     pa.string(): "a string",
     pa.dictionary(pa.int32(), pa.string()): "a string",
@@ -28,7 +31,7 @@ def path_of(field: str) -> tuple[str, ...]:
 
 
 def misfit(field: str, type_: pa.DataType) -> str:
-    """Say that a field is of another type than declared.
+    """Return the message for a field that does not have the declared type.
 
     >>> misfit("at", pa.int64())
     'the field "at" is not a whole number'

@@ -1,27 +1,28 @@
-"""Whole files as a stream: a folder to which small files are added, each of which is one row.
+"""Stream of whole files: a folder to which small files are added; each file is one row.
 
-In plain PySpark, where each file of a folder is a message::
+In plain PySpark, for a folder in which each file is a message::
 
     from connectors.files import FilesDataSource
 
     spark.dataSource.register(FilesDataSource)
     files = spark.readStream.format("whole_files").option("path", "messages/").load()
 
-A row is one file: its bytes, its name, 0 as its position, and when it was last written (``received``). Files must be
-whole when they appear under their name: write them under one that starts with ``.`` or ``_`` and rename them. They are
-read in the order of their names; one that comes later is read from then on, whatever its name. Offsets are the names of
-the files that have been read, so every batch can be read again as long as the files stay; they grow by one name per
-file. A file that is too long is not read: its bytes are null, and the column ``_misfit`` says so.
+A row is one file: its bytes, its name, 0 as its position, and the time of its last change
+(``received``). Files must be complete when they appear under their name: write them under a name
+that starts with ``.`` or ``_`` and rename them. They are read in the order of their names. A file
+that is added later is read from then on, whatever its name. Offsets are the names of the files read
+so far, so every batch can be read again while the files stay. Offsets grow by one name per file. A
+file that is too long is not read: its bytes are null, and the column ``_misfit`` has the reason.
 
 Options:
 
-- ``path``: the folder, or a single file; what is in its folders, and names that start with ``.`` or ``_``, are left
-  out.
-- ``ending``: what names must end with to be read, such as ``.ttl``; any unless given.
-- ``maxFilesPerBatch``: how many files to read in one batch, 1000 unless given.
-- ``maxBytesPerBatch``: how much to read in one batch, 64 MiB unless given; one file at least.
-- ``maxBytesPerFile``: how long a file may be, 64 MiB unless given.
-- ``maxPartitions``: into how many parts to cut a batch, one per core unless given.
+- ``path``: the folder, or a single file. Subfolders, and names that start with ``.`` or ``_``, are
+  left out.
+- ``ending``: only names that end with this text are read, such as ``.ttl``; any name by default.
+- ``maxFilesPerBatch``: maximum number of files in one batch, 1000 by default.
+- ``maxBytesPerBatch``: maximum size of one batch, 64 MiB by default; one file at least.
+- ``maxBytesPerFile``: maximum length of a file, 64 MiB by default.
+- ``maxPartitions``: maximum number of partitions of a batch, one per core by default.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from connectors.columns import MISFIT
 from connectors.places import ARRIVED, FILE, POSITION
 
 Offset = dict[str, int]
-"""The names of the files that have been read, with how long they were."""
+"""Names of the files read so far, with their lengths."""
 
 SCHEMA = pa.schema(
     [
@@ -56,7 +57,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much is read: in a batch, and of a file."""
+    """Limits of a batch and of a file."""
 
     files: int = 1000
     bytes: int = 64 << 20
@@ -98,7 +99,7 @@ class _Files(InputPartition):
 
 
 class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads files that have not been read; see the module for what an offset is."""
+    """Reader of files that have not been read yet; the module describes offsets."""
 
     def __init__(self, path: Path, bounds: Bounds, *, ending: str = "", max_partitions: int | None = None) -> None:
         self._path = path
@@ -107,24 +108,24 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._max_partitions = max_partitions or os.cpu_count() or 1
         self._target: Offset | None = None
 
-    # Where the stream stands ------------------------------------------------------------------
+    # Offsets ---------------------------------------------------------------------------------
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return the offset before the first file."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return how much one batch may hold."""
+        """Return the limit of one batch."""
         return ReadMaxBytes(self._bounds.bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Take the files that are there now as the end of the stream."""
+        """Take the files that exist now as the end of the stream."""
         if not self._path.exists():
             raise ConnectorError(f"there is no file or folder {self._path}")
         self._target = dict(self._sizes())
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Return which files have been read after the next batch: the next ones in the order of their names."""
+        """Return the offset after the next batch: the next files in the order of their names."""
         room = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         new: Offset = {}
         for name, size in self._sizes() if self._target is None else sorted(self._target.items()):
@@ -137,11 +138,11 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dict(sorted({**start, **new}.items()))
 
     def progress(self, offset: Offset) -> tuple[int, int]:
-        """Return how many bytes have been read at an offset, and how many there are."""
+        """Return the number of bytes read up to an offset, and the total."""
         return sum(offset.values()), sum((self._target or dict(self._sizes())).values())
 
     def _sizes(self) -> Iterator[tuple[str, int]]:
-        """Yield the names of the files that are there, in their order, and how long they are."""
+        """Yield the names of the existing files in order, with their lengths."""
         if not self._path.is_dir():
             if self._path.exists():
                 yield self._path.name, self._path.stat().st_size
@@ -150,10 +151,10 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             files = [each for each in entries if each.name[0] not in "._" and each.name.endswith(self._ending)]
             yield from sorted((each.name, each.stat().st_size) for each in files if each.is_file())
 
-    # The files themselves ---------------------------------------------------------------------
+    # Files -----------------------------------------------------------------------------------
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[_Files]:
-        """Return the new files, neighbours together, in so many parts of about one length as there are cores."""
+        """Return the new files in order, in at most ``maxPartitions`` parts of similar length."""
         new = [(name, size) for name, size in sorted(end.items()) if name not in start]
         share = max(1, -(-sum(size + 1 for _, size in new) // self._max_partitions))
         parts: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""From documents to records: each message or file is a small graph that happened at one time."""
+"""Decoder of RDF documents: each message or file is a small graph with one time."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from connectors.places import ARRIVED, FILE, POSITION
 from connectors.statements import NOTHING, Statements
 
 CONTENT_TYPE = "content_type"
-"""The column in which a source says what a row's document is written in."""
+"""Column in which a source gives the content type of a row's document."""
 SIZE = "size"
-"""The column in which a source says how long a row's document was, of which it may have kept less."""
+"""Column in which a source gives the full length of a row's document, which may be cut."""
 BLANK = "urn:acquatop:blank:"
-"""How the IRIs begin that stand for blank nodes, of which each document has its own."""
+"""Prefix of the IRIs for blank nodes, which belong to one document each."""
 
 
 class Syntax(NamedTuple):
-    """A way to write RDF: its name for people, the content types and the endings of files that say it."""
+    """A syntax of RDF: its name for people, its content types and its file endings."""
 
     name: str
     format: ox.RdfFormat
@@ -52,25 +52,26 @@ SYNTAXES: Mapping[str, Syntax] = {
         (".jsonld", ".json"),
     ),
 }
-"""The ways to write RDF that are read, by the names that catalogs use."""
+"""Supported syntaxes of RDF, by their names in catalogs."""
 _BY_CONTENT_TYPE = {type_: key for key, each in SYNTAXES.items() for type_ in each.content_types}
 _BY_ENDING = {ending: key for key, each in SYNTAXES.items() for ending in each.endings}
 
 
 @dataclass(frozen=True)
 class GraphMapping:
-    """Which statements of a document become records, and what says when they happened.
+    """Mapping from a document's statements to records, with the source of their time.
 
-    A record is all that a document says of one subject; the document's time is that of all its records. ``time`` is
-    the predicate whose object says it, as an xsd:dateTime(Stamp) or a whole number of milliseconds since the epoch; or
-    a template of the name of the graph that all of it is in; or :data:`~connectors.mapping.ARRIVAL`. A blank node
-    becomes an IRI of its own. ``syntax`` is how documents are written; without one, their content type or their file's
-    ending says so. ``contexts`` are the JSON-LD contexts that documents may name, as JSON, by their IRIs: nothing is
-    fetched.
+    A record is all that a document says of one subject. All records of a document have the
+    document's time. ``time`` is the predicate whose object is the time, as an xsd:dateTime(Stamp)
+    or an integer number of milliseconds since the epoch; or a template for the name of the graph
+    that holds all statements; or :data:`~connectors.mapping.ARRIVAL`. A blank node becomes an IRI
+    of its own. ``syntax`` is the documents' syntax; without it the content type or the file's
+    ending decides. ``contexts`` are the JSON-LD contexts that documents may name, as JSON, by their
+    IRIs: nothing is fetched.
 
-    A document that cannot be read, or says no time or several, is bad as a whole. An object that is not of its
-    property's datatype makes its record bad, and so does a second object of a property, unless records are kept
-    ``several`` at once: then it is in a row of its own.
+    A document that cannot be read, or has no time or several, is bad as a whole. An object that
+    does not have its property's datatype makes its record bad. So does a second object of a
+    property, unless ``several`` is set: then it has a row of its own.
     """
 
     time: str | Template
@@ -85,17 +86,23 @@ class GraphMapping:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault, the row."""
+        """The columns of decoded batches.
+
+        They are the time, the subject (an N-Triples IRI), one per predicate, the fault and the row.
+        """
         return schema_of(self.properties)
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records in a batch of documents, in the column ``value``; empty documents are passed over."""
+        """Return the records in a batch of documents; empty documents are skipped.
+
+        The documents are in the column ``value``.
+        """
         documents = [self._document(at, row) for at, row in enumerate(_rows(batch)) if row.value.strip() or row.fault]
         times = fitted(batch.column(ARRIVED), pa.int64()).to_pylist() if self.time == ARRIVAL else []
         return records_of(self, *_statements(self._timed(documents, times)))
 
     def _document(self, at: int, row: _Row) -> _Document:
-        """Read a document."""
+        """Return a document's statements and the text of its time, or its fault."""
         try:
             quads = self._read(row)
             return _Document(at, quads, self._time(quads))
@@ -103,7 +110,7 @@ class GraphMapping:
             return _Document(at, [], fault=str(bad))
 
     def _timed(self, documents: Sequence[_Document], arrived: Sequence[int]) -> Sequence[_Document]:
-        """Return documents with their times; all are read at once."""
+        """Return documents with their times; all times are parsed at once."""
         if self.time == ARRIVAL:
             return [each._replace(time_ms=arrived[each.row]) for each in documents]
         read = times_in if isinstance(self.time, Template) else times_of
@@ -145,7 +152,7 @@ class GraphMapping:
         return found
 
     def _time(self, quads: Sequence[_Quad]) -> str:
-        """Return what a document says of its time, nothing where that is not in it."""
+        """Return the text of a document's time; empty if the arrival is the time."""
         if self.time == ARRIVAL:
             return ""
         if isinstance(self.time, Template):
@@ -160,7 +167,7 @@ class GraphMapping:
 
 
 class _BadError(Exception):
-    """A document cannot be used."""
+    """Error: a document cannot be used."""
 
 
 class _Row(NamedTuple):
@@ -172,7 +179,7 @@ class _Row(NamedTuple):
 
 
 class _Quad(NamedTuple):
-    """A statement's terms as N-Triples writes them, and its graph."""
+    """A statement: its terms in N-Triples syntax, and its graph."""
 
     subject: str
     predicate: str
@@ -189,7 +196,7 @@ class _Document(NamedTuple):
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[_Row]:
-    """Yield a batch's rows, with nothing in the place of what its source does not say."""
+    """Yield a batch's rows, with empty values for columns that its source does not have."""
 
     def column(name: str, nothing: object) -> list[Any]:
         if name not in batch.schema.names:
@@ -203,10 +210,13 @@ def _rows(batch: pa.RecordBatch) -> Iterator[_Row]:
 
 
 class _Names:
-    """The terms of a document as N-Triples writes them, its blank nodes as IRIs: the same whenever it is read."""
+    """Names for a document's terms in N-Triples syntax.
+
+    Blank nodes become IRIs, the same ones each time the document is read.
+    """
 
     def __init__(self, row: _Row) -> None:
-        # Its place, or what is in it where that is not known.
+        # Its place or, if that is not known, its content.
         self._place = row.value if row.position is None else f"{row.file} {row.position}".encode()
         self._blank: dict[str, str] = {}
 
@@ -215,7 +225,7 @@ class _Names:
         if not isinstance(term, ox.BlankNode):
             return str(term)
         if term.value not in self._blank:
-            # A parser makes up names anew each time; what stays is the order in which nodes are met.
+            # A parser invents new names each time; only the order of the nodes is stable.
             document = hashlib.sha256(self._place).hexdigest()[:16]
             self._blank[term.value] = f"<{BLANK}{document}-{len(self._blank)}>"
         return self._blank[term.value]
@@ -229,7 +239,7 @@ def _in_names(quads: Sequence[_Quad], template: Template) -> set[str]:
 
 
 def _with_contexts(data: bytes, contexts: Mapping[str, str]) -> bytes:
-    """Return a JSON-LD document with the contexts that are known in the place of their IRIs."""
+    """Return a JSON-LD document with the IRIs of known contexts replaced by the contexts."""
 
     def known(context: Any) -> Any:
         if isinstance(context, list):
@@ -247,7 +257,7 @@ def _with_contexts(data: bytes, contexts: Mapping[str, str]) -> bytes:
 
 
 def _statements(documents: Sequence[_Document]) -> tuple[Statements, pa.Int64Array]:
-    """Return the statements of documents, grouped by document and subject, and each group's time."""
+    """Return the documents' statements, grouped by document and subject, and each group's time."""
     terms: list[tuple[str, str, str]] = []
     faults: list[str | None] = []
     groups: list[int] = []

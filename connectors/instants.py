@@ -1,4 +1,4 @@
-"""Texts of xsd:dateTime as milliseconds, all at once."""
+"""Vectorised parser of xsd:dateTime texts to milliseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from connectors.text_slices import TextSlices
 
 EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""The times that there are, in milliseconds since the epoch: those of the years 1 to 9999."""
+"""Range of valid times, in milliseconds since the epoch: the years 1 to 9999."""
 
 _WRITTEN = (
     r"^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
@@ -21,9 +21,10 @@ _DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
 
 def milliseconds(texts: pa.StringArray) -> pa.Int64Array:
-    """Return the milliseconds since the epoch that texts say, null for those that are no xsd:dateTime.
+    """Return texts in milliseconds since the epoch, null for those that are not xsd:dateTime.
 
-    What has no zone is in UTC. Years have four digits; what is finer than milliseconds is cut off.
+    A text without a zone is in UTC. Years have four digits; the part finer than milliseconds is cut
+    off.
 
     >>> milliseconds(pa.array(["1970-01-01T01:00:00.0019+01:00", "1970-02-29T00:00:00Z"])).to_pylist()
     [1, None]
@@ -37,7 +38,7 @@ def milliseconds(texts: pa.StringArray) -> pa.Int64Array:
 
 
 def _read(texts: pa.StringArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the milliseconds of texts that are written as instants, and which of them the calendar has."""
+    """Return the milliseconds of well-formed texts, and True for each date that exists."""
     slices = TextSlices(texts)
     digits = slices.bytes_at(slices.starts, _LENGTH).astype(np.int64) - ord("0")
 
@@ -57,7 +58,7 @@ def _read(texts: pa.StringArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.
 
 
 def _rest_ms(rest: str) -> int:
-    """Return what a fraction and a zone add to the seconds of an instant, in milliseconds."""
+    """Return the milliseconds that a fraction and a zone add to the seconds of an instant."""
     zone_at = max(rest.find("+"), rest.find("-"))
     fraction = rest[1:] if zone_at < 0 else rest[1:zone_at]
     zone = "" if zone_at < 0 else rest[zone_at:]

@@ -1,4 +1,4 @@
-"""Lines of JSON as columns of fields: all at once where each is as declared, else one by one."""
+"""Parser from lines of JSON to columns of fields: all at once, or one by one if a line misfits."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ import pyarrow.json as pj
 from connectors.fields import FAULT, NOT_UTF8, ROW, misfit, path_of
 
 _MOST_NAMES = 3
-"""Of so many names that may be texts or whole numbers all combinations are tried."""
+"""Maximum number of fields, texts or integers, for which all combinations of types are tried."""
 
 Fields = Mapping[str, pa.DataType]
 
 
 def parse(lines: pa.BinaryArray, fields: Fields, names: Collection[str]) -> pa.Table:
-    """Return the fields of lines that are JSON objects, each as its type; ``names`` may be whole numbers, too.
+    """Return the fields of lines that are JSON objects, each in its type.
 
-    A line that cannot be used has a fault in the column :data:`~connectors.fields.FAULT`; empty lines are passed over.
-    The column :data:`~connectors.fields.ROW` says which lines there are. A field that an object lacks is null.
+    The fields in ``names`` may also be integers. An unusable line has a fault in the column
+    :data:`~connectors.fields.FAULT`; empty lines are skipped. The column
+    :data:`~connectors.fields.ROW` has the index of each line. A field that an object lacks is null.
     """
     lines = pc.fill_null(lines, b"")
     try:
@@ -43,7 +44,10 @@ def parse(lines: pa.BinaryArray, fields: Fields, names: Collection[str]) -> pa.T
 
 
 def _objects(lines: pa.BinaryArray) -> tuple[pa.StringArray, pa.Int32Array]:
-    """Return the lines that hold something, and which they are; ArrowInvalid where one is no object for sure."""
+    """Return the non-empty lines and their indices.
+
+    Raises ArrowInvalid if a line is certainly not an object.
+    """
     text = lines.cast(pa.string())
     rows = np.arange(len(text), dtype=np.int32)
     if not _all_objects(text):
@@ -56,7 +60,7 @@ def _objects(lines: pa.BinaryArray) -> tuple[pa.StringArray, pa.Int32Array]:
 
 
 def _parse_at_once(text: pa.StringArray, fields: Fields) -> pa.Table:
-    """Parse all lines at once; ArrowInvalid when any line is not as declared."""
+    """Parse all lines at once; raise ArrowInvalid if a line is not as declared."""
     if not len(text):
         return pa.table({name: pa.array([], type_) for name, type_ in fields.items()})
     data = pc.binary_join(pa.ListArray.from_arrays([0, len(text)], text), "\n")[0].as_buffer()
@@ -72,7 +76,7 @@ def _parse_at_once(text: pa.StringArray, fields: Fields) -> pa.Table:
 
 
 def _schema_of(fields: Fields) -> pa.Schema:
-    """Return the schema of objects with some fields, objects within them for those that are nested."""
+    """Return the schema of objects with the given fields; nested fields become nested objects."""
     tree: dict[str, Any] = {}
     for name, type_ in fields.items():
         *parents, last = path_of(name)
@@ -94,7 +98,7 @@ def _at(table: pa.Table, path: Sequence[str]) -> pa.Array:
 
 
 def _parse_singly(lines: pa.BinaryArray, fields: Fields, names: Collection[str]) -> pa.Table:
-    """Parse line by line, so that one bad line costs only itself."""
+    """Parse line by line, so that a bad line costs only itself."""
     parsed = [(at, _parse_line(line, fields, names)) for at, line in enumerate(lines.to_pylist()) if line.strip()]
     types = {**fields, FAULT: pa.string()}
     columns = {name: pa.array([row.get(name) for _, row in parsed], type_) for name, type_ in types.items()}
@@ -102,10 +106,10 @@ def _parse_singly(lines: pa.BinaryArray, fields: Fields, names: Collection[str])
 
 
 def _all_objects(text: pa.StringArray) -> bool:
-    """Say whether all lines begin and end as objects do.
+    """Return True if every line begins and ends like an object.
 
-    Between two objects stands then nothing but a line break, and no value can hold one: as many
-    objects as lines means one on each.
+    Then only line breaks stand between objects, and no value can contain one. As many objects as
+    lines means one object per line.
     """
     return bool(pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")), min_count=0).as_py())
 
@@ -134,7 +138,10 @@ def _parse_line(line: bytes, fields: Fields, names: Collection[str]) -> dict[str
 
 
 def _value_at(record: dict[str, Any], path: Sequence[str]) -> Any:
-    """Return what stands at the end of a path, None where that is nothing; TypeError where there is no way to it."""
+    """Return the value at the end of a path, None if it is missing.
+
+    Raises TypeError if a value on the path is not an object.
+    """
     value: Any = record
     for name in path:
         if value is None:
@@ -148,7 +155,7 @@ def _value_at(record: dict[str, Any], path: Sequence[str]) -> Any:
 def _digits(value: int) -> str | None:
     try:
         return str(value)
-    except ValueError:  # more digits than Python writes
+    except ValueError:  # more digits than Python converts
         return None
 
 
@@ -158,7 +165,7 @@ def _refuse(constant: str) -> None:
 
 def _fits(value: Any, type_: pa.DataType) -> bool:
     if type_ == pa.string():
-        # JSON's escapes can write half a character, which no text can hold.
+        # JSON's escapes can encode half a character, which no text can contain.
         return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False

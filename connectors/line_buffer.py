@@ -1,4 +1,4 @@
-"""Bytes as they come in, lines as they are received: what live sources of lines have in common."""
+"""Buffer from received bytes to lines, shared by the live sources of lines."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ import pyarrow as pa
 from connectors.places import ARRIVED
 
 SCHEMA = pa.schema([("value", pa.binary()), (ARRIVED, pa.timestamp("us", "UTC"))])
-"""The columns of what a live source of lines receives; the log adds ``position``."""
+"""Columns received by a live source of lines; the log adds ``position``."""
 COLUMNS = f"value binary, {ARRIVED} timestamp, position bigint"
-"""The same in Spark's words."""
+"""The same columns as a Spark schema, with ``position``."""
 LONGEST_LINE = 8 << 20
 
 
 CUT = b"\xff"
-"""What stands behind the beginning of a line that was too long: no text holds it, so no format takes it for good."""
+"""Mark behind the kept beginning of a line that was too long.
+
+No text contains this byte, so every format rejects the line.
+"""
 
 
 class LineBuffer:
-    r"""Cuts bytes into lines. Of a line that is too long only the beginning is kept, so memory is bounded.
+    r"""Splitter of bytes into lines. Memory is bounded: only the beginning of a long line is kept.
 
     >>> lines = LineBuffer(longest=4)
     >>> lines.add(b"one\ntw"), lines.add(b"o\nfifty\nend"), lines.rest()
@@ -33,7 +36,7 @@ class LineBuffer:
         self._begun = bytearray()
 
     def add(self, data: bytes) -> list[bytes]:
-        """Take in bytes; return the lines that have ended, without their breaks."""
+        """Add bytes; return the lines that are complete, without their line breaks."""
         first, *others = data.split(b"\n")
         self._begun += first[: self._longest + 1 - len(self._begun)]
         if not others:
@@ -44,18 +47,18 @@ class LineBuffer:
         return lines
 
     def rest(self) -> list[bytes]:
-        """Return the line that has not ended, if there is one: nothing will follow it."""
+        """Return the unfinished line, if there is one, and empty the buffer."""
         begun, self._begun = bytes(self._begun), bytearray()
         return [shortened(begun, self._longest)] if begun else []
 
 
 def shortened(line: bytes, longest: int) -> bytes:
-    """Return a line, of one that is too long the beginning, marked as such."""
+    """Return a line; if it is too long, its beginning with the mark."""
     return line if len(line) <= longest else line[:longest] + CUT
 
 
 def received(lines: Sequence[bytes], at: datetime | None = None) -> pa.RecordBatch | None:
-    """Return lines as a batch of what is received now, or at some time; None if there are none."""
+    """Return lines as a batch received now or at ``at``; None if there are no lines."""
     if not lines:
         return None
     now = pa.scalar(datetime.now(UTC) if at is None else at, SCHEMA.field(ARRIVED).type)

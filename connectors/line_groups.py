@@ -1,4 +1,4 @@
-"""Where a file may be cut without tearing apart lines that belong together."""
+"""Places where a file may be cut without separating lines that belong together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 LineKey = Callable[[bytes], bytes | None]
-"""What neighbouring lines share that belong together; None for lines that belong to those before them."""
+"""Key shared by neighbouring lines that belong together; None for lines of the group before."""
 
 _CHUNK = 1 << 16
 _SUBJECT = re.compile(rb'[ \t]*(<[^>\r\n]*>?|[^\s<"]*)')
@@ -20,7 +20,7 @@ _QUAD = re.compile(
 
 
 def subject_of(line: bytes) -> bytes | None:
-    """Return a statement's subject as it is written, nothing for an empty line, None for a comment.
+    """Return a statement's subject as written, empty for an empty line, None for a comment.
 
     >>> subject_of(b"<urn:a> <urn:p> <urn:b> ."), subject_of(b" "), subject_of(b"# more of a")
     (b'<urn:a>', b'', None)
@@ -31,7 +31,7 @@ def subject_of(line: bytes) -> bytes | None:
 
 
 def subject_and_graph_of(line: bytes) -> bytes | None:
-    """Return a statement's subject and graph as they are written; of what is not one as :func:`subject_of`.
+    """Return a statement's subject and graph as written; for other lines see :func:`subject_of`.
 
     >>> subject_and_graph_of(b'<urn:a> <urn:p> "b <c>" <urn:g> .')
     b'<urn:a> <urn:g>'
@@ -41,14 +41,14 @@ def subject_and_graph_of(line: bytes) -> bytes | None:
 
 
 TOGETHER: dict[str, LineKey] = {"subject": subject_of, "subject and graph": subject_and_graph_of}
-"""The ways in which lines may belong together, by the names that the option ``together`` has for them."""
+"""Ways in which lines may belong together, by the values of the option ``together``."""
 
 
 class LineEnds:
-    """Every line stands for itself: a file may be cut behind any line break."""
+    """Cuts at any line break: every line stands alone."""
 
     def last_before(self, stream: BinaryIO, begin: int, stop: int) -> int:
-        """Return the last cut in ``(begin, stop]``, ``begin`` if there is none."""
+        """Return the last cut in ``(begin, stop]``, or ``begin`` if there is none."""
         high = stop
         while high > begin:
             low = max(begin, high - _CHUNK)
@@ -59,26 +59,29 @@ class LineEnds:
         return begin
 
     def first_after(self, stream: BinaryIO, begin: int, size: int) -> int | None:
-        """Return the first cut in ``(begin, size]``, None if there is none."""
+        """Return the first cut in ``(begin, size]``, or None if there is none."""
         return _next_line(stream, begin, size)
 
     def near(self, stream: BinaryIO, position: int, size: int) -> int | None:
-        """Return a cut in ``(position, size]`` that is not far behind a position anywhere in a line."""
+        """Return a cut in ``(position, size]`` soon after a position anywhere in a line."""
         return _next_line(stream, position, size)
 
 
 @dataclass(frozen=True)
 class GroupEnds:
-    """Neighbouring lines with one key belong together: a file may be cut where a whole line has another key.
+    """Cuts between groups: a file may be cut where a complete line has another key.
 
-    What follows the last such place may still grow. A search costs what it passes over, the length of
-    the group it begins in.
+    Neighbouring lines with one key belong together. The lines after the last cut may still grow. A
+    search costs the length of the group in which it begins.
     """
 
     key: LineKey
 
     def last_before(self, stream: BinaryIO, begin: int, stop: int) -> int:
-        """Return the last cut in ``(begin, stop]``, ``begin`` if there is none; ``begin`` is one."""
+        """Return the last cut in ``(begin, stop]``, or ``begin`` if there is none.
+
+        ``begin`` must be a cut.
+        """
         size = _CHUNK
         while True:
             low = max(begin, stop - size)
@@ -90,7 +93,10 @@ class GroupEnds:
             size *= 4
 
     def first_after(self, stream: BinaryIO, begin: int, size: int) -> int | None:
-        """Return the first cut in ``(begin, size]``, None if there is none; a line begins at ``begin``."""
+        """Return the first cut in ``(begin, size]``, or None if there is none.
+
+        A line must begin at ``begin``.
+        """
         length = _CHUNK
         while True:
             data = _read(stream, begin, min(size, begin + length))
@@ -100,12 +106,12 @@ class GroupEnds:
             length *= 4
 
     def near(self, stream: BinaryIO, position: int, size: int) -> int | None:
-        """Return a cut in ``(position, size]`` that is not far behind a position anywhere in a line."""
+        """Return a cut in ``(position, size]`` soon after a position anywhere in a line."""
         line = _next_line(stream, position, size)
         return None if line is None else self.first_after(stream, line, size)
 
     def _last_change(self, data: bytes, first: int) -> int | None:
-        """Return where the last line begins that has another key than the one before it."""
+        """Return the start of the last line whose key differs from that of the line before it."""
         end, later, later_key = data.rfind(b"\n"), None, None
         while end >= first:
             start = max(data.rfind(b"\n", 0, end) + 1, first)
@@ -118,7 +124,7 @@ class GroupEnds:
         return None
 
     def _first_change(self, data: bytes) -> int | None:
-        """Return where the first line begins that has another key than the one before it."""
+        """Return the start of the first line whose key differs from that of the line before it."""
         start, earlier = 0, None
         while (end := data.find(b"\n", start)) >= 0:
             key = self.key(data[start:end])

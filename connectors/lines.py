@@ -1,4 +1,4 @@
-"""Lines of growing files as a stream: a file, or a folder to which files are added.
+"""Stream of the lines of growing files: a file, or a folder to which files are added.
 
 In plain PySpark::
 
@@ -7,24 +7,25 @@ In plain PySpark::
     spark.dataSource.register(LinesDataSource)
     lines = spark.readStream.format("lines").option("path", "events/").load()
 
-A row is one line: its bytes, the file it stands in, and its position there. Files are read side
-by side, each from where the last batch ended; an unfinished line waits until
-its line break is written (with ``Trigger.AvailableNow`` the end of the file ends it). Offsets
-say how far each file has been read, so every batch can be read again as long as the files
-stay; they grow by one number per file. Lines must only ever be appended: a file that shrinks
-is an error. What a batch reads of a long file is shared out among the cores.
+A row is one line: its bytes, its file, and its position in the file. Files are read side by side,
+each from the end of the last batch. An unfinished line waits until its line break is written; with
+``Trigger.AvailableNow`` the end of the file ends it. Offsets are the position reached in each file,
+so every batch can be read again while the files stay. Offsets grow by one number per file. Lines
+may only be appended: a file that shrinks is an error. A batch of a long file is split among the
+cores.
 
 Options:
 
 - ``path``: a file, or a folder; names that start with ``.`` or ``_`` are left out.
-- ``maxBytesPerBatch``: how much to read in one batch, 64 MiB unless given.
-- ``maxPartitions``: into how many parts, of 4 MiB at least, to cut what a batch reads of long files, one
-  per core unless given.
-- ``together``: which neighbouring lines are never parted, neither by a batch nor by a partition: with
-  ``subject`` statements of N-Triples about one subject, with ``subject and graph`` those of N-Quads about
-  one in one graph. The last of a file that grows wait until others follow; an empty line ends them, too.
-- ``header``: whether each file's first line is not a row but says something of all others, as in CSV: it stands
-  beside each of them in the column ``header``; ``false`` unless given.
+- ``maxBytesPerBatch``: maximum size of one batch, 64 MiB by default.
+- ``maxPartitions``: number of parts, of about 4 MiB at least, into which the long files of a batch
+  are cut; one per core by default.
+- ``together``: neighbouring lines that neither a batch nor a partition separates. ``subject`` keeps
+  together statements of N-Triples about one subject, ``subject and graph`` those of N-Quads about
+  one subject in one graph. The last lines of a growing file wait until others follow; an empty line
+  ends them, too.
+- ``header``: ``true`` if each file's first line is not a row but describes all others, as in CSV.
+  It is then in the column ``header`` of each of them. ``false`` by default.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ Offset = dict[str, int]
 SCHEMA = pa.schema([("value", pa.binary()), ("file", pa.string()), ("position", pa.int64())])
 _LONGEST_HEADER = 1 << 20
 LEAST_PARTITION = 4 << 20
-"""How many bytes a partition has at least that is not all that is new of its file."""
+"""Approximate minimum size of a partition in bytes, unless it is all new bytes of its file."""
 
 
 class LinesDataSource(DataSource):
@@ -88,7 +89,7 @@ class LinesDataSource(DataSource):
 
 @dataclass
 class _Range(InputPartition):
-    """One file's bytes from ``start`` to ``end``, which are whole lines."""
+    """The bytes of one file from ``start`` to ``end``, which are whole lines."""
 
     file: str
     start: int
@@ -96,7 +97,7 @@ class _Range(InputPartition):
 
 
 class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads lines from where an offset says; see the module for what an offset is."""
+    """Reader of lines from an offset on; the module describes offsets."""
 
     def __init__(
         self,
@@ -115,29 +116,33 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offset | None = None
         self._waiting: dict[str, tuple[int, int]] = {}
 
-    # Where the stream stands ------------------------------------------------------------------
+    # Offsets ---------------------------------------------------------------------------------
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return the offset before the first line."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return how much one batch may hold."""
+        """Return the limit of one batch."""
         return ReadMaxBytes(self._max_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Take what the files hold now as the end of the stream."""
+        """Take the present ends of the files as the end of the stream."""
         if not self._path.exists():
             raise ConnectorError(f"there is no file or folder {self._path}")
         self._target = {name: file.stat().st_size for name, file in self._files()}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Return how far the next batch reads: whole lines, and no more than the limit unless one line is longer."""
+        """Return the offset after the next batch.
+
+        A batch has whole lines, and no more bytes than the limit unless one line is longer.
+        """
         grown = [(name, file, self._grown(name, file, start)) for name, file in self._files()]
         grown = sorted((each for each in grown if each[2]), key=lambda each: each[2])
         room = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         end = dict(start)
-        # Files are read side by side, each a like share of the room; the small ones leave theirs to the others.
+        # Files are read side by side, each with an equal share of the room. Small files leave the
+        # rest of theirs to the others.
         for number, (name, file, size) in enumerate(grown):
             begin = start.get(name, 0)
             share = None if room is None else max(1, room // (len(grown) - number))
@@ -156,7 +161,7 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return size - begin
 
     def progress(self, offset: Offset) -> tuple[int, int]:
-        """Return how many bytes have been read at an offset, and how many there are."""
+        """Return the number of bytes read up to an offset, and the total."""
         return sum(offset.values()), sum(self._size(name, file) for name, file in self._files())
 
     def _files(self) -> list[tuple[str, Path]]:
@@ -170,9 +175,10 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return file.stat().st_size if self._target is None else self._target.get(name, 0)
 
     def _end(self, name: str, file: Path, begin: int, size: int, room: int | None) -> int:
-        """Return where to stop reading: as far as fits the room, but at least where the first cut is.
+        """Return the position to stop at: the last cut within the room, or else the first cut.
 
-        Returns ``begin`` where there is no cut yet, which is not looked for again until the file has grown.
+        Returns ``begin`` if there is no cut yet; the search is repeated only after the file has
+        grown.
         """
         stop = size if room is None else min(size, begin + room)
         if stop == size and self._target is not None:
@@ -189,7 +195,7 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._waiting.pop(name, None)
         return size if end is None else end
 
-    # The lines themselves ---------------------------------------------------------------------
+    # Lines -----------------------------------------------------------------------------------
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[_Range]:
         """Return the new lines of all files, cut so that every core has some."""
@@ -200,7 +206,7 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [part for each in ranges for part in self._parts(each, least)]
 
     def _parts(self, whole: _Range, least: int) -> Iterator[_Range]:
-        """Cut a range into parts of about a length."""
+        """Cut a range into parts of about ``least`` bytes or more."""
         count = (whole.end - whole.start) // least
         start = whole.start
         if count > 1:
@@ -230,7 +236,7 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _under(header: bytes, lines: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a file's lines without its first, which stands beside each of the others."""
+    """Return a file's lines without its first one, which is in a column beside the others."""
     lines = lines.slice(1) if len(lines) and not lines.column("position")[0].as_py() else lines
     headers = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(lines)), pa.array([header]))
     return lines.append_column("header", headers.cast(pa.binary()))

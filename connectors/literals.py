@@ -1,4 +1,4 @@
-"""Columns of RDF terms as columns of values: numbers, texts, IRIs and instants."""
+"""Conversion of columns of RDF terms to values: numbers, texts, IRIs and instants."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _NUMBER = (
 )
 _INSTANT = rf'^"[0-9T:.Z+-]+"\^\^<{_XSD}dateTime(?:Stamp)?>$'
 _SURE_DIGITS = 18
-"""So many digits are a whole number that fits into 64 bits."""
+"""Number of digits that certainly fit into a 64-bit integer."""
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
 def values_of(terms: pa.StringArray, datatype: str) -> pa.Array:
-    """Return what terms stand for in a column of a datatype, null where they are no such thing.
+    """Return the values of terms in a column of a datatype, null for terms of another kind.
 
-    Numbers of all of XSD's datatypes are doubles, those of its whole numbers' are integers, as far as a column
-    can hold them; a text in a language is no xsd:string.
+    Numbers of all numeric XSD datatypes are valid doubles; those of the integer types are valid
+    integers, if 64 bits can hold them. A text with a language is not an xsd:string.
 
     >>> values_of(pa.array(['"7"^^<http://www.w3.org/2001/XMLSchema#int>', '"7"']), XSD_DOUBLE).to_pylist()
     [7.0, None]
@@ -43,7 +43,7 @@ def values_of(terms: pa.StringArray, datatype: str) -> pa.Array:
 
 
 def times_of(terms: pa.StringArray) -> pa.Int64Array:
-    """Return the milliseconds since the epoch that terms stand for: whole numbers and instants.
+    """Return terms in milliseconds since the epoch; they are integers or instants.
 
     >>> times_of(pa.array(['"1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'])).to_pylist()
     [1000]
@@ -55,7 +55,7 @@ def times_of(terms: pa.StringArray) -> pa.Int64Array:
 
 
 def times_in(texts: pa.StringArray) -> pa.Int64Array:
-    """Return the milliseconds since the epoch that bare texts stand for: whole numbers and instants.
+    """Return bare texts in milliseconds since the epoch; they are integers or instants.
 
     >>> times_in(pa.array(["7", "1970-01-01T00:00:01Z", "soon"])).to_pylist()
     [7, 1000, None]
@@ -64,7 +64,7 @@ def times_in(texts: pa.StringArray) -> pa.Int64Array:
 
 
 def whole_numbers(texts: pa.StringArray) -> pa.Int64Array:
-    """Return bare texts as whole numbers, null where they are none, or 64 bits do not hold them.
+    """Return bare texts as integers, null if a text is not one or does not fit into 64 bits.
 
     >>> whole_numbers(pa.array(["+7", "7.0"])).to_pylist()
     [7, None]
@@ -73,7 +73,7 @@ def whole_numbers(texts: pa.StringArray) -> pa.Int64Array:
 
 
 def finite_numbers(texts: pa.StringArray) -> pa.DoubleArray:
-    """Return bare texts as numbers, null where they are none, or doubles do not hold them.
+    """Return bare texts as numbers, null if a text is not one or does not fit into a double.
 
     >>> finite_numbers(pa.array(["+7", "1e3", ".5", "nan", "1e999"])).to_pylist()
     [7.0, 1000.0, 0.5, None, None]
@@ -91,7 +91,7 @@ def _doubles(terms: pa.StringArray) -> pa.DoubleArray:
 
 
 def _finite(texts: pa.StringArray) -> pa.DoubleArray:
-    """Return texts of numbers as doubles, null where those are infinite."""
+    """Return texts of numbers as doubles, null for infinite ones."""
     if pc.any(pc.starts_with(texts, "+")).as_py():
         texts = pc.utf8_ltrim(texts, "+")
     values = pc.cast(texts, pa.float64())
@@ -117,11 +117,12 @@ _READERS: Mapping[str, Callable[[pa.StringArray], pa.Array]] = {
 
 
 def _lexical(terms: pa.StringArray, written: str) -> pa.StringArray:
-    """Return what is between the quotes of the literals that are written in some way, null for the other terms."""
+    """Return the text between the quotes of literals that match a pattern, null for other terms."""
     fit = pc.match_substring_regex(terms, written).to_numpy(zero_copy_only=False)
     slices = TextSlices(terms)
     quotes = slices.places_of('"')
-    # The first quote in a literal opens it, and as numbers and instants hold none, the next one closes it.
+    # The first quote in a literal opens it. Numbers and instants contain none, so the next one
+    # closes it.
     closing = quotes[np.minimum(np.searchsorted(quotes, slices.starts) + 1, len(quotes) - 1)]
     closing = np.where(fit, closing, slices.starts)
     texts = slices.between(np.where(fit, slices.starts + 1, slices.starts), closing)
@@ -129,7 +130,7 @@ def _lexical(terms: pa.StringArray, written: str) -> pa.StringArray:
 
 
 def _whole(texts: pa.StringArray) -> pa.Int64Array:
-    """Return texts of digits as whole numbers, null where 64 bits do not hold them."""
+    """Return texts of digits as integers, null if 64 bits cannot hold them."""
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest <= _SURE_DIGITS and not pc.any(pc.starts_with(texts, "+")).as_py():
         return pc.cast(texts, pa.int64())
@@ -139,13 +140,13 @@ def _whole(texts: pa.StringArray) -> pa.Int64Array:
 
 def _whole_number(text: str) -> int | None:
     sign, digits = text[:1] if text[:1] in "+-" else "", text.lstrip("+-").lstrip("0") or "0"
-    # Python refuses to read numbers of thousands of digits.
+    # Python refuses to convert numbers of thousands of digits.
     number = int(sign + digits) if len(digits) <= _SURE_DIGITS + 1 else 2**63
     return number if -(2**63) <= number < 2**63 else None
 
 
 def _unescaped(texts: pa.StringArray) -> pa.StringArray:
-    """Return texts without N-Triples' escapes; only the texts that hold some cost a Python object each."""
+    """Return texts without N-Triples escapes; only texts that contain some cost Python objects."""
     escaped = pc.fill_null(pc.match_substring(texts, "\\"), False)
     plain = [_ESCAPE.sub(_character, each) for each in texts.filter(escaped).to_pylist()]
     return pc.replace_with_mask(texts, escaped, pa.array(plain, pa.string())) if plain else texts

@@ -1,17 +1,19 @@
-"""Streams that say everything once: what comes is made durable first, acknowledged then, and read from there.
+"""Live streams: data that a source sends only once is logged, acknowledged, and read from the log.
 
-A connector for such a stream supplies a :class:`LiveSource`; everything else is the same for all of them:
+A connector for such a stream supplies a :class:`LiveSource`; everything else is the same for all:
 
-- A thread, the *receiver*, of the process that plans the batches appends what comes to a log on a local disk
-  (:mod:`connectors.log`), many records at a time, and acknowledges them when the disk has them. It begins with the
-  first question for something new and ends with the stream. On Spark that process is the reader's own; in process it
-  is the engine's. One receiver per log: another waits for its end, and gives up after half a minute.
-- Offsets are positions in the log. So batches can be planned, read and read again like those of a file, also by other
-  processes that see the folder.
-- What has been committed is removed from the log, a segment at a time. Who keeps more than its newest state says itself
-  from where on it needs the log (the option ``commits`` is ``owner`` then, and :meth:`LiveReader.release` is called).
-- A log of ``maxLogBytes`` is full: nothing is received, and so nothing acknowledged, until something is committed.
-  Nothing is ever thrown away.
+- A thread, the *receiver*, of the process that plans the batches appends received records to a log
+  on a local disk (:mod:`connectors.log`), many at a time. It acknowledges them when they are on the
+  disk. It starts with the first request for new data and ends with the stream. On Spark that
+  process is the reader's own; in process it is the engine's. A log has one receiver: another one
+  waits for its end, and gives up after half a minute.
+- Offsets are positions in the log. Batches can be planned, read and read again like those of a
+  file, also by other processes that see the folder.
+- Committed records are removed from the log, one segment at a time. An owner that keeps more than
+  its newest state sets the position from which it needs the log: the option ``commits`` is then
+  ``owner``, and the owner calls :meth:`LiveReader.release`.
+- A log of ``maxLogBytes`` is full: nothing is received, and so nothing acknowledged, until
+  something is committed. Nothing is ever discarded.
 """
 
 from __future__ import annotations
@@ -35,24 +37,24 @@ from connectors.log.reader import LogReader, Span
 from connectors.log.writer import LogWriter, Remembered
 
 LEAST_PARTITION = 4 << 20
-"""How many bytes a partition has at least, unless it is all there is."""
+"""Minimum size of a partition in bytes; the last one of a batch may be smaller."""
 MAX_BYTES_PER_BATCH = 64 << 20
 MAX_LOG_BYTES = 1 << 30
 LEAST_LOG_BYTES = 1 << 20
 PRESSING = 3
-"""Which part of the log may be full of what has been read."""
+"""Divisor of the log's limit: more consumed data than that share should be released soon."""
 _WAIT_SECONDS = 0.2
-"""How long a source waits for something at most before it looks whether it has to end."""
+"""Maximum time a source waits for data before it checks if it has to stop."""
 _FULL_SECONDS = 0.02
-"""How long to wait before looking again whether a full log has room."""
+"""Pause before checking again if a full log has room."""
 
 Offset = dict[str, Any]
 
 
 class LiveSource(ABC):
-    """What comes once. Its methods are called by one thread, in the order: open, (receive, acknowledge)…, close.
+    """Source of records that come once. One thread calls it: open, (receive, acknowledge)…, close.
 
-    A source that is lost is reached again by the source itself, in :meth:`receive`; what it raises ends the stream.
+    The source itself reconnects when it is lost, in :meth:`receive`. An exception ends the stream.
     """
 
     schema: pa.Schema
@@ -60,39 +62,49 @@ class LiveSource(ABC):
 
     @abstractmethod
     def open(self, remembered: Remembered) -> None:
-        """Reach the source; ``remembered`` is what one before this has logged, to tell what comes again."""
+        """Prepare the source.
+
+        ``remembered`` is the log of the source before this one, to recognise records that come
+        again.
+        """
 
     @abstractmethod
     def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
-        """Return what has come since, a few megabytes at most; None if nothing has for so many seconds."""
+        """Return the records received since the last call, a few megabytes at most.
+
+        Returns None if none came for ``wait_seconds``.
+        """
 
     @abstractmethod
     def acknowledge(self) -> None:
-        """Tell the source that it may forget all that :meth:`receive` has returned: it is durable."""
+        """Tell the source that it may forget all records returned so far: they are durable."""
 
     @abstractmethod
     def close(self) -> None:
-        """Take leave. May be called whatever has failed."""
+        """Disconnect. May be called after any failure."""
 
     def is_caught_up(self) -> bool:
-        """Say whether the source seems to have nothing more just now; ``Trigger.AvailableNow`` ends there."""
+        """Return True if the source seems to have no more data now.
+
+        ``Trigger.AvailableNow`` ends there.
+        """
         return True
 
     def memory(self) -> bytes:
-        """Return what must be known, besides the records to come, to tell what comes again."""
+        """Return the state needed, besides future records, to recognise records that come again."""
         return b""
 
     def has_forgotten(self) -> bool:
-        """Say whether :meth:`memory` must be made durable before anything that comes now: once per occasion.
+        """Return True, once per occasion, if :meth:`memory` must be durable before new records.
 
-        Asked when :meth:`receive` has returned None.
+        Called when :meth:`receive` has returned None.
         """
         return False
 
 
 @dataclass(frozen=True)
 class LogOptions:
-    """The options that all live connectors have, see :func:`log_options`."""
+    """Options of all live connectors, see :func:`log_options`."""
 
     path: Path
     max_bytes: int = MAX_LOG_BYTES
@@ -102,13 +114,15 @@ class LogOptions:
 
 
 def log_options(connector: str, options: Mapping[str, str]) -> LogOptions:
-    """Return what options say of the log; raises :class:`~connectors.ConnectorError`.
+    """Return the options of the log; raise :class:`~connectors.ConnectorError` if they are wrong.
 
-    - ``log``: a folder of its own on a local disk, which the executors see under the same path.
-    - ``maxLogBytes``: how much may wait there, 1 GiB unless given. A log that is full receives nothing.
-    - ``maxBytesPerBatch``: how much to read in one batch, 64 MiB unless given.
-    - ``maxPartitions``: into how many parts, of 4 MiB at least, to cut a batch, one per core unless given.
-    - ``commits``: ``batch`` if what a batch has read is let go when Spark commits it, ``owner`` if only on request.
+    - ``log``: a folder for this log alone on a local disk, which executors see under the same path.
+    - ``maxLogBytes``: maximum size of the log, 1 GiB by default. A full log receives nothing.
+    - ``maxBytesPerBatch``: maximum size of one batch, 64 MiB by default.
+    - ``maxPartitions``: maximum number of partitions, of 4 MiB at least, of a batch, one per core
+      by default.
+    - ``commits``: ``batch`` if Spark's commit of a batch releases its records, ``owner`` if only a
+      request does.
     """
     path = options.get("log")
     if not path:
@@ -126,7 +140,7 @@ def log_options(connector: str, options: Mapping[str, str]) -> LogOptions:
 
 
 class Receiver:
-    """The thread between a source and its log."""
+    """Thread between a source and its log."""
 
     def __init__(self, folder: LogFolder, source: Callable[[], LiveSource], max_bytes: int) -> None:
         self._folder = folder
@@ -140,13 +154,16 @@ class Receiver:
         self._thread.start()
 
     def end(self) -> Position | None:
-        """Return the position behind all that is durable, None before that is known; raises what has ended it."""
+        """Return the position after all durable records, None if it is not known yet.
+
+        Raises the error that ended the receiver, if there is one.
+        """
         if self._error is not None:
             raise self._error
         return self._end
 
     def finish(self) -> Position:
-        """Return the position behind all that the source has now, and end."""
+        """Return the position after all records that the source has now, and stop."""
         self._caught_up.wait()
         self.stop()
         end = self.end()
@@ -154,7 +171,7 @@ class Receiver:
         return end
 
     def stop(self) -> None:
-        """End, and let go of the source and of the log."""
+        """Stop, and release the source and the log."""
         self._stopping.set()
         self._thread.join()
 
@@ -199,10 +216,10 @@ class LogPart(InputPartition):
 
 
 class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what a source has said, from where an offset says.
+    """Reader of a source's logged records, from an offset on.
 
-    Nothing is received before :meth:`latestOffset` or :meth:`prepareForTriggerAvailableNow` is called; until then it
-    can be sent to other processes, where partitions are read.
+    Nothing is received before :meth:`latestOffset` or :meth:`prepareForTriggerAvailableNow` is
+    called. Until then the reader can be sent to other processes, which read partitions.
     """
 
     def __init__(self, source: Callable[[], LiveSource], options: LogOptions) -> None:
@@ -211,23 +228,26 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._receiver: Receiver | None = None
         self._target: Position | None = None
 
-    # Where the stream stands ------------------------------------------------------------------
+    # Offsets ---------------------------------------------------------------------------------
 
     def initialOffset(self) -> Offset:  # noqa: N802 (the name is PySpark's)
-        """Return the offset behind what has been committed."""
+        """Return the offset after all committed records."""
         return self._reader().begin().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return how much one batch may hold."""
+        """Return the limit of one batch."""
         return ReadMaxBytes(self._options.max_bytes_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Receive what the source has now, which is the end of the stream."""
+        """Receive the records that the source has now, which are the end of the stream."""
         self._target = self._received().finish()
         self._receiver = None
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Return how far the next batch reads: what is durable, and no more than the limit, but one block at least."""
+        """Return the offset after the next batch.
+
+        A batch has durable records, no more than the limit, but at least one block.
+        """
         end = self._target or self._received().end()
         begin = Position.from_json(start)
         if end is None:
@@ -240,24 +260,27 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._reader().limited(begin, end, rows, size).to_json()
 
     def commit(self, end: Offset) -> None:
-        """Let go of what has been read, unless its owner says when."""
+        """Release the batch's records, unless the log's owner does that."""
         if self._options.commits == "batch":
             self.release(end)
 
     def release(self, end: Offset) -> None:
-        """Let go of what comes before an offset: nobody will ask for it again. Any process may say so."""
+        """Release the records before an offset: they will not be read again.
+
+        Any process may call it.
+        """
         self._folder().release(Position.from_json(end))
 
     def is_pressing(self, offset: Offset) -> bool:
-        """Say whether so much is kept that has been read before an offset that it should be let go soon."""
+        """Return True if so much data before an offset is kept that it should be released soon."""
         return self._reader().kept(Position.from_json(offset)) > self._options.max_bytes // PRESSING
 
     def progress(self, offset: Offset) -> tuple[int, int | None]:
-        """Return how many records have been read at an offset, and how many there are, if that is known."""
+        """Return the number of records read up to an offset, and the total if it is known."""
         return offset["record"], None if self._target is None else self._target.record
 
     def stop(self) -> None:
-        """End the receiver."""
+        """Stop the receiver."""
         if self._receiver is not None:
             self._receiver.stop()
             self._receiver = None
@@ -281,7 +304,7 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _reader(self) -> LogReader:
         return LogReader(self._folder())
 
-    # The records themselves -------------------------------------------------------------------
+    # Records ---------------------------------------------------------------------------------
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[LogPart]:
         """Return the records between two offsets, cut so that every core has some."""

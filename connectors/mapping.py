@@ -1,7 +1,7 @@
-"""From a record to RDF: what is in its fields becomes an item with one subject and some properties.
+"""Mapping from records to RDF: a record's fields become an item with one subject and properties.
 
-No triples are built: a batch of records becomes columns, and a column stands for the triples
-that share its predicate.
+No triples are built: a batch of records becomes columns, and a column stands for the triples that
+share its predicate.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from connectors.topics import is_topic, topic_fields
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 XSD_DOUBLE = _XSD + "double"
 IRI = "iri"
-"""In place of a datatype: the objects are IRIs. Their column holds them as N-Triples writes them, ``<…>``."""
+"""Mark used instead of a datatype if the objects are IRIs, in N-Triples syntax: ``<…>``."""
 DATATYPES: Mapping[str, pa.DataType] = {
     _XSD + "integer": pa.int64(),
     XSD_DOUBLE: pa.float64(),
     _XSD + "string": pa.string(),
     IRI: pa.string(),
 }
-"""The datatypes a property may have, and the columns that hold them."""
+"""Datatypes that a property may have, with the columns that hold them."""
 
 TIME, SUBJECT, BAD = "time_ms", "subject", "bad"
 ARRIVAL = "@arrival"
-"""In place of the field of the time: what counts is when a row came."""
+"""Mark used instead of the time's field if a row's arrival is its time."""
 TIMES: Mapping[str, pa.DataType] = {"milliseconds": pa.int64(), "seconds": pa.float64(), "dateTime": pa.string()}
-"""What a time may be written as, and the columns that hold that: since the epoch, or as an xsd:dateTime."""
+"""Forms of a time (since the epoch, or as an xsd:dateTime), with the columns that hold them."""
 _TIME_NAMES = {"milliseconds": "a time in milliseconds", "seconds": "a time in seconds", "dateTime": "an xsd:dateTime"}
-# What may stand in an IRI after RFC 3987, in the syntax of Arrow's regular expressions.
+# Characters allowed in an IRI by RFC 3987, in the syntax of Arrow's regular expressions.
 _FIT_FOR_IRI = (
     r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2}|"
     r"[\x{A0}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFEF}\x{10000}-\x{1FFFD}\x{20000}-\x{2FFFD}\x{30000}-\x{3FFFD}])*$"
@@ -51,10 +51,10 @@ WHOLE_IRI = _FIT_FOR_IRI.replace("^", "^[A-Za-z][A-Za-z0-9+.-]*:", 1).replace("/
 
 @dataclass(frozen=True)
 class Template:
-    """An IRI with one field of the record in it, such as ``http://example.org/user/{id}``, or a field with it all.
+    """Template of an IRI with one field of the record, such as ``http://example.org/user/{id}``.
 
-    Without a field, as in ``http://example.org/event/{}``, a record's place in its source stands there: each has one
-    of its own.
+    The field may also be the whole IRI. A template without a field, such as
+    ``http://example.org/event/{}``, takes the record's place in its source, which is unique.
     """
 
     prefix: str
@@ -63,7 +63,7 @@ class Template:
 
     @staticmethod
     def parse(text: str) -> Template:
-        """Return the template a text says; ValueError when there is not one ``{field}`` in it."""
+        """Return the template in a text; raise ValueError unless it has exactly one ``{field}``."""
         match = re.fullmatch(r"([^{}]*)\{([^{}]*)\}([^{}]*)", text)
         if match is None or not (match[1] or match[2]):
             raise ValueError(f'"{text}" must have one {{field}} in it, such as "http://example.org/user/{{id}}"')
@@ -72,7 +72,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Property:
-    """A predicate's objects: the field they are in and their datatype, or a template of the IRIs that they are."""
+    """Objects of a predicate: their field and datatype, or a template of their IRIs."""
 
     field: str
     datatype: str
@@ -81,9 +81,10 @@ class Property:
 
 @dataclass(frozen=True)
 class FieldMapping:
-    """How a record's fields become RDF, and which says when it happened, written as ``time_as`` says.
+    """Mapping from a record's fields to RDF: its subject, its time and its properties.
 
-    A field is a path of names with dots between them.
+    ``time`` is the field of the time, ``time_as`` the form in which it is written. A field is a
+    path of names separated by dots.
     """
 
     subject: Template
@@ -97,41 +98,47 @@ class FieldMapping:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault, the row."""
+        """The columns of decoded batches.
+
+        They are the time, the subject (an N-Triples IRI), one per predicate, the fault and the row.
+        """
         return schema_of(self.properties)
 
     @property
     def types(self) -> Mapping[str, pa.DataType]:
-        """The fields that are needed, and the type that each shall have."""
+        """The needed fields, with the type that each must have."""
         fields = {each.field: DATATYPES[each.datatype] for each in self.properties.values()}
         fields |= {self.subject.field: pa.string()} if self.subject.field else {}
         return fields | ({} if self.time == ARRIVAL else {self.time: TIMES[self.time_as]})
 
     @property
     def names(self) -> frozenset[str]:
-        """The fields that become parts of IRIs, where a whole number is as good as a text."""
+        """The fields that become parts of IRIs, for which an integer is as good as a text."""
         parts = [each.field for each in self.properties.values() if each.template is not None]
         return frozenset([*parts, self.subject.field])
 
     def items(self, fields: pa.Table, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return records given by their fields, each of the type that its use asks for, as items.
+        """Return the items of records given by their fields, each in the type that its use needs.
 
-        ``rows`` are what the source has given, and the column :data:`~connectors.fields.ROW` says which of them a
-        record is. The column :data:`~connectors.fields.FAULT`, if there is one, says which are bad before anything is
-        looked at.
+        ``rows`` is the batch of the source. The column :data:`~connectors.fields.ROW` has the index
+        of each record in it. The column :data:`~connectors.fields.FAULT`, if there is one, has the
+        faults that are already known.
         """
         return _Items(self, fields, rows).batch()
 
 
 @dataclass(frozen=True)
 class JsonMapping(FieldMapping):
-    """How a JSON object becomes RDF; where it came as a message, fields may be its topic (:mod:`connectors.topics`)."""
+    """Mapping from a JSON object to RDF.
+
+    For a message, fields may be its topic (:mod:`connectors.topics`).
+    """
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records in a batch of lines, each a JSON object in the column ``value``.
 
-        A line that cannot be used becomes a row of nulls whose column ``bad`` says why; empty
-        lines are passed over. A property that an object lacks is null.
+        An unusable line becomes a row of nulls with the reason in the column ``bad``. Empty lines
+        are skipped. A property that an object lacks is null.
         """
         topics = [name for name in self.types if is_topic(name)]
         own = {name: type_ for name, type_ in self.types.items() if name not in topics}
@@ -141,7 +148,7 @@ class JsonMapping(FieldMapping):
         return self.items(fields, batch)
 
     def decode(self, lines: pa.BinaryArray) -> pa.RecordBatch:
-        """Return lines that stand nowhere as records."""
+        """Return the records in lines without places."""
         return self.records(pa.record_batch([lines], ["value"]))
 
 
@@ -161,7 +168,7 @@ def schema_of(properties: Mapping[str, Property]) -> pa.Schema:
 
 
 class _Items:
-    """Puts the items of one batch together, column by column."""
+    """Assembler of the items of one batch, column by column."""
 
     def __init__(self, mapping: FieldMapping, fields: pa.Table, rows: pa.RecordBatch) -> None:
         self._mapping = mapping
@@ -181,7 +188,7 @@ class _Items:
         return pa.RecordBatch.from_arrays([*columns, bad, self._rows], schema=self._mapping.schema)
 
     def _note(self, good: pa.BooleanArray, reason: str) -> None:
-        """Note what is wrong with those that are not good, of each what was found first."""
+        """Note a fault for each record that is not good; the first fault of a record counts."""
         if not _all(good):
             self._bad = pc.if_else(pc.or_(good, pc.is_valid(self._bad)), self._bad, reason)
 
@@ -219,7 +226,7 @@ class _Items:
 
 
 def _own_names(rows: pa.RecordBatch) -> pa.StringArray:
-    """Return a name for each row, made of where it stands: the same whenever it is read."""
+    """Return a name for each row, made from its place: the same each time it is read."""
     files, positions = places_of(rows)
     assert positions is not None, "the catalog lets only sources pass that say it"
     numbers = positions.cast(pa.string())
@@ -243,13 +250,13 @@ _READ_AS = {"milliseconds": lambda times: times, "seconds": _of_seconds, "dateTi
 
 
 def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Return a column with each of its values but once: what is to be looked at, and written, is that."""
+    """Return a column as a dictionary, so that each distinct value is checked and written once."""
     values = _single(values)
     return values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
 
 
 def _of_each(good: pa.BooleanArray, coded: pa.DictionaryArray) -> pa.BooleanArray:
-    """Say of each value what is said of the distinct ones; nulls are none that is wrong."""
+    """Return for each value the verdict on its distinct value; nulls are good."""
     if _all(good):
         return pa.repeat(True, len(coded))
     return pc.fill_null(good.take(coded.indices), True)
@@ -264,7 +271,10 @@ def _in_template(names: pa.Array, template: Template) -> pa.Array:
 
 
 def _make_iris(names: pa.Array, template: Template) -> pa.BooleanArray:
-    """Say which names make IRIs; nulls are none that is wrong, and numbers always do."""
+    """Return True for each name that makes an IRI; nulls are good.
+
+    Numbers fit every template with a prefix, and none without.
+    """
     if pa.types.is_integer(names.type):
         return pa.repeat(bool(template.prefix), len(names)) if template.prefix else pc.is_null(names)
     fit = pc.match_substring_regex(names, _FIT_FOR_IRI if template.prefix else WHOLE_IRI)
@@ -280,13 +290,13 @@ def _single(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _hidden(column: pa.Array, bad: pa.StringArray) -> pa.Array:
-    """Return a column with nulls where something is bad."""
+    """Return a column with nulls in the bad rows."""
     rows = pa.array(np.arange(len(column)), mask=pc.is_valid(bad).to_numpy(zero_copy_only=False))
     return column.take(rows)
 
 
 def is_time(times: pa.Array) -> pa.Array:
-    """Say which milliseconds since the epoch are in the years 1 to 9999."""
+    """Return True for each time in milliseconds since the epoch within the years 1 to 9999."""
     return pc.and_(pc.greater_equal(times, EARLIEST_MS), pc.less_equal(times, LATEST_MS))
 
 
@@ -295,7 +305,7 @@ def _is_iri(texts: pa.Array) -> pa.Array:
 
 
 def count_faults(batches: Iterable[pa.RecordBatch]) -> dict[str, int]:
-    """Return how many rows have each fault."""
+    """Return the number of rows with each fault."""
     counts: dict[str, int] = {}
     for batch in batches:
         for pair in pc.value_counts(batch.column(BAD).drop_null()).to_pylist():

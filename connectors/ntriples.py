@@ -1,4 +1,4 @@
-"""From statements to records: neighbouring lines of N-Triples or N-Quads about one subject are one."""
+"""Decoder of N-Triples and N-Quads: neighbouring statements about one subject form a record."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _XSD = "http://www.w3.org/2001/XMLSchema#"
 
 @dataclass(frozen=True)
 class NTriplesMapping:
-    """Which statements of N-Triples or N-Quads become records, and what says when they happened.
+    """Mapping from statements of N-Triples or N-Quads to records, with the source of their time.
 
     A record is a run of neighbouring statements about one subject, written in the same way in each;
-    an empty line ends it, too. ``time`` is the predicate whose object says when it happened, as an
-    xsd:dateTime(Stamp) or a whole number of milliseconds since the epoch, or a template of the graphs' names with
-    that in it; then a record's statements are in one graph, too.
+    an empty line ends it, too. ``time`` is the predicate whose object is the record's time, as an
+    xsd:dateTime(Stamp) or an integer number of milliseconds since the epoch. Or it is a template of
+    the graphs' names, which contain the time; then a record's statements are also in one graph.
 
-    A line that is no statement makes the record bad that it belongs to. So does an object that is not of the
+    A line that is not a statement makes its record bad. So does an object that does not have the
     property's datatype, and a second time. A second object of a property is a fault as well, unless
-    records are kept ``several`` at once: then it is in a row of its own, with the same time and subject.
+    ``several`` is set: then it has a row of its own, with the same time and subject.
     """
 
     time: str | Template
@@ -40,7 +40,7 @@ class NTriplesMapping:
 
     @property
     def together(self) -> str:
-        """How lines belong together, for the option of that name of a source of lines."""
+        """The lines that belong together, as a value of a line source's option ``together``."""
         return "subject" if isinstance(self.time, str) else "subject and graph"
 
     def column(self, predicate: str) -> str:
@@ -49,30 +49,36 @@ class NTriplesMapping:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of decoded batches: time, subject (an N-Triples IRI), one per predicate, the fault, the row."""
+        """The columns of decoded batches.
+
+        They are the time, the subject (an N-Triples IRI), one per predicate, the fault and the row.
+        """
         return schema_of(self.properties)
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records in a batch of lines, in the column ``value``; a record's lines must all be in it."""
+        """Return the records in a batch of lines, in the column ``value``.
+
+        All lines of a record must be in the batch.
+        """
         with_graphs = isinstance(self.time, Template)
         statements = parse(batch.column("value"), TOGETHER[self.together], with_graphs=with_graphs)
         return records_of(self, statements)
 
 
 class StatementMapping(Protocol):
-    """Which statements become records, and what says when they happened."""
+    """Mapping from statements to records, with the source of their time."""
 
     @property
     def time(self) -> str | Template:
-        """The predicate, or the template of the graphs' names, that says it."""
+        """The predicate of the time, or the template of the graphs' names that contain it."""
 
     @property
     def properties(self) -> Mapping[str, Property]:
-        """What is taken of the statements, by their predicates."""
+        """The properties taken from the statements, by their predicates."""
 
     @property
     def several(self) -> bool:
-        """Whether each further object of a property is a row of its own."""
+        """True if each further object of a property has a row of its own."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -80,14 +86,14 @@ class StatementMapping(Protocol):
 
 
 def records_of(mapping: StatementMapping, statements: Statements, times: pa.Int64Array | None = None) -> pa.RecordBatch:
-    """Return the records that groups of statements make; ``times`` are those of the groups, where they are known."""
+    """Return the records of groups of statements; ``times`` are the groups' times, if known."""
     if not len(statements.subject):
         return pa.RecordBatch.from_pylist([], schema=mapping.schema)
     return _Assembly(mapping, statements, times).rows()
 
 
 class _Assembly:
-    """Puts the records of one batch together, column by column."""
+    """Assembler of the records of one batch, column by column."""
 
     def __init__(self, mapping: StatementMapping, statements: Statements, times: pa.Int64Array | None) -> None:
         self._mapping = mapping
@@ -133,7 +139,7 @@ class _Assembly:
         return rows
 
     def _note(self, records: Numbers, reason: str) -> None:
-        """Note what is wrong with records, of each what was found first."""
+        """Note a fault for records; the first fault of a record counts."""
         new = records[self._fault[records] < 0]
         if len(new):
             self._fault[new] = len(self._reasons)
@@ -146,7 +152,7 @@ class _Assembly:
         return subjects
 
     def _of_each(self, column: pa.StringArray) -> pa.StringArray:
-        """Return what a column says in each record's first statement that is one."""
+        """Return a column's value in each record's first valid statement."""
         good = np.flatnonzero(pc.is_null(self._statements.fault).to_numpy(zero_copy_only=False))
         of = self._group[good]
         is_first = np.concatenate([[True], of[1:] != of[:-1]])[: len(of)]
@@ -180,7 +186,7 @@ class _Assembly:
         return said
 
     def _said(self, predicate: str, read: Callable[[pa.StringArray], pa.Array]) -> _Said:
-        """Return what the statements with a predicate say, each value of a record's once."""
+        """Return the distinct values of the statements with a predicate, per record."""
         places = np.flatnonzero(self._codes == self._predicates.index(predicate))
         record = self._group[places]
         values = read(self._statements.object.take(pa.array(places)))
@@ -193,7 +199,7 @@ class _Assembly:
 
 
 def _repeated(record: Numbers, values: pa.Array, places: Numbers) -> Numbers:
-    """Return those of some places where a value stands that its record has had before."""
+    """Return those of the given places whose value its record has had before."""
     codes = pc.fill_null(values.take(pa.array(places)).dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
     _, first = np.unique(record[places] * (len(codes) + 1) + codes + 1, return_index=True)
     return np.delete(places, first)
@@ -201,14 +207,17 @@ def _repeated(record: Numbers, values: pa.Array, places: Numbers) -> Numbers:
 
 @dataclass(frozen=True)
 class _Said:
-    """The objects of one predicate: whose they are, in ascending order, and the how many-th of that record."""
+    """The objects of one predicate.
+
+    Each has its record, in ascending order, and its number within the record.
+    """
 
     record: Numbers
     number: Numbers
     values: pa.Array
 
     def column(self, first: Numbers, good: npt.NDArray[np.bool_], length: int) -> pa.Array:
-        """Return the objects in a column of some length, good records' from their first row on."""
+        """Return the objects as a column of a length, for good records, from their first row on."""
         places = np.full(length, -1, np.int64)
         kept = np.flatnonzero(good[self.record])
         places[first[self.record[kept]] + self.number[kept]] = kept
@@ -236,5 +245,5 @@ _NAMES = {
 
 
 def _as(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return a column with each value but once, where that is the type asked for."""
+    """Return a column, dictionary-encoded if that is the requested type."""
     return column.dictionary_encode() if pa.types.is_dictionary(type_) else column

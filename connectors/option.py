@@ -1,4 +1,4 @@
-"""What can be set of a connector."""
+"""Options of connectors."""
 
 from __future__ import annotations
 
@@ -7,30 +7,33 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What an option's value is. Sources are given texts, as Spark does: the catalog checks and writes them."""
+    """Kind of an option's value.
+
+    Sources get texts, as from Spark; the catalog checks and writes them.
+    """
 
     TEXT = "text"
     PATH = "path"
-    """Of a file or a folder; in a catalog taken from its folder."""
+    """Path of a file or a folder; in a catalog relative to the catalog's folder."""
     NUMBER = "whole number"
     FLAG = "true or false"
-    """Given to sources as ``true`` or ``false``."""
+    """Passed to sources as ``true`` or ``false``."""
     TEXTS = "list of texts"
-    """Given to sources as a JSON array."""
+    """Passed to sources as a JSON array."""
     TABLE = "table of texts"
-    """Given to sources as a JSON object."""
+    """Passed to sources as a JSON object."""
     SECRET = "secret"  # noqa: S105
-    """A text that only the environment may hold: a catalog must say ``${NAME}``."""
+    """Text that only the environment may hold: a catalog must write ``${NAME}``."""
 
 
 @dataclass(frozen=True)
 class Option:
     """An option of a connector.
 
-    ``default`` says what is meant where it is missing, for people; ``least`` is of numbers, and ``choices`` are the
-    texts that are known, where only some are. An option that ``names_source`` says what is read, and not how: an engine
-    goes on with a stream only while it stays the same. One that is ``implied`` follows in a catalog from the mapping,
-    and is not written there.
+    ``default`` tells people the meaning of a missing option. ``least`` is the minimum of a number.
+    ``choices`` are the allowed texts, if only some are. An option that ``names_source`` selects the
+    data, not the way to read it: an engine continues a stream only while it stays the same. An
+    ``implied`` option follows from the mapping in a catalog, and is not written there.
     """
 
     meaning: str

@@ -1,6 +1,6 @@
-"""Rows of Parquet files as a stream: a file, or a folder to which whole files are added.
+"""Stream of the rows of Parquet files: a file, or a folder to which whole files are added.
 
-In plain PySpark, where ``parquet`` is a name already taken::
+In plain PySpark, which already uses the name ``parquet``::
 
     from connectors.parquet import ParquetDataSource
 
@@ -12,22 +12,24 @@ In plain PySpark, where ``parquet`` is a name already taken::
         .load()
     )
 
-A row has the columns asked for and no others; instants become whole numbers of milliseconds since
-the epoch, and a value that is not of the type asked for is null, which the column ``_misfit`` says. ``_file`` and
-``_row`` say where a row stands.
-Files must be whole when they appear under their name: write them under one that starts with ``.`` or ``_``
-and rename them. They are read in the order of their names, one after the other; one that comes later
-is read from then on, whatever its name. Offsets say how many rows of each file have been read, so
-every batch can be read again as long as the files stay; they grow by one number per file.
+A row has the requested columns and no others. Instants become integer milliseconds since the epoch.
+A value that does not have the requested type is null, and the column ``_misfit`` says so. ``_file``
+and ``_row`` are the place of a row. Files must be complete when they appear under their name: write
+them under a name that starts with ``.`` or ``_`` and rename them. They are read in the order of
+their names, one after the other. A file that is added later is read from then on, whatever its
+name. Offsets are the number of rows read from each file, so every batch can be read again while the
+files stay. Offsets grow by one number per file.
 
 Options:
 
-- ``path``: a file, or a folder, whose files that end in ``.parquet`` are read, not those of folders in it.
-- ``columns``: a JSON object with the types of the columns wanted: ``bigint``, ``double`` or ``string``.
-- ``coded``: a JSON list of those that are read as dictionaries, each text but once; who calls the reader can ask for
-  it, Spark's own rows cannot be.
-- ``maxRowsPerBatch``: how many rows to read in one batch, 2 million unless given.
-- ``maxPartitions``: into how many parts to cut a batch, one per core unless given.
+- ``path``: a file, or a folder, whose files that end in ``.parquet`` are read; subfolders are left
+  out.
+- ``columns``: a JSON object with the types of the requested columns: ``bigint``, ``double`` or
+  ``string``.
+- ``coded``: a JSON list of the columns that are read as dictionaries, each distinct text only once.
+  Only for direct callers of the reader: Spark's own rows cannot be dictionaries.
+- ``maxRowsPerBatch``: maximum number of rows in one batch, 2 million by default.
+- ``maxPartitions``: maximum number of partitions of a batch, one per core by default.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ from connectors.places import ROW_FILE, ROW_NUMBER
 Offset = dict[str, int]
 
 LEAST_PARTITION = 1 << 16
-"""How many rows a partition has at least that is not all of its batch."""
+"""Minimum number of rows of a partition; the last one of a batch may be smaller."""
 ROWS_PER_BATCH = 2_000_000
 
 
@@ -90,13 +92,13 @@ class ParquetDataSource(DataSource):
 
 @dataclass
 class _Rows(InputPartition):
-    """Some files' rows from a first to behind a last one, in order."""
+    """Rows of some files in order, each range from a first row to behind a last one."""
 
     ranges: tuple[tuple[str, int, int], ...]
 
 
 class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads rows from where an offset says; see the module for what an offset is."""
+    """Reader of rows from an offset on; the module describes offsets."""
 
     def __init__(
         self, path: Path, types: Mapping[str, pa.DataType], max_rows: int, *, max_partitions: int | None = None
@@ -108,24 +110,24 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offset | None = None
         self._lengths: dict[str, tuple[int, int, int]] = {}
 
-    # Where the stream stands ------------------------------------------------------------------
+    # Offsets ---------------------------------------------------------------------------------
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return the offset before the first row."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return how much one batch may hold."""
+        """Return the limit of one batch."""
         return ReadMaxRows(self._max_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Take the files that are there now as the end of the stream."""
+        """Take the files that exist now as the end of the stream."""
         if not self._path.exists():
             raise ConnectorError(f"there is no file or folder {self._path}")
         self._target = {name: self._length(name) for name in self._names()}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Return how far the next batch reads: files in the order of their names, up to the limit."""
+        """Return the offset after the next batch: files in order of names, up to the limit."""
         room = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         end = dict(start)
         for name in self._names() if self._target is None else sorted(self._target):
@@ -143,7 +145,7 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dict(sorted(end.items()))
 
     def progress(self, offset: Offset) -> tuple[int, int]:
-        """Return how many rows have been read at an offset, and how many there are."""
+        """Return the number of rows read up to an offset, and the total."""
         return sum(offset.values()), sum(map(self._length, self._names() if self._target is None else self._target))
 
     def _names(self) -> list[str]:
@@ -156,7 +158,7 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._path / name if self._path.is_dir() else self._path
 
     def _length(self, name: str) -> int:
-        """Return how many rows a file has, from its footer, which is read once."""
+        """Return the number of rows of a file, from its footer, which is read once."""
         file = self._file(name)
         about = file.stat()
         known = self._lengths.get(name)
@@ -166,10 +168,10 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._lengths[name] = known
         return known[2]
 
-    # The rows themselves ----------------------------------------------------------------------
+    # Rows ------------------------------------------------------------------------------------
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[_Rows]:
-        """Return the new rows of all files, cut into parts of like length, so that every core has one."""
+        """Return the new rows of all files, cut into parts of equal length for the cores."""
         ranges = [(name, start.get(name, 0), stop) for name, stop in sorted(end.items())]
         ranges = [each for each in ranges if each[2] > each[1]]
         rows = sum(stop - begin for _, begin, stop in ranges)
@@ -187,7 +189,7 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [_Rows(tuple(part)) for part in parts if part]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield a partition's rows as Arrow batches, one per file."""
+        """Yield a partition's rows as Arrow batches, one per range of a file."""
         assert isinstance(partition, _Rows)
         for name, begin, stop in partition.ranges:
             columns, misfit = fitted_columns(self._rows(name, begin, stop), self._types)
@@ -196,7 +198,7 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield pa.RecordBatch.from_pydict({**columns, **more})
 
     def _rows(self, name: str, begin: int, stop: int) -> pa.Table:
-        """Return some rows of a file; only the row groups that hold them are read, and the columns wanted."""
+        """Return some rows of a file; reads only their row groups and the requested columns."""
         coded = [each for each, type_ in self._types.items() if type_ == CODED]
         with _opened(self._file(name), coded) as file:
             groups, first, offset = [], 0, None

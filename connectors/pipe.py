@@ -1,4 +1,4 @@
-"""Lines from a named pipe, or another file that can be read but once, as a stream.
+"""Stream of lines from a named pipe, or another file that can be read only once.
 
 In plain PySpark::
 
@@ -7,20 +7,23 @@ In plain PySpark::
     spark.dataSource.register(PipeDataSource)
     lines = spark.readStream.format("pipe_lines").option("path", "events.pipe").option("log", "received/").load()
 
-A row is a line: its bytes, when it was ``received``, and its ``position`` among all that was. Lines are written to a
-durable log before they are read (:mod:`connectors.live` says how): what is in there is read once, whatever is killed.
-What has left the pipe and is not in the log yet when this end is killed is lost.
+A row is a line: its bytes, the time at which it was ``received``, and its ``position`` among all
+received lines. Lines are written to a durable log before they are read (see
+:mod:`connectors.live`): a logged line is read once, whatever is killed. A line that has left the
+pipe but is not in the log yet is lost if this process is killed.
 
-Spark plans batches in processes of its own, whose standard input is not the program's. So there ``-`` does not do; on
-Linux the standard input of the process PID is ``/proc/PID/fd/0``.
+Spark plans batches in processes of its own, whose standard input is not the program's. So ``-``
+does not work there; on Linux the standard input of the process PID is ``/proc/PID/fd/0``.
 
 Options:
 
-- ``path``: the pipe, ``-`` for this process's standard input. When all writers have closed a named pipe, it is opened
-  anew; the standard input has an end, and then the stream brings nothing more.
+- ``path``: the pipe, ``-`` for this process's standard input. When all writers have closed a named
+  pipe, the next writer continues the stream; the standard input has an end, after which the stream
+  has no more data.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
-- ``maxLineBytes``: of a longer line (8 MiB unless given) only the beginning is kept, which is bad.
+- ``maxLineBytes``: maximum length of a line, 8 MiB by default. Of a longer one only the beginning
+  is kept, which is a bad line.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ class PipeDataSource(DataSource):
         return COLUMNS
 
     def streamReader(self, schema: Any) -> LiveReader:  # noqa: N802 (the name is PySpark's)
-        """Return a reader for the options given; nothing is opened before it is asked for something new."""
+        """Return a reader for the options given; it opens the pipe when first asked for data."""
         path = self.options.get("path")
         if not path:
             raise ConnectorError('the connector "pipe" needs the option path: a named pipe, or - for standard input')
@@ -65,7 +68,7 @@ class PipeDataSource(DataSource):
 
 
 class PipeSource(LiveSource):
-    """The end of a pipe where lines come out."""
+    """Reading end of a pipe."""
 
     schema = SCHEMA
 
@@ -77,12 +80,12 @@ class PipeSource(LiveSource):
         self._has_ended = False
 
     def open(self, remembered: Remembered) -> None:
-        """Open the pipe; what was logged does not matter, as nothing comes again."""
+        """Open the pipe; the log is ignored, because nothing comes again."""
         if self._path == STANDARD_INPUT:
             self._file = os.dup(0)
             return
         try:
-            # Without waiting for a writer: the stream may be stopped before there is one.
+            # Does not wait for a writer: the stream may be stopped before there is one.
             self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
             hint = f"make a named pipe with mkfifo {self._path}"
@@ -90,7 +93,7 @@ class PipeSource(LiveSource):
         self._is_named = stat.S_ISFIFO(os.fstat(self._file).st_mode) and not self._path.startswith("/proc/")
 
     def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
-        """Return the lines that have come, once there are some."""
+        """Return the received lines, once there are some."""
         if self._has_ended or self._file is None:
             select.select([], [], [], wait_seconds)
             return None
@@ -105,7 +108,7 @@ class PipeSource(LiveSource):
         return received(self._ended(wait_seconds))
 
     def _ended(self, wait_seconds: float) -> list[bytes]:
-        """Note that there is no writer any more, or none yet; return the line that the last one has not ended."""
+        """Note that there is no writer; return the unfinished line of the last one."""
         if self._is_named:
             select.select([], [], [], wait_seconds)  # a pipe without writers is always ready
         else:
@@ -113,11 +116,14 @@ class PipeSource(LiveSource):
         return self._lines.rest()
 
     def is_caught_up(self) -> bool:
-        """Say whether the standard input has ended; a named pipe never does, and what it holds is what there is."""
+        """Return True if the standard input has ended; always True for a named pipe.
+
+        A named pipe never ends; its present content counts as all there is.
+        """
         return self._has_ended or self._is_named
 
     def acknowledge(self) -> None:
-        """Do nothing: what has been read is gone from the pipe."""
+        """Do nothing: data that was read is gone from the pipe."""
 
     def close(self) -> None:
         """Close the pipe."""

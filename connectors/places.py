@@ -1,4 +1,4 @@
-"""Where the rows of a source stand, and when they came: the columns in which sources say so."""
+"""Places of a source's rows and their arrival times: the columns in which sources give them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from typing import NamedTuple
 import pyarrow as pa
 
 FILE, POSITION = "file", "position"
-"""Of rows that are bytes: the file they stand in, and where; a stream that is no file has but positions."""
+"""Columns of rows that are bytes: the file and the position in it.
+
+A stream that is not a file has only positions.
+"""
 ROW_FILE, ROW_NUMBER = "_file", "_row"
-"""Of rows in columns, which may have such names themselves."""
+"""The same columns of rows in columns, which may use the plain names themselves."""
 ARRIVED = "received"
-"""When a row came: a timestamp."""
+"""Column of a row's arrival: a timestamp."""
 
 
 class Places(NamedTuple):
-    """Where each row stands; nothing where its source does not say."""
+    """Places of rows; None for a part that their source does not give."""
 
     files: pa.Array | None
     positions: pa.Array | None
 
 
 def places_of(rows: pa.RecordBatch) -> Places:
-    """Return where rows stand.
+    """Return the places of rows.
 
     >>> places_of(pa.record_batch([pa.array([7])], ["position"])).positions.to_pylist()
     [7]

@@ -1,4 +1,4 @@
-"""Sources that are reached again when they are lost, and when to try."""
+"""Sources that reconnect when the connection is lost, and the timing of their attempts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FIRST_SECONDS, LONGEST_SECONDS = 0.1, 30.0
 
 
 class Reconnecting:
-    """Says when the next attempt may be made: soon at first, ever later while it fails, up to half a minute.
+    """Schedule of attempts: the wait doubles with each failure, up to half a minute.
 
-    Half of each wait is left to chance, so that many clients do not come at once. The first connection must come about
-    within ``patience`` seconds; once there has been one, attempts go on for ever.
+    Half of each wait is random, so that many clients do not reconnect at once. The first connection
+    must succeed within ``patience`` seconds; after one success, attempts go on for ever.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Reconnecting:
         self._next = clock()
 
     def seconds(self) -> float:
-        """Return how long to wait for the next attempt."""
+        """Return the seconds to wait before the next attempt."""
         return max(0.0, self._next - self._clock())
 
     def connected(self) -> None:
@@ -46,7 +46,7 @@ class Reconnecting:
         self._gives_up_at, self._wait = None, FIRST_SECONDS
 
     def failed(self, what: str, error: BaseException) -> None:
-        """Note a failure; raises :class:`~connectors.ConnectorError` when the patience is over."""
+        """Note a failure; raise :class:`~connectors.ConnectorError` if the patience is over."""
         now = self._clock()
         if self._gives_up_at is not None and now >= self._gives_up_at:
             hint = "see that it is running, and that the address is right"
@@ -56,15 +56,15 @@ class Reconnecting:
 
 
 class ReconnectingSource(LiveSource):
-    """Lines from the other end of a connection that nothing comes again of, and where nobody is told what is durable.
+    """Source of lines from a connection without acknowledgements or repetitions.
 
-    Where a connection is called ``where`` in messages. The first must come about within ``patience`` seconds; one that
-    is lost is made anew for as long as it takes.
+    ``where`` is the connection's name in messages. The first connection must succeed within
+    ``patience`` seconds; a lost one is retried until it succeeds.
     """
 
     schema = SCHEMA
     failures: tuple[type[Exception], ...] = (OSError,)
-    """What is raised where a connection fails, and another may do."""
+    """Exceptions of a failed connection after which another attempt may succeed."""
 
     def __init__(self, where: str, patience: float) -> None:
         self._where = where
@@ -72,11 +72,11 @@ class ReconnectingSource(LiveSource):
         self._attempts = Reconnecting(patience)
 
     def open(self, remembered: Remembered) -> None:
-        """Begin to try; what was logged does not matter, as nothing comes again."""
+        """Start to connect; the log is ignored, because nothing comes again."""
         self._attempts = Reconnecting(self._patience)
 
     def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
-        """Return the lines that have come, once there are some; connect first if that is needed and may be tried."""
+        """Return the received lines, once there are some; connect first if necessary and due."""
         until = time.monotonic() + wait_seconds
         while (left := until - time.monotonic()) > 0:
             if not self.is_connected:
@@ -98,19 +98,19 @@ class ReconnectingSource(LiveSource):
             self._attempts.connected()
 
     def _lost(self, error: Exception) -> None:
-        """Let go of the connection; raises what no further attempt would mend."""
+        """Close the connection; raise errors that no further attempt would solve."""
         self.close()
         if isinstance(error, ConnectorError):
             raise error
         self._attempts.failed(self._where, error)
 
     def acknowledge(self) -> None:
-        """Do nothing: there is nobody to be told."""
+        """Do nothing: the other end expects no acknowledgement."""
 
     @property
     @abstractmethod
     def is_connected(self) -> bool:
-        """Whether there is a connection to read from."""
+        """True if there is a connection to read from."""
 
     @abstractmethod
     def _connect(self) -> None:
@@ -118,4 +118,4 @@ class ReconnectingSource(LiveSource):
 
     @abstractmethod
     def _read(self, seconds: float) -> list[bytes]:
-        """Return the lines that have come, some megabytes at most; none if nothing has for so many seconds."""
+        """Return the received lines, some megabytes at most; none after ``seconds`` of silence."""

@@ -1,4 +1,4 @@
-"""All connectors: their names, what is read with them, and what can be set. Light to import: none is loaded by it."""
+"""Registry of connectors: names, formats and options. Light to import: it loads no connector."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ PLACES, ARRIVALS, TOPICS = "places", "arrivals", "topics"
 
 @dataclass(frozen=True)
 class Connector:
-    """What a connector says of itself.
+    """Description of a connector.
 
-    ``source`` is where its PySpark data source is, as ``module:class``; ``formats`` are those that its rows may have,
-    of which the first is meant where none is named; ``guarantee`` says what becomes of rows when whoever reads them is
-    killed. ``says`` is what a source knows of its rows besides: where each stands (:data:`PLACES`), when it came
-    (:data:`ARRIVALS`), by which topic (:data:`TOPICS`). One that ``is_open`` hands on options besides its own.
+    ``source`` is its PySpark data source, as ``module:class``. ``formats`` are the formats that its
+    rows may have; the first one is the default. ``guarantee`` tells what happens to rows if their
+    reader is killed. ``says`` are the further facts that a source gives about its rows: their place
+    (:data:`PLACES`), their arrival (:data:`ARRIVALS`), their topic (:data:`TOPICS`). A connector
+    that ``is_open`` passes on options besides its own.
     """
 
     name: str
@@ -36,9 +37,10 @@ class Connector:
     is_open: bool = False
 
     def data_source(self) -> type[DataSource]:
-        """Return the data source, which is loaded now. Its name in Spark is its own: some names are taken there.
+        """Load and return the data source. Its name in Spark may differ, as some are taken.
 
-        Raises :class:`~connectors.ConnectorError` where it is a source of Spark's, which only Spark can read.
+        Raises :class:`~connectors.ConnectorError` for a source of Spark's, which only Spark can
+        read.
         """
         if not self.source:
             raise ConnectorError(
@@ -49,7 +51,7 @@ class Connector:
         return source
 
     def to_json(self) -> dict[str, Any]:
-        """Return what it says of itself, in JSON's words."""
+        """Return the description as JSON values."""
         options = [{"name": name, **asdict(option)} for name, option in self.options.items()]
         said = {"name": self.name, "summary": self.summary, "formats": list(self.formats), "guarantee": self.guarantee}
         return {**said, "options": options}
@@ -150,7 +152,7 @@ _LOG = {
         implied=True,
     ),
 }
-"""The options of all connectors whose sources say everything once."""
+"""Options of all connectors whose sources send everything only once."""
 
 MQTT = Connector(
     name="mqtt",
@@ -275,4 +277,4 @@ X = Connector(
 CONNECTORS: Mapping[str, Connector] = {
     connector.name: connector for connector in (LINES, PARQUET, FILES, MQTT, TCP, WEBSOCKET, PIPE, SPARK, X)
 }
-"""Every connector, by the name that catalogs use."""
+"""Every connector, by its name in catalogs."""

@@ -1,8 +1,8 @@
-"""Lines of N-Triples or N-Quads as columns of terms, without a Python object per statement.
+"""Parser from lines of N-Triples or N-Quads to columns of terms, without objects per statement.
 
-A line that is written as almost all programs write them, with single spaces between its terms and
-no escapes but the usual ones in literals, is checked by one regular expression and cut at its spaces; so are
-those that have other spaces or tabs around subject, predicate and object. All others are left to a parser.
+A line in the usual form, with single spaces between its terms and only the usual escapes in
+literals, is checked by one regular expression and cut at its spaces. So are lines with other spaces
+or tabs around subject, predicate and object. All other lines go to a parser.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from connectors.text_slices import TextSlices
 
 NOT_A_STATEMENT = "not N-Triples"
 
-# IRIs after RFC 3987; the rarer ones (IP literals, some scripts) are left to the parser.
+# IRIs by RFC 3987; the rarer ones (IP literals, some scripts) are left to the parser.
 _CHARACTER = r"A-Za-z0-9._~!$&'()*+,;=\x{A0}-\x{D7FF}-"
 _UNIT, _SEGMENT, _PATH, _REST = (rf"(?:[{more}{_CHARACTER}]|%[0-9A-Fa-f]{{2}})" for more in ("", ":@", ":@/", ":@/?"))
 _IRI = (
@@ -33,19 +33,20 @@ _BLANK = r"_:[A-Za-z0-9_]+"
 _LITERAL = rf'"(?:[^"\\\n\r]|\\[tbnrf"\'\\])*"(?:@[a-z]{{2,3}}(?:-[A-Z]{{2}})?|\^\^{_IRI})?'
 _PLAIN = rf"^(?:{_IRI}|{_BLANK}) {_IRI} (?:{_IRI}|{_LITERAL}|{_BLANK})(?: (?:{_IRI}|{_BLANK}))? \.$"
 _SPACED = r"^(\S+)[ \t]+(\S+)[ \t]+(.*\S)[ \t]*\.$"
-"""A line that may be plain but for the spaces around its terms; what is within them must stay."""
+"""Pattern of a line that may be plain but for the spaces around its terms; inner spaces stay."""
 _CHUNK = 256
-"""How many lines a parser gets at a time."""
+"""Number of lines that a parser gets at a time."""
 NOTHING = ("_:b", "_:b", "_:b")
-"""What stands in the place of a statement that is none, so that it can be treated like the others."""
+"""Placeholder terms for a bad statement, so that it can be treated like the others."""
 
 
 @dataclass(frozen=True)
 class Statements:
-    """Statements in the lines' order: their terms as N-Triples writes them, and what is wrong with the bad ones.
+    """Statements in the lines' order: their terms in N-Triples syntax, and the faults of bad ones.
 
-    ``graph`` is empty for statements without one; the terms of a bad line mean nothing. ``group`` has
-    a number per statement, the same for neighbours that belong together, and ``row`` the number of its line.
+    ``graph`` is empty for statements without one; the terms of a bad line mean nothing. ``group``
+    has a number per statement, the same for neighbours that belong together. ``row`` has the number
+    of its line.
     """
 
     subject: pa.StringArray
@@ -58,10 +59,10 @@ class Statements:
 
 
 def parse(lines: pa.BinaryArray, key: LineKey, *, with_graphs: bool) -> Statements:
-    """Return the statements in lines, which ``key`` says the groups of; comments and empty lines are passed over.
+    """Return the statements in lines, grouped by ``key``; comments and empty lines are skipped.
 
-    A group ends where the key changes, and at an empty line; ``with_graphs`` says that the key looks
-    at graphs.
+    A group ends when the key changes, and at an empty line. ``with_graphs`` is True if the key
+    includes the graph.
     """
     text, is_text = _texts(lines)
     plain = pc.match_substring_regex(text, _PLAIN)
@@ -93,7 +94,7 @@ def parse(lines: pa.BinaryArray, key: LineKey, *, with_graphs: bool) -> Statemen
 
 
 def _texts(lines: pa.BinaryArray) -> tuple[pa.StringArray, pa.BooleanArray]:
-    """Return lines as texts, and which of them are."""
+    """Return lines as texts, with True for each line that is valid text."""
     lines = pc.fill_null(lines, b"")
     try:
         return lines.cast(pa.string()), pa.repeat(True, len(lines))
@@ -112,9 +113,9 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _parsed(lines: Sequence[bytes]) -> Iterable[tuple[str | None, str | None]]:
-    """Return the lines' statements as they are usually written, or what is wrong with them.
+    """Return the lines' statements in the usual form, or their faults.
 
-    A parser for all lines costs less than one for each, but knows only the first that is bad.
+    One parser for all lines costs less than one for each, but stops at the first bad line.
     """
     document = b"\n".join(lines)
     if b"\r" not in document:
@@ -122,7 +123,7 @@ def _parsed(lines: Sequence[bytes]) -> Iterable[tuple[str | None, str | None]]:
             quads = list(ox.parse(document, ox.RdfFormat.N_QUADS))
         except (SyntaxError, ValueError):
             quads = []
-        # No line holds two, so that as many as there are lines means one in each.
+        # No line can hold two statements, so as many statements as lines means one in each.
         if len(quads) == len(lines) and not any(isinstance(quad.object, ox.Triple) for quad in quads):
             return [(f"{quad} .", None) for quad in quads]
     return map(_parsed_alone, lines)
@@ -151,7 +152,7 @@ def _terms(text: pa.StringArray) -> Sequence[pa.StringArray]:
     index = np.searchsorted(spaces, slices.starts)
     first, second = spaces[index], spaces[index + 1]
     end = slices.ends - len(" .")
-    # What follows the last space before the end: a graph, or an object, or a piece of a literal.
+    # The text after the last space before the end: a graph, an object, or a piece of a literal.
     last = spaces[np.searchsorted(spaces, end) - 1]
     has_graph = last > second
     unsure = np.flatnonzero(has_graph)
@@ -159,7 +160,7 @@ def _terms(text: pa.StringArray) -> Sequence[pa.StringArray]:
         rest = TextSlices(text.take(pa.array(unsure)))
         shift = rest.starts - slices.starts[unsure]
         tail = rest.between(last[unsure] + 1 + shift, end[unsure] + shift)
-        # A literal holds its own last quote; graphs have none.
+        # A literal contains its own last quote; graphs have none.
         has_graph[unsure] = pc.invert(pc.match_substring(tail, '"')).to_numpy(zero_copy_only=False)
     object_end = np.where(has_graph, last, end)
     graph_start = np.where(has_graph, last + 1, end)
@@ -172,7 +173,7 @@ def _terms(text: pa.StringArray) -> Sequence[pa.StringArray]:
 
 
 def _groups(keys: pa.StringArray, breaks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return a number per statement that grows by one wherever the key changes or an empty line stands."""
+    """Return a number per statement that grows by one at each new key or empty line."""
     changes = np.zeros(len(keys), np.int64)
     if len(keys) > 1:
         other = pc.not_equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Lines from a TCP server as a stream: this end connects, the other one sends lines.
+"""Stream of lines from a TCP server: this end connects, the other one sends lines.
 
 In plain PySpark::
 
@@ -12,19 +12,21 @@ In plain PySpark::
         .load()
     )
 
-A row is a line: its bytes, when it was ``received``, and its ``position`` among all that was. Lines are written to a
-durable log before they are read (:mod:`connectors.live` says how): what is in there is read once, whatever is killed.
-TCP tells nobody what was made durable, so what is on its way when this end is killed, or the connection breaks, is
-lost. A connection that is lost is made anew; the line at which it was lost is taken as it is.
+A row is a line: its bytes, the time at which it was ``received``, and its ``position`` among all
+received lines. Lines are written to a durable log before they are read (see
+:mod:`connectors.live`): a logged line is read once, whatever is killed. TCP has no acknowledgement
+of durable data, so data on its way is lost if this process is killed or the connection breaks. A
+lost connection is made anew; the line at which it broke is taken as it is.
 
 Options:
 
 - ``address``: ``HOST:PORT``.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
-- ``maxLineBytes``: of a longer line (8 MiB unless given) only the beginning is kept, which is bad.
-- ``patience``: within how many seconds the first connection must come about, 30 unless given; later ones are tried
-  for ever.
+- ``maxLineBytes``: maximum length of a line, 8 MiB by default. Of a longer one only the beginning
+  is kept, which is a bad line.
+- ``patience``: seconds within which the first connection must succeed, 30 by default; later ones
+  are retried for ever.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from connectors.reconnecting import ReconnectingSource
 
 _CHUNK = 1 << 20
 _MOST_BYTES = 4 << 20
-"""How much is received at once, so that it can be made durable together."""
+"""Approximate maximum number of bytes received at once, to be made durable together."""
 _CONNECT_SECONDS = 5.0
 
 
@@ -57,7 +59,7 @@ class Address:
 
     @staticmethod
     def parse(text: str) -> Address:
-        """Return the address that a text says.
+        """Return the address in a text.
 
         >>> Address.parse("[::1]:9999")
         Address(host='::1', port=9999)
@@ -81,7 +83,7 @@ class TcpDataSource(DataSource):
         return COLUMNS
 
     def streamReader(self, schema: Any) -> LiveReader:  # noqa: N802 (the name is PySpark's)
-        """Return a reader for the options given; nothing is connected before it is asked for something new."""
+        """Return a reader for the options given; it connects when first asked for new data."""
         address = self.options.get("address")
         if not address:
             raise ConnectorError('the connector "tcp" needs the option address: HOST:PORT')
@@ -92,7 +94,7 @@ class TcpDataSource(DataSource):
 
 
 class TcpSource(ReconnectingSource):
-    """The end of a connection where lines come in."""
+    """Receiving end of a TCP connection."""
 
     def __init__(self, address: Address, longest: int, patience: float) -> None:
         super().__init__(f"{address.host}:{address.port}", patience)
@@ -102,7 +104,7 @@ class TcpSource(ReconnectingSource):
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection to read from."""
+        """True if there is a connection to read from."""
         return self._socket is not None
 
     def _connect(self) -> None:
@@ -111,7 +113,7 @@ class TcpSource(ReconnectingSource):
         self._socket.setblocking(False)
 
     def _read(self, seconds: float) -> list[bytes]:
-        """Return the lines in what has come; if the connection is lost, what there is of the last one, too."""
+        """Return the received lines; if the connection is lost, also the unfinished last one."""
         assert self._socket is not None
         if not select.select([self._socket], [], [], seconds)[0]:
             return []
@@ -124,7 +126,7 @@ class TcpSource(ReconnectingSource):
             if size < _MOST_BYTES:
                 raise ConnectionError("the other end has closed it")
         except BlockingIOError:
-            pass  # that was all for now
+            pass  # no more data for now
         except OSError as error:
             self._lost(error)
             lines += self._lines.rest()

@@ -1,4 +1,4 @@
-"""Pieces of texts at positions of their own, without a Python object per text."""
+"""Slices of texts, each at its own positions, without a Python object per text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Positions = npt.NDArray[np.int64]
 
 
 class TextSlices:
-    """The bytes of a column of texts, none of which is null, and where each begins and ends in them.
+    """The bytes of a column of texts without nulls, and the start and end of each text in them.
 
     >>> slices = TextSlices(pa.array(["one two", "three"]))
     >>> slices.between(slices.starts + 1, slices.ends - 1)
@@ -29,28 +29,28 @@ class TextSlices:
 
     @property
     def starts(self) -> Positions:
-        """Where each text begins."""
+        """The start of each text."""
         return self._edges[:-1]
 
     @property
     def ends(self) -> Positions:
-        """Where each text ends."""
+        """The end of each text."""
         return self._edges[1:]
 
     def places_of(self, character: str) -> Positions:
-        """Return where one ASCII character stands in the texts, in order, the length of all at last."""
+        """Return the positions of an ASCII character in the texts in order, then the texts' end."""
         low, high = int(self._edges[0]), int(self._edges[-1])
         found = np.flatnonzero(np.frombuffer(self._buffer, np.uint8)[low:high] == ord(character)) + low
         return np.append(found, high)
 
     def bytes_at(self, starts: Positions, length: int) -> npt.NDArray[np.uint8]:
-        """Return so many bytes from each position on, a row per position."""
+        """Return ``length`` bytes from each position on, a row per position."""
         found: npt.NDArray[np.uint8] = np.frombuffer(self._buffer, np.uint8)[starts[:, None] + np.arange(length)]
         return found
 
     def between(self, starts: Positions, ends: Positions) -> pa.StringArray:
         """Return one piece of each text; pieces must neither overlap nor cut a character in two."""
-        # One array of piece, what is between, piece, … over the same bytes; every second value is a piece.
+        # One array of piece, gap, piece, … over the same bytes; every second value is a piece.
         edges = np.empty(2 * len(starts) + 1, dtype=np.int32)
         edges[0:-1:2], edges[1::2] = starts, ends
         edges[-1] = ends[-1] if len(ends) else 0

@@ -1,4 +1,4 @@
-"""The topic that a message came by, as fields of its record: the whole of it, and its levels."""
+"""Topic of a message as fields of its record: the whole topic, and its levels."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from connectors.casts import fitted
 
 TOPIC = "@topic"
-"""In place of a field: the whole topic. With a dot and a number it is one of its levels, the first being 0."""
+"""Name of the field for the whole topic. With a dot and a number it is one level, from 0."""
 COLUMN = "topic"
-"""The column in which sources say it."""
+"""Column in which sources give the topic."""
 _FIELD = re.compile(rf"{TOPIC}(?:\.([0-9]{{1,5}}))?")
 
 
 def is_topic(field: str) -> bool:
-    """Say whether a field is the topic, or a level of it.
+    """Return True if a field is the topic or one of its levels.
 
     >>> [is_topic(each) for each in ("@topic", "@topic.2", "@topic.x", "topic")]
     [True, True, False, False]
@@ -27,7 +27,9 @@ def is_topic(field: str) -> bool:
 
 
 def topic_fields(rows: pa.RecordBatch, fields: Iterable[str]) -> Mapping[str, pa.StringArray]:
-    """Return some fields of rows' topics: null where a topic has no such level. Each topic is taken apart but once.
+    """Return fields of rows' topics; null if a topic has no such level.
+
+    Each distinct topic is split only once.
 
     >>> rows = pa.record_batch([pa.array(["plant/m7/heat", "plant"])], ["topic"])
     >>> topic_fields(rows, ["@topic.1"])["@topic.1"].to_pylist()

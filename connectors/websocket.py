@@ -1,4 +1,4 @@
-"""Messages from a WebSocket server as a stream.
+"""Stream of messages from a WebSocket server.
 
 In plain PySpark::
 
@@ -12,10 +12,11 @@ In plain PySpark::
         .load()
     )
 
-A row is a message, or a line of one that holds several: its bytes, when it was ``received``, and its ``position`` among
-all that was. They are written to a durable log before they are read (:mod:`connectors.live` says how): what is in there
-is read once, whatever is killed. WebSockets have no acknowledgements, so what is on its way when this end is killed, or
-the connection breaks, is lost. A connection that is lost is made anew; one that is silent is probed. A server that
+A row is a message, or a line of a message that holds several: its bytes, the time at which it was
+``received``, and its ``position`` among all received rows. Rows are written to a durable log before
+they are read (see :mod:`connectors.live`): a logged row is read once, whatever is killed.
+WebSockets have no acknowledgements, so data on its way is lost if this process is killed or the
+connection breaks. A lost connection is made anew; an open one is probed at intervals. A server that
 sends more than 128 MiB in one message loses the connection.
 
 Options:
@@ -23,14 +24,16 @@ Options:
 - ``url``: ``ws://HOST[:PORT]/PATH``, or ``wss://`` for TLS.
 - ``log``, ``maxLogBytes``, ``maxBytesPerBatch``, ``maxPartitions``, ``commits``: see
   :func:`connectors.live.log_options`.
-- ``subscribe``: a text to send whenever a connection is made, as many servers want one.
-- ``split``: ``lines`` if a message holds a record per line, ``none`` if it is one record, as it is unless given.
-- ``tokenVariable``: the environment variable with a token to be sent as ``Authorization: Bearer``.
-- ``maxMessageBytes``: of a longer message (8 MiB unless given) only the beginning is kept, which is bad.
-- ``keepAlive``: after how many seconds of silence the connection is probed, and after as many more given up; 30
-  unless given.
-- ``patience``: within how many seconds the first connection must come about, 30 unless given; later ones are tried
-  for ever.
+- ``subscribe``: a text to send after each connect, because many servers require one.
+- ``split``: ``lines`` if a message holds a record per line, ``none`` (the default) if it is one
+  record.
+- ``tokenVariable``: the environment variable with a token, sent as ``Authorization: Bearer``.
+- ``maxMessageBytes``: maximum length of a message, 8 MiB by default. Of a longer one only the
+  beginning is kept, which is a bad record.
+- ``keepAlive``: seconds between probes of the connection, and seconds to wait for the reply to a
+  probe before the connection is given up; 30 by default.
+- ``patience``: seconds within which the first connection must succeed, 30 by default; later ones
+  are retried for ever.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ from connectors.reconnecting import ReconnectingSource
 
 SPLITS = ("none", "lines")
 _MOST_BYTES = 4 << 20
-"""How much is received at once, so that it can be made durable together."""
+"""Approximate maximum number of bytes received at once, to be made durable together."""
 _LARGEST = 128 << 20
 _CONNECT_SECONDS = 5.0
 _CLOSE_SECONDS = 1.0
@@ -58,7 +61,7 @@ _CLOSE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class WebSocketOptions:
-    """Where to connect to, and how."""
+    """Address of the server, and settings of the connection."""
 
     url: str
     subscribe: str | None = None
@@ -82,7 +85,7 @@ class WebSocketDataSource(DataSource):
         return COLUMNS
 
     def streamReader(self, schema: Any) -> LiveReader:  # noqa: N802 (the name is PySpark's)
-        """Return a reader for the options given; nothing is connected before it is asked for something new."""
+        """Return a reader for the options given; it connects when first asked for new data."""
         url, split = self.options.get("url"), self.options.get("split", "none")
         if not url:
             raise ConnectorError('the connector "websocket" needs the option url: ws://HOST[:PORT]/PATH, or wss://')
@@ -105,13 +108,13 @@ class WebSocketDataSource(DataSource):
 
 
 class WebSocketSource(ReconnectingSource):
-    """The client's end of a WebSocket."""
+    """Client's end of a WebSocket."""
 
-    # The library raises errors of its own, and those of sockets, TLS and HTTP.
+    # The library raises its own errors, and those of sockets, TLS and HTTP.
     failures = (Exception,)
 
     def __init__(self, options: WebSocketOptions) -> None:
-        # Without what follows the path: it may hold a token.
+        # Leaves out the query of the URL, which may contain a token.
         super().__init__(options.url.partition("?")[0], options.patience)
         self._options = options
         self._socket: Any = None
@@ -119,7 +122,7 @@ class WebSocketSource(ReconnectingSource):
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection to read from."""
+        """True if there is a connection to read from."""
         return self._socket is not None
 
     def _connect(self) -> None:
@@ -148,7 +151,7 @@ class WebSocketSource(ReconnectingSource):
         return {"Authorization": f"Bearer {token}"}
 
     def _read(self, seconds: float) -> list[bytes]:
-        """Return what has come, some megabytes of it at most."""
+        """Return the received rows, some megabytes at most."""
         lines: list[bytes] = []
         size = 0
         try:
@@ -158,7 +161,7 @@ class WebSocketSource(ReconnectingSource):
                 size += len(data)
                 lines += self._rows(data)
         except TimeoutError:
-            pass  # that was all for now
+            pass  # no more data for now
         except Exception as error:
             self._lost(error)
         return lines

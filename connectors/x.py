@@ -1,4 +1,4 @@
-"""Posts of X (Twitter) as a stream: what the filtered stream of the API v2 brings, each post once.
+"""Stream of posts of X (Twitter), from the filtered stream of its API v2; each post once.
 
 In plain PySpark, with the bearer token of an app in the environment variable ``X_BEARER_TOKEN``::
 
@@ -12,30 +12,35 @@ In plain PySpark, with the bearer token of an app in the environment variable ``
         .load()
     )
 
-A row is a line of the stream: its bytes (``value``), which are a JSON object with the post under ``data``, when it was
-``received``, and its ``position`` among all that was received. What comes is written to the log first, see
-:mod:`connectors.live`. A connection that ends or falls silent is made again, as soon and as often as X's documentation
-asks; what was missed meanwhile is asked for if ``backfillMinutes`` says so, and a post that comes again is left out.
+A row is a line of the stream: its bytes (``value``), which are a JSON object with the post under
+``data``, the time at which it was ``received``, and its ``position`` among all received rows. Rows
+are written to the log first, see :mod:`connectors.live`. A connection that ends or falls silent is
+made again, as soon and as often as X's documentation allows. Missed posts are requested if
+``backfillMinutes`` is set, and a post that comes again is left out.
 
-The token is an option of nothing: it is read from the environment by the process that plans the batches, which on Spark
-is a child of the driver's.
+The token is not an option: the process that plans the batches reads it from the environment. On
+Spark that is a child of the driver's process.
 
 Options:
 
-- ``log``: a folder of its own on a local disk, which the executors see under the same path.
-- ``rules``: a JSON object from tags to rules: which posts are wanted, under which name. X keeps rules: those that it
-  has besides are deleted when the stream begins. Without the option they stay as they are.
-- ``backfillMinutes``: how many minutes, 5 at most, X may be asked for after a connection was lost or the stream was
-  stopped, if the app's access includes that; 0 unless given. Each post that comes again counts for X.
-- ``fields``: which fields of posts to ask for besides ``id`` and ``text``, separated by commas;
-  ``author_id,created_at,entities,public_metrics`` unless given.
-- ``tokenVariable``: the environment variable with the token, ``X_BEARER_TOKEN`` unless given.
-- ``url``: where X is, ``https://api.x.com`` unless given.
-- ``maxLogBytes``: how much may wait in the log, 1 GiB unless given. A log that is full receives nothing, and in the end
-  X closes the connection.
-- ``maxBytesPerBatch``: how much to read in one batch, 64 MiB unless given.
-- ``maxPartitions``: into how many parts, of 4 MiB at least, to cut a batch, one per core unless given.
-- ``commits``: ``batch`` if what a batch has read is let go when Spark commits it, ``owner`` if only on request.
+- ``log``: a folder for this log alone on a local disk, which executors see under the same path.
+- ``rules``: a JSON object from tags to rules: the wanted posts, each kind with a name. X stores
+  rules: all others that it has are deleted when the stream begins. Without the option they stay as
+  they are.
+- ``backfillMinutes``: minutes, 5 at most, that X may be asked for after a connection was lost or
+  the stream was stopped, if the app's access includes that; 0 by default. X counts each post that
+  comes again.
+- ``fields``: the fields of posts to request besides ``id`` and ``text``, separated by commas;
+  ``author_id,created_at,entities,public_metrics`` by default.
+- ``tokenVariable``: the environment variable with the token, ``X_BEARER_TOKEN`` by default.
+- ``url``: the address of X, ``https://api.x.com`` by default.
+- ``maxLogBytes``: maximum size of the log, 1 GiB by default. A full log receives nothing, and in
+  the end X closes the connection.
+- ``maxBytesPerBatch``: maximum size of one batch, 64 MiB by default.
+- ``maxPartitions``: maximum number of partitions, of 4 MiB at least, of a batch, one per core by
+  default.
+- ``commits``: ``batch`` if Spark's commit of a batch releases its records, ``owner`` if only a
+  request does.
 """
 
 from __future__ import annotations
@@ -72,7 +77,7 @@ class XDataSource(DataSource):
 
 
 def _settings(options: Mapping[str, str]) -> Settings:
-    """Return what options say of the stream; raises :class:`~connectors.ConnectorError`."""
+    """Return the stream's settings; raise :class:`~connectors.ConnectorError` for wrong ones."""
     minutes = options.get("backfillMinutes", "0")
     if not minutes.isdecimal() or int(minutes) > MOST_BACKFILL_MINUTES:
         raise ConnectorError(f"the option backfillMinutes is a whole number from 0 to {MOST_BACKFILL_MINUTES}")

@@ -1,8 +1,8 @@
-"""The language: RSP-QL text in, plan out.
+"""The RSP-QL language: query text in, plan out.
 
-This package knows nothing of Spark, of clocks or of the network: it turns text into an
-:mod:`abstract syntax tree <rspql.ast>` and that into a :mod:`plan <rspql.plan>`, or says with
-:mod:`diagnostics <rspql.diagnostics>` why it cannot.
+This package knows nothing of Spark, clocks or the network. It parses text into an
+:mod:`abstract syntax tree <rspql.ast>` and compiles the tree into a :mod:`plan <rspql.plan>`. If it
+cannot, it reports :mod:`diagnostics <rspql.diagnostics>`.
 
 >>> from rspql import compile_query
 >>> plan = compile_query('''

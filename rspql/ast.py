@@ -1,7 +1,7 @@
-"""What the text says: the abstract syntax tree, every node with its place in the source.
+"""Abstract syntax tree of a query. Every node knows its place in the source.
 
 Nodes are frozen and compare by meaning alone: a span never makes two nodes differ. Prefixes and
-bases are resolved; collections and ``[ … ]`` are written out as the triples that they stand for.
+bases are resolved. Collections and ``[ … ]`` are written out as the triples that they stand for.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """What all nodes share: where in the text they stand."""
+    """Base of all nodes: holds the node's place in the text."""
 
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -40,21 +40,21 @@ _AnyNode = TypeVar("_AnyNode", bound=Node)
 
 @dataclass(frozen=True)
 class Variable(Node):
-    """A variable, its name without the question mark."""
+    """A variable; its name has no question mark."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Iri(Node):
-    """An absolute IRI, prefixes and base resolved."""
+    """An absolute IRI; prefixes and base are resolved."""
 
     value: str
 
 
 @dataclass(frozen=True)
 class Literal(Node):
-    """An RDF literal; ``datatype`` is always given, ``language`` only with rdf:langString."""
+    """An RDF literal. ``datatype`` is always set, ``language`` only with rdf:langString."""
 
     lexical: str
     datatype: str = XSD + "string"
@@ -63,7 +63,7 @@ class Literal(Node):
 
 @dataclass(frozen=True)
 class BlankNode(Node):
-    """A blank node: in a pattern a variable that nothing else can name."""
+    """A blank node. In a pattern it is a variable that cannot be named elsewhere."""
 
     label: str
 
@@ -110,7 +110,10 @@ class Exists(Node):
 
 @dataclass(frozen=True)
 class Call(Node):
-    """A function call; ``function`` is an IRI, or a name: in lower case for a built-in, as written for a bare one."""
+    """A function call. ``function`` is an IRI or a name.
+
+    A built-in function's name is in lower case; a bare name is as written.
+    """
 
     function: Iri | str
     arguments: tuple[Expression, ...]
@@ -119,7 +122,10 @@ class Call(Node):
 
 @dataclass(frozen=True)
 class Aggregate(Node):
-    """``COUNT``, ``SUM``, … in lower case; no ``argument`` is ``COUNT(*)``, ``separator`` is GROUP_CONCAT's."""
+    """An aggregate: ``COUNT``, ``SUM``, … with ``function`` in lower case.
+
+    ``argument`` is None for ``COUNT(*)``. ``separator`` is that of GROUP_CONCAT.
+    """
 
     function: str
     argument: Expression | None
@@ -177,7 +183,7 @@ Path = Iri | InversePath | SequencePath | AlternativePath | RepeatedPath | Negat
 
 @dataclass(frozen=True)
 class TriplePattern(Node):
-    """Subject, predicate and object; the predicate may be a property path."""
+    """A triple pattern: subject, predicate and object. The predicate may be a property path."""
 
     subject: Term
     predicate: Variable | Path
@@ -218,7 +224,7 @@ class OptionalPattern(Node):
 
 @dataclass(frozen=True)
 class UnionPattern(Node):
-    """``{ … } UNION { … }``, two branches or more."""
+    """``{ … } UNION { … }`` with two or more branches."""
 
     groups: tuple[Group, ...]
 
@@ -232,7 +238,7 @@ class MinusPattern(Node):
 
 @dataclass(frozen=True)
 class Values(Node):
-    """``VALUES (?x …) { (…) … }``: solutions written out; None is UNDEF."""
+    """``VALUES (?x …) { (…) … }``: inline solutions; None is UNDEF."""
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Iri | Literal | None, ...], ...]
@@ -240,14 +246,14 @@ class Values(Node):
 
 @dataclass(frozen=True)
 class Filter(Node):
-    """``FILTER (…)``: only the solutions for which the expression holds."""
+    """``FILTER (…)``: keeps only the solutions for which the expression holds."""
 
     expression: Expression
 
 
 @dataclass(frozen=True)
 class Assignment(Node):
-    """An expression given a name, by BIND, in the SELECT clause or by GROUP BY."""
+    """An expression with a name: from BIND, the SELECT clause or GROUP BY."""
 
     expression: Expression
     variable: Variable
@@ -255,14 +261,14 @@ class Assignment(Node):
 
 @dataclass(frozen=True)
 class SubSelect(Node):
-    """A SELECT query within braces of its own."""
+    """A SELECT query in its own braces."""
 
     query: Query
 
 
 @dataclass(frozen=True)
 class Group(Node):
-    """A group graph pattern: its elements in the order written."""
+    """A group graph pattern: its elements in source order."""
 
     elements: tuple[Pattern, ...]
 
@@ -288,7 +294,10 @@ Pattern = (
 
 @dataclass(frozen=True)
 class Registration(Node):
-    """``REGISTER STREAM name [COMPUTED EVERY d] AS``: the name, and which operator makes the output stream."""
+    """``REGISTER STREAM name [COMPUTED EVERY d] AS``.
+
+    ``name`` is the output stream's name, ``output`` the operator that produces it.
+    """
 
     name: Iri
     output: str
@@ -297,10 +306,11 @@ class Registration(Node):
 
 @dataclass(frozen=True)
 class WindowClause(Node):
-    """``FROM NAMED WINDOW w ON s [RANGE width STEP slide]``, in milliseconds; in elements where ``counts`` is set.
+    """``FROM NAMED WINDOW w ON s [RANGE width STEP slide]``.
 
-    ``start_ms`` is when the first window opens, in milliseconds since the epoch. Where ``triples`` is set, too, what is
-    counted is triples.
+    Sizes are in milliseconds; with ``counts`` they are in elements, with ``triples`` as well they
+    are in triples. ``start_ms`` is the time at which the first window opens, in milliseconds since
+    the epoch.
     """
 
     window: Iri | Variable
@@ -322,7 +332,7 @@ class OrderCondition(Node):
 
 @dataclass(frozen=True)
 class Select(Node):
-    """``SELECT``: what is asked for, nothing for ``*``; ``duplicates`` is DISTINCT, REDUCED or None."""
+    """``SELECT``: the projection, empty for ``*``. ``duplicates`` is DISTINCT, REDUCED or None."""
 
     projection: tuple[Variable | Assignment, ...] = ()
     duplicates: str | None = None
@@ -330,14 +340,14 @@ class Select(Node):
 
 @dataclass(frozen=True)
 class Construct(Node):
-    """``CONSTRUCT { … }``: the triples that each solution makes."""
+    """``CONSTRUCT { … }``: the template of triples made for each solution."""
 
     template: tuple[TriplePattern, ...]
 
 
 @dataclass(frozen=True)
 class Describe(Node):
-    """``DESCRIBE``: what is described, nothing for ``*``."""
+    """``DESCRIBE``: the resources to describe, empty for ``*``."""
 
     targets: tuple[Variable | Iri, ...] = ()
 
@@ -349,7 +359,7 @@ class Ask(Node):
 
 @dataclass(frozen=True)
 class Query(Node):
-    """A query, or the inside of a sub-select; of its clauses those that were not written are empty or None.
+    """A query, or the inside of a sub-select. Absent clauses are empty or None.
 
     ``output`` is the operator behind SELECT or CONSTRUCT (``SELECT ISTREAM …``).
     """
@@ -370,7 +380,7 @@ class Query(Node):
 
 
 def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes that a node directly holds, in the order of its fields.
+    """Yield the direct children of a node, in the order of its fields.
 
     >>> [child.name for child in children(Binary("+", Variable("x"), Variable("y")))]
     ['x', 'y']
@@ -381,7 +391,10 @@ def children(node: Node) -> Iterator[Node]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and all nodes under it, depth first, in source order; no recursion, so any depth will do."""
+    """Yield a node and all its descendants, depth first, in source order.
+
+    Does not recurse, so the tree may be arbitrarily deep.
+    """
     pending = [node]
     while pending:
         node = pending.pop()
@@ -392,9 +405,9 @@ def walk(node: Node) -> Iterator[Node]:
 def rewritten(
     node: _AnyNode, change: Callable[[Node], Node], *, opaque: Callable[[Node], bool] = lambda _: False
 ) -> _AnyNode:
-    """Return a tree in which every node is what ``change`` made of it, from the leaves up.
+    """Return a copy of the tree with ``change`` applied to every node, from the leaves up.
 
-    What is under a node that is ``opaque`` stays as it is.
+    The nodes below an ``opaque`` node stay as they are.
     """
     changes: dict[str, Any] = {}
     kind: Any = type(node)

@@ -1,6 +1,6 @@
-"""From the parse tree to the abstract syntax tree: one method per rule of the grammar, named as the rule."""
+"""Builder from parse tree to abstract syntax tree: one method per grammar rule, with its name."""
 
-# ruff: noqa: D102 (what a method builds is said by its rule in grammar.lark)
+# ruff: noqa: D102 (grammar.lark says what each method builds, in the rule of that name)
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ from rspql.names import is_name
 from rspql.source import Source
 
 MOST_DIGITS = 15
-"""How many digits a LIMIT, an OFFSET or a window's number of elements may have."""
+"""Maximum number of digits of a LIMIT, an OFFSET or a window's number of elements."""
 
 DEFAULT_NAMESPACE = "urn:rspql:"
-"""What the empty prefix stands for in an RSP-QL query that does not declare it, and whose catalog does not."""
+"""Default namespace of the empty prefix in an RSP-QL query.
+
+Used if neither the query nor its catalog declares the empty prefix.
+"""
 
 USUAL_PREFIXES: Mapping[str, str] = {
     "owl": "http://www.w3.org/2002/07/owl#",
@@ -33,7 +36,7 @@ USUAL_PREFIXES: Mapping[str, str] = {
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
     "xsd": ast.XSD,
 }
-"""What an RSP-QL query need not declare."""
+"""Prefixes that an RSP-QL query need not declare."""
 
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\\", '"': '"', "'": "'"}
 _NIL, _FIRST, _REST = (ast.RDF + name for name in ("nil", "first", "rest"))
@@ -43,7 +46,7 @@ _DURATION_TYPES = (ast.XSD + "string", ast.XSD + "duration", ast.XSD + "dayTimeD
 
 @dataclass(frozen=True)
 class _Described:
-    """A node of a triple, with the triples that describe it (a collection's, or those in brackets)."""
+    """A node of a triple, with the triples of its description (a collection or ``[ … ]``)."""
 
     term: ast.Term
     triples: list[ast.TriplePattern]
@@ -75,7 +78,7 @@ class _DefaultGraph:
 
 
 def _nodes(children: list[Any]) -> list[Any]:
-    """Return the children that carry meaning: not keywords, nor clauses that have been dealt with."""
+    """Return the children that carry meaning: no keywords, no clauses that are already handled."""
     return [child for child in children if child is not None and not isinstance(child, Token)]
 
 
@@ -85,9 +88,9 @@ def _keywords(children: list[Any]) -> set[str]:
 
 @v_args(meta=True)
 class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
-    """Builds the tree bottom-up, without recursion; what is wrong goes to ``diagnostics``.
+    """Bottom-up builder of the tree, without recursion. Problems go to ``diagnostics``.
 
-    ``bare_unit`` is the unit of durations that have none; without it they are an error.
+    ``bare_unit`` is the unit of durations without one; if it is None, they are an error.
     """
 
     def __init__(self, source: Source, prefixes: Mapping[str, str], base: str, bare_unit: str | None) -> None:
@@ -242,7 +245,7 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     # Triples
 
     def _describe(self, subject: Any, properties: Any, meta: Meta) -> _Described:
-        """Return a subject with the triples of its properties, after those that describe itself."""
+        """Return a subject with its own description's triples, then those of its properties."""
         described = subject if isinstance(subject, _Described) else _Described(subject, [])
         triples = list(described.triples)
         for verb, objects in properties or ():
@@ -399,7 +402,7 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         return every
 
     def _named(self, name: ast.Iri | str, meta: Meta) -> ast.Iri:
-        """Return what a name without a prefix stands for: one in the namespace of the empty prefix."""
+        """Return the IRI of a name; one without a prefix is in the empty prefix's namespace."""
         if isinstance(name, ast.Iri):
             return name
         return ast.Iri(self._prefixes.get("", DEFAULT_NAMESPACE) + name, span=self._span(meta))
@@ -509,7 +512,7 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     def solution_modifier(self, meta: Meta, children: list[dict[str, Any]]) -> dict[str, Any]:
         return {name: value for child in children for name, value in child.items()}
 
-    # Query forms: each returns the clauses of the query, by name
+    # Query forms: each method returns the query's clauses by name
 
     def _clauses(self, form: ast.Node, parts: list[Any]) -> dict[str, Any]:
         clauses: dict[str, Any] = {"form": form, "where": None}
@@ -542,7 +545,8 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         return self._clauses(form, parts)
 
     def sub_select(self, meta: Meta, children: list[Any]) -> ast.SubSelect:
-        # The last operator seen is this query's own if it stands within it: those further in have gone.
+        # The last operator seen belongs to this query if it stands within it. Those of inner
+        # queries are already removed.
         start = self._source.span(meta.start_pos, meta.end_pos).start
         while self._outputs and self._outputs[-1].span.start >= start:
             message = "only the query itself makes a stream, not a query within it"
@@ -584,7 +588,10 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         return query
 
     def _judge_undeclared(self, query: ast.Query) -> None:
-        """Report names without a declared prefix; in RSP-QL the empty prefix and the usual ones need none."""
+        """Report names without a declared prefix.
+
+        In RSP-QL the empty prefix and the usual ones need no declaration.
+        """
         if query.registration or query.windows:
             for prefix in ("", *USUAL_PREFIXES):
                 self._undeclared.pop(prefix, None)

@@ -1,4 +1,4 @@
-"""SPARQL's built-in functions: how many arguments each takes."""
+"""Built-in functions of SPARQL and their numbers of arguments."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ARITIES: Mapping[str, tuple[float, float]] = {
     "replace": (3, 4),
     **dict.fromkeys("coalesce concat".split(), (0, ANY)),
 }
-"""The least and the greatest number of arguments by name in lower case [121]."""
+"""Minimum and maximum number of arguments by name in lower case [121]."""
 
 
 def arity_problem(name: str, given: int) -> str | None:
-    """Return what is wrong with a number of arguments, None when nothing is.
+    """Return the problem with a number of arguments, or None if there is none.
 
     >>> arity_problem("substr", 1)
     'SUBSTR takes 2 or 3 arguments, not 1'

@@ -1,4 +1,4 @@
-"""From text to plan, by passes in order."""
+"""Compiler from text to plan: runs the passes in order."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from rspql.scoring import DEFAULT_FUNCTIONS, Direction, FunctionRegistry, Interv
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known about a query: its plan, unless it has errors, and how the plan came to be.
+    """Result of analysing a query: its plan, unless it has errors, and how the plan was made.
 
-    ``is_topk`` says whether the query was recognised as top-k; ``reason`` is the first reason why
-    it was not or, where it was, why it is evaluated window by window all the same.
+    ``is_topk`` is True if the query was recognised as top-k. ``reason`` is the first reason why it
+    was not, or why a top-k query is evaluated window by window all the same.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Analysis:
 
     @property
     def ok(self) -> bool:
-        """Whether the query can be run."""
+        """True if the query can be run."""
         return not any(found.is_error for found in self.diagnostics)
 
 
@@ -55,10 +55,10 @@ def analyse(
     functions: FunctionRegistry = DEFAULT_FUNCTIONS,
     file: str = "<query>",
 ) -> Analysis:
-    """Return all that can be said about a query; never raises for what is wrong with the text.
+    """Return the analysis of a query; never raise for errors in the text.
 
-    ``prefixes`` are known without being declared (a catalog's), ``functions`` are those that
-    expressions may call besides SPARQL's own; for the rest see :func:`rspql.parser.parse`.
+    ``prefixes`` are known without being declared (a catalog's). ``functions`` are those that
+    expressions may call besides SPARQL's own. For the rest see :func:`rspql.parser.parse`.
     """
     try:
         query = parse(text, prefixes=prefixes, base=base, bare_unit=bare_unit, file=file)
@@ -84,7 +84,8 @@ def analyse(
             except NotIncremental as refusal:
                 reason = refusal.reason
             if ranking.expression is not None and not any(each.is_error for each in found):
-                # Where a score goes matters to what a remote has not said yet; without one nothing is open.
+                # The score's direction matters for remote values that are not known yet. Without a
+                # remote there are none.
                 said = found if sources.remotes else []
                 directions = analyse_score(ranking.expression, functions, _ranges(plan), said)
     return Analysis(
@@ -109,7 +110,7 @@ def compile_query(
     functions: FunctionRegistry = DEFAULT_FUNCTIONS,
     file: str = "<query>",
 ) -> Plan:
-    """Return the plan of an RSP-QL query; as :func:`analyse`, but raises what is wrong with it.
+    """Return the plan of an RSP-QL query; as :func:`analyse`, but raise its errors.
 
     Raises :class:`~rspql.diagnostics.QueryError` with every error; warnings are left out.
     """

@@ -1,4 +1,4 @@
-"""What is wrong with a query, as data and as text that a person can act on."""
+"""Diagnostics: problems of a query, as data and as text for people."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from dataclasses import dataclass
 from rspql.ast import Span
 
 MOST_COMPARED = 100
-"""With how many known names a name is compared, so that a text full of mistakes takes no longer than its length."""
+"""Maximum number of known names that a name is compared with.
+
+Keeps the time for a text full of mistakes proportional to its length.
+"""
 
 MOST_SHOWN = 100
-"""How many findings are shown together."""
+"""Maximum number of findings shown together."""
 
 EXCERPT = 160
-"""How many characters of a long line are shown around a finding."""
+"""Number of characters of a long line that are shown around a finding."""
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One finding: what, where, and what to do about it.
+    """One finding: the problem, its place, and a hint how to solve it.
 
     ``code`` is stable and machine-readable; ``line`` and ``column`` count from 1. ``severity`` is
-    ``"error"`` where the query cannot be run, ``"warning"`` where it may not do what was meant.
+    ``"error"`` if the query cannot be run, ``"warning"`` if it may not do what was meant.
     """
 
     code: str
@@ -35,17 +38,17 @@ class Diagnostic:
 
     @property
     def is_error(self) -> bool:
-        """Whether the query cannot be run because of this."""
+        """True if the finding keeps the query from being run."""
         return self.severity == "error"
 
     @property
     def line(self) -> int | None:
-        """The line the finding starts on, counted from 1."""
+        """The line on which the finding starts, counted from 1."""
         return self.span.line if self.span else None
 
     @property
     def column(self) -> int | None:
-        """The column the finding starts in, counted from 1."""
+        """The column in which the finding starts, counted from 1."""
         return self.span.column if self.span else None
 
     def render(self, text: str, file: str) -> str:
@@ -81,7 +84,7 @@ class Diagnostic:
 
 
 class QueryError(Exception):
-    """The query cannot be run as it stands; ``diagnostics`` says why, ``str()`` in full text."""
+    """Error: the query cannot be run. ``diagnostics`` has the reasons, ``str()`` their text."""
 
     exit_code = 2
 
@@ -98,12 +101,12 @@ class QueryError(Exception):
 
 
 def in_source_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Return findings in the order in which they stand in the text, each once."""
+    """Return findings in source order, each once."""
     return sorted(dict.fromkeys(found), key=lambda each: each.span.start if each.span else 0)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most like ``name``, or None when none is near.
+    """Return the known name most similar to ``name``, or None if none is similar enough.
 
     >>> nearest("http://example.org/peopel", ["http://example.org/people", "http://example.org/w"])
     'http://example.org/people'
@@ -120,7 +123,7 @@ def _excerpt(text: str, span: Span) -> list[str]:
     if end - begin > EXCERPT:
         first = max(begin, min(span.start - EXCERPT // 2, end - EXCERPT))
         last = first + EXCERPT
-    # What cannot be printed must not steer a terminal, and takes one column like all else.
+    # Unprintable characters must not control a terminal, and take one column like all others.
     source = "".join(each if each.isprintable() else " " for each in text[first:last]).rstrip()
     start = span.start - first
     width = max(1, min(span.end, last) - span.start) if span.start + 1 < last else 1

@@ -1,10 +1,10 @@
-"""What other dialects and languages can say that this one cannot: named, so that nobody has to guess."""
+"""Constructs of other dialects and languages that are not supported, each with its own message."""
 
 from __future__ import annotations
 
 import re
 
-# What the text begins with where the grammar gives up, what is said of it, and what to do instead.
+# Patterns for the text at which the grammar fails, with the message and the hint.
 _HERE: tuple[tuple[str, str, str | None], ...] = (
     (r"P[0-9.]+[YMW]", "years, months and weeks are not supported as lengths of windows", "write days: P30D or 30d"),
     (r"<<", "RDF-star's quoted triples are not supported", "describe the statement with triples of its own"),
@@ -29,7 +29,7 @@ _HERE: tuple[tuple[str, str, str | None], ...] = (
     (r"(RULE|ML|PREDICT)\b", "rules and machine-learning clauses are not supported", None),
     (r"LATERAL\b", "LATERAL is not part of SPARQL 1.1", None),
 )
-# The same, where it takes what stands before, too, to know it.
+# The same for constructs that are recognised only together with the text before that place.
 _BEFORE: tuple[tuple[str, str, str, str | None], ...] = (
     (
         r"\b(ON|STREAM|RANGE|STEP|SLIDE|ITEM|QUERY)\s+$",
@@ -81,13 +81,13 @@ _BEFORE: tuple[tuple[str, str, str, str | None], ...] = (
 
 
 def not_supported(text: str, at: int) -> tuple[str, str | None] | None:
-    """Return what is not supported and what to do instead, if the text from a place on begins with such a thing.
+    """Return the message and hint for an unsupported construct at ``at``, or None.
 
     >>> not_supported("FROM NAMED WINDOW :w ON :s [LANDMARK]", 28)
     ('landmark windows are not supported', 'use a sliding window: [RANGE 9m STEP 3m]')
     """
     if re.compile(r"[^\W\d][\w.-]*:").match(text, at):
-        return None  # a prefixed name, whatever its prefix looks like
+        return None  # a prefixed name, whatever its prefix
     for pattern, message, hint in _HERE:
         if re.compile(pattern, re.IGNORECASE).match(text, at):
             return message, hint

@@ -1,4 +1,4 @@
-"""Durations as they are written in windows and catalogs."""
+"""Durations and instants as written in windows and catalogs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ISO_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
 def milliseconds(text: str) -> int:
-    """Return a duration's length in milliseconds; ValueError says what is wrong with it.
+    """Return the length of a duration in milliseconds; raise ValueError if it is not one.
 
-    Short forms (``9m``, ``3 sec``, ``500ms``) and ISO 8601 (``PT9M``, ``P1D``, ``PT0.5S``).
+    Accepts short forms (``9m``, ``3 sec``, ``500ms``) and ISO 8601 (``PT9M``, ``P1D``, ``PT0.5S``).
 
     >>> [milliseconds(text) for text in ("9m", "0.5 sec", "PT1M30S", "P1D", "250ms")]
     [540000, 500, 90000, 86400000, 250]
@@ -44,7 +44,7 @@ def milliseconds(text: str) -> int:
 
 
 def epoch_ms(text: str) -> int:
-    """Return an xsd:dateTime in milliseconds since the epoch, in UTC where it names no zone.
+    """Return an xsd:dateTime in milliseconds since the epoch, in UTC if it names no zone.
 
     >>> epoch_ms("1970-01-01T01:00:00.25+01:00"), epoch_ms("1969-12-31T24:00:00")
     (250, 0)

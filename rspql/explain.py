@@ -1,4 +1,4 @@
-"""How a query will be answered, told to people: the plan as a tree, and as JSON."""
+"""Explanation of a query for people: its plan as a tree, and as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rspql.printer import duration_text, expression_text, inside_text, pattern_t
 from rspql.scoring import DEFAULT_FUNCTIONS, bounds
 
 Document = dict[str, Any]
-"""What JSON can hold: the explanation of a query, or a part of it."""
+"""A JSON object: the explanation of a query, or a part of it."""
 
 
 def explain(
@@ -20,10 +20,10 @@ def explain(
 ) -> Document:
     """Return the explanation of a query that has a plan.
 
-    ``remotes`` is what is known of services by IRI besides the query: how their replica is kept (``policy``, ``items``,
-    ``n``, None where that is chosen while running, …). ``structure`` says what keeps the candidates (``name``), why
-    it was chosen (``because``), and whether for several queries together (``shared``). Where they are not given, the
-    explanation leaves them out.
+    ``remotes`` maps a service's IRI to the settings of its replica (``policy``, ``items``, ``n``,
+    which is None if it is chosen while running, …). ``structure`` has the ``name`` of the structure
+    that keeps the candidates, the reason for its choice (``because``), and whether several queries
+    share it (``shared``). The explanation leaves out both if they are not given.
     """
     plan = analysis.plan
     assert plan is not None, "a query with errors has no plan to explain"
@@ -89,7 +89,7 @@ def _asked(service: Service, join: tuple[str, ...], replica: Document | None) ->
 
 
 def _score(analysis: Analysis) -> Document | None:
-    """Return what is known of a top-k query's score; None where it is not arithmetic."""
+    """Return the facts known about a top-k query's score; None if it is not arithmetic."""
     ranking, plan = analysis.ranking, analysis.plan
     if ranking is None or ranking.expression is None or not analysis.directions:
         return None
@@ -121,13 +121,13 @@ def _memory(plan: TopKPlan, windows: int, replica: Document | None) -> Document 
         return None
     kept = plan.k + plan.offset + (replica["n"] if replica else 0)
     harmonic = sum(1 / at for at in range(1, windows + 1)) if windows < 1_000 else math.log(windows) + 0.5772
-    # A window that counts elements holds no more of them.
+    # A window that counts elements never holds more than that number of them.
     largest = plan.window.count if isinstance(plan.window, CountWindow) else math.inf
     expected, at_most = (min(largest, count) for count in (math.ceil(kept * harmonic), kept * windows))
     return {"per_window": min(largest, kept), "expected": expected, "at_most": at_most}
 
 
-# All else, window by window -----------------------------------------------------------------------
+# All other queries, window by window --------------------------------------------------------
 
 
 def _windowed(plan: WindowedPlan, analysis: Analysis, known: Mapping[str, Document]) -> Document:
@@ -168,7 +168,7 @@ def _window(window: AnyWindow) -> Document:
 
 
 def render(document: Document) -> str:
-    """Return an explanation as a tree for people to read."""
+    """Return an explanation as a tree, for people to read."""
     return "\n".join(_tree(_title(document), list(_sections(document)))) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""Queries laid out as people write them: the same tokens and comments, in one fixed shape.
+"""Formatter for queries: the same tokens and comments in one fixed layout.
 
-Works on tokens alone, so that names, literals and comments stay as they were written.
+Works on tokens alone, so names, literals and comments stay as they were written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rspql.source import Source
 
 _IRIS = frozenset("IRIREF PNAME_LN PNAME_NS".split())
 _NUMBERS = frozenset("INTEGER DECIMAL DOUBLE INTEGER_SIGNED DECIMAL_SIGNED DOUBLE_SIGNED".split())
-# Tokens that are told apart by type; all others (keywords and signs) by what they say.
+# Tokens distinguished by type; all others (keywords and signs) are distinguished by their text.
 _TYPES = (
     _IRIS
     | _NUMBERS
@@ -36,23 +36,23 @@ _OF_ITEMS = frozenset("SELECT DESCRIBE GROUP HAVING ORDER".split())
 _ITEM_ENDS = _IRIS | {"VAR", ")", "NIL"}
 _OPERATORS = frozenset("|| && = != < > <= >= + - * /".split())
 _CALLED = frozenset("FUNCTION BARE_NAME BOUND COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT ASC DESC".split())
-# What a sign stands behind when it belongs to the operand after it.
+# Tokens after which a sign belongs to the operand that follows it.
 _BEFORE_SIGN = _OPERATORS | frozenset("( , ! DISTINCT".split())
 
 _GAP = re.compile(r"[ \t]+|(?P<end>\r\n|\r|\n)|(?P<comment>#[^\r\n]*)")
 
 
 def format_query(text: str, *, file: str = "<query>") -> str:
-    """Return a query in its fixed layout; :class:`QueryError` says why a text is no query.
+    """Return a query in its fixed layout; raise :class:`QueryError` if the text is not a query.
 
-    Keywords and built-in functions in upper case; clauses, patterns and triples on lines of their
-    own, two spaces deeper within braces; everything else, and all comments, as written. A line break
-    stays between the items of a clause, between one variable's VALUES, after a comma and beside an
-    operator, for long lines; a blank line stays between blocks. Line ends are LF. Prefixes need no declaration,
-    and rules that go beyond the grammar are not checked.
+    Keywords and built-in functions are in upper case. Clauses, patterns and triples have their own
+    lines, indented by two spaces within braces. Everything else, and all comments, stay as written.
+    For long lines, a line break stays between the items of a clause, between one variable's VALUES,
+    after a comma and beside an operator. A blank line stays between blocks. Line ends are LF.
+    Prefixes need no declaration, and rules beyond the grammar are not checked.
 
-    The result has the same syntax tree as the text, and is its own layout. Takes time in proportion
-    to the text's length.
+    The result has the same syntax tree as the text; formatting it again does not change it. Takes
+    time proportional to the text's length.
 
     >>> print(format_query("select ?x where{?x a :T;:p 5 optional{?x :q ?y}} # all\\nlimit 3"), end="")
     SELECT ?x
@@ -76,7 +76,7 @@ def format_query(text: str, *, file: str = "<query>") -> str:
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment, and how many line ends stand before it."""
+    """A comment, and the number of line ends before it."""
 
     text: str
     line_ends: int
@@ -84,10 +84,10 @@ class Comment:
 
 @dataclass(frozen=True)
 class Piece:
-    """A token with the comments before it; ``line_ends`` counts those between the last of them and the token.
+    """A token with the comments before it.
 
-    ``kind`` is the token itself for keywords and signs, its type for names and literals; the last
-    piece is ``$END``.
+    ``line_ends`` counts the line ends between the last comment and the token. ``kind`` is the token
+    itself for keywords and signs, its type for names and literals. The last piece is ``$END``.
     """
 
     kind: str
@@ -97,7 +97,9 @@ class Piece:
 
 
 def pieces(text: str, *, file: str = "<query>") -> Iterator[Piece]:
-    """Yield a query's tokens with the comments between them; :class:`QueryError` says why a text is no query.
+    """Yield a query's tokens with the comments before each.
+
+    Raises :class:`QueryError` if the text is not a query.
 
     >>> [(piece.kind, piece.text, len(piece.comments)) for piece in pieces("ask # nothing\\n{}")]
     [('ASK', 'ASK', 0), ('{', '{', 1), ('}', '}', 0), ('$END', '', 0)]
@@ -122,13 +124,13 @@ def _tokens(source: Source, file: str) -> list[Token]:
             pass
         else:
             return found
-    # The parser names what is wrong.
+    # The parser reports the problem.
     parse(source.written, file=file)
     raise AssertionError("what the grammar refuses does not parse")
 
 
 def _between(source: Source, start: int, end: int) -> tuple[tuple[Comment, ...], int]:
-    """Return the comments in a gap between tokens, and the number of line ends behind the last."""
+    """Return the comments between two tokens, and the number of line ends after the last one."""
     comments = []
     line_ends = 0
     for match in _GAP.finditer(source.parsed, start, end):
@@ -161,19 +163,19 @@ def _text(source: Source, token: Token) -> str:
 
 @dataclass
 class _Frame:
-    """What is open: a query or a pair of brackets, and how deep its lines stand.
+    """An open query or pair of brackets, and the indentation of its lines.
 
-    Braces hold a ``group``, a ``query`` (a sub-select), or the ``values`` of one variable or ``rows``
-    of several; parentheses an ``expression``, a ``row`` or a ``node`` (a collection or path); square
-    brackets a ``node`` or a ``window``.
+    Braces hold a ``group``, a ``query`` (a sub-select), or the ``values`` of one variable or
+    ``rows`` of several. Parentheses hold an ``expression``, a ``row`` or a ``node`` (a collection
+    or path). Square brackets hold a ``node`` or a ``window``.
     """
 
     kind: str
     indent: int
     statement: str = ""
-    """The keyword of the clause or pattern that goes on, TRIPLES for triples."""
+    """Keyword of the current clause or pattern; TRIPLES for triples."""
     ended: bool = True
-    """Whether a pattern has ended, so that whatever comes starts another."""
+    """True if a pattern has ended, so that the next token starts another."""
 
     @property
     def holds_expressions(self) -> bool:
@@ -188,7 +190,10 @@ class _Frame:
 
 @dataclass(frozen=True)
 class _Gap:
-    """What stands between two pieces: nothing, a space or a line end; the indent is the next line's, if any."""
+    """Separator between two pieces: nothing, a space or a line end.
+
+    ``indent`` is that of the next line, if there is one.
+    """
 
     separator: str
     indent: int
@@ -196,14 +201,14 @@ class _Gap:
 
 
 class _Layout:
-    """Puts pieces one behind the other, knowing what is open and what stood before."""
+    """Builder of the text: appends pieces, given the open brackets and the piece before."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._frames = [_Frame("query", 0)]
         self._before = ""
         self._binds = False
-        """Whether the piece before belongs to the one behind it, as a prefix operator does."""
+        """True if the piece before binds to the next one, as a prefix operator does."""
         self._indent = 0
 
     def text(self) -> str:
@@ -236,7 +241,7 @@ class _Layout:
         self._parts.append("  " * indent)
         self._indent = indent
 
-    # What stands before a piece
+    # The gap before a piece
 
     def _gap(self, piece: Piece) -> _Gap:
         frame = self._frames[-1]
@@ -284,7 +289,7 @@ class _Layout:
         return _Gap(separator, indent)
 
     def _may_break(self, kind: str, frame: _Frame) -> bool:
-        """Say whether a line may go on in another before a piece, if it does so in the source."""
+        """Return True if a line break of the source may stay before a piece."""
         match frame.kind:
             case "values":
                 return True
@@ -301,7 +306,7 @@ class _Layout:
         if kind in (")", ",", "^^", "LANGTAG") or self._before in ("(", "^^"):
             return ""
         if self._binds:
-            # A sign before a number would become part of it.
+            # Without a space, a sign before a number would become part of it.
             return " " if kind in _NUMBERS and self._before in ("+", "-") else ""
         if frame.kind == "window" and (kind == "]" or self._before == "["):
             return ""
@@ -314,7 +319,7 @@ class _Layout:
     def _is_called(self, frame: _Frame) -> bool:
         return self._before in _CALLED or (self._before in _IRIS and frame.holds_expressions)
 
-    # What a piece changes
+    # State changes after a piece
 
     def _advance(self, kind: str) -> None:
         frame = self._frames[-1]

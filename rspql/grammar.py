@@ -1,4 +1,4 @@
-"""The grammar's parser, built once and remembered on disk."""
+"""Parser of the grammar, built once and cached on disk."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ _LARK_VERSION = lark.__version__
 def grammar() -> Lark:
     """Return the parser of ``grammar.lark``.
 
-    Building its tables takes a third of a second, reading them a tenth of that: they are kept in
-    the user's cache folder (``XDG_CACHE_HOME``), under a name that changes with whatever they depend
-    on. A cache that cannot be read or written costs time and nothing else.
+    Building its tables takes a third of a second, reading them a tenth of that. They are kept in
+    the user's cache folder (``XDG_CACHE_HOME``), under a name that changes with everything they
+    depend on. A cache that cannot be read or written costs time and nothing else.
     """
     source = resources.files("rspql").joinpath("grammar.lark").read_text("utf-8")
     file = _cache_file(source)
-    # Whatever is wrong with a cache, the grammar itself is right. A pickle is code: only our own is read.
+    # The grammar is right even if the cache is broken. A pickle is code, so only files of this user
+    # are read.
     with suppress(Exception), file.open("rb") as stream:
         if os.fstat(stream.fileno()).st_uid == os.getuid():
             return Lark.load(stream)
@@ -40,13 +41,14 @@ def grammar() -> Lark:
 def _cache_file(source: str) -> Path:
     fingerprint = hashlib.sha256(f"{_LARK_VERSION} {sys.version} {source}".encode()).hexdigest()[:32]
     root = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not root.is_absolute():  # as the XDG specification wants it
+    if not root.is_absolute():  # as the XDG specification requires
         root = Path(os.path.expanduser("~/.cache"))  # noqa: PTH111 (expanduser never raises)
     return root / "acquatop" / f"grammar-{fingerprint}.pickle"
 
 
 def _save(parser: Lark, file: Path) -> None:
-    # Written beside and renamed, so that a reader never sees half a file. Only its owner may write there.
+    # Write a temporary file and rename it, so that a reader never sees half a file. Only the owner
+    # may write in the folder.
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as stream:
         beside = Path(stream.name)

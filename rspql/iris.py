@@ -1,4 +1,4 @@
-"""IRI references against a base, as RFC 3986 resolves them, whatever the scheme."""
+"""Resolution of IRI references against a base by RFC 3986, for any scheme."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(\?
 
 
 def is_absolute(iri: str) -> bool:
-    """Say whether an IRI has a scheme.
+    """Return True if an IRI has a scheme.
 
     >>> is_absolute("urn:a"), is_absolute("//host/a")
     (True, False)
@@ -17,7 +17,7 @@ def is_absolute(iri: str) -> bool:
 
 
 def resolve(base: str, reference: str) -> str:
-    """Return what a reference stands for under a base; the reference itself when there is no base.
+    """Return a reference resolved against a base; the reference itself if there is no base.
 
     >>> [resolve("http://a/b/c/d;p?q", each) for each in ("g", "../g", "//g", "?y", "#s", "g:h")]
     ['http://a/b/c/g', 'http://a/b/g', 'http://g', 'http://a/b/c/d;p?y', 'http://a/b/c/d;p?q#s', 'g:h']

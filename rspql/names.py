@@ -1,4 +1,4 @@
-"""Which characters may stand in names: the productions of SPARQL 1.1, exactly."""
+"""Characters allowed in names: exactly the productions of SPARQL 1.1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LABEL = f"[{_BASE}_0-9](?:[{_BASE}_{_MORE}.-]*[{_BASE}_{_MORE}-])?"
 
 
 def is_name(token: str) -> bool:
-    """Say whether a variable, prefixed name or blank node is one [140]-[143], [164]-[169].
+    """Return True if a variable, prefixed name or blank node is valid [140]-[143], [164]-[169].
 
     >>> is_name("?größe"), is_name("?a\u00d7b"), is_name("é:x"), is_name("_:\u00b7")
     (True, False, True, False)

@@ -1,4 +1,4 @@
-"""Text to abstract syntax tree."""
+"""Parser from text to abstract syntax tree."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rspql.passes.check_rules import check_rules
 from rspql.source import Source
 
 MAX_DEPTH = 200
-"""How deeply patterns and expressions may be nested; a chain of n operators is n deep."""
+"""Maximum nesting of patterns and expressions; a chain of n operators is n deep."""
 
 MAX_LENGTH = 500_000
-"""How many characters a query may have; one of this size takes seconds."""
+"""Maximum number of characters of a query; one of this size takes seconds."""
 
 _FRIENDLY = {
     "VAR": "a variable",
@@ -75,13 +75,13 @@ def parse(
     bare_unit: str | None = None,
     file: str = "<query>",
 ) -> ast.Query:
-    """Return the abstract syntax tree of a query; :class:`QueryError` says what is wrong with it.
+    """Return the abstract syntax tree of a query; raise :class:`QueryError` with its problems.
 
-    What parses here keeps all of the standard's rules. ``prefixes`` are known without being
-    declared, such as a catalog's; relative IRIs are resolved against ``base``, and left relative
-    without one; ``bare_unit`` (``"s"``, ``"ms"``) is the unit of durations that are written without.
+    A query that parses keeps all rules of the standard. ``prefixes`` are known without being
+    declared, such as a catalog's. Relative IRIs are resolved against ``base``; without a base they
+    stay relative. ``bare_unit`` (``"s"``, ``"ms"``) is the unit of durations written without one.
 
-    Takes time in proportion to the text's length, which is limited (``MAX_LENGTH``).
+    Takes time proportional to the text's length, which is limited (``MAX_LENGTH``).
 
     >>> parse("SELECT ?u FROM NAMED WINDOW <http://w> ON <http://s> [RANGE 9m] WHERE { }").windows[0].slide
     540000
@@ -111,7 +111,10 @@ def parse(
 
 
 def _too_deep(query: ast.Query) -> Diagnostic | None:
-    """Return the complaint about what is nested more than ``MAX_DEPTH`` deep, so that passes may recurse."""
+    """Return a diagnostic if the query is nested deeper than ``MAX_DEPTH``.
+
+    The limit allows the passes to recurse.
+    """
     pending: list[tuple[ast.Node, int]] = [(query, 0)]
     while pending:
         node, depth = pending.pop()
@@ -136,7 +139,8 @@ def _syntax_diagnostic(error: UnexpectedInput, source: Source) -> Diagnostic:
     names = set(error.allowed if isinstance(error, UnexpectedCharacters) else getattr(error, "expected", ()) or ())
     (last,) = (getattr(error, "token_history", None) or [None])[-1:]
     if last is not None and last.type == "BARE_NAME":
-        # A name was taken for a function's, for which the arguments are missing: more likely a keyword misspelt.
+        # A bare name was read as a function, but its arguments are missing. It is more likely a
+        # misspelt keyword.
         keyword = nearest(last.upper(), _keywords())
         hint = f"did you mean {keyword}?" if keyword else "a function needs its arguments in parentheses"
         return Diagnostic("syntax", f'unexpected "{last}"', source.span(last.start_pos, last.end_pos), hint)

@@ -1,4 +1,4 @@
-"""How a query will be answered, as data: what the passes produce and the engine runs."""
+"""Plan of a query, as data: made by the passes, run by the engine."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry, Interval
 
 @dataclass(frozen=True)
 class Window:
-    """A time-based window over a stream: window *i* holds what happened in ``(t0 + i·slide, t0 + i·slide + width]``.
+    """A time-based window over a stream.
 
-    ``start_ms`` is t0 where the query says it.
+    Window *i* holds the events in ``(t0 + i·slide, t0 + i·slide + width]``. ``start_ms`` is t0 if
+    the query sets it.
     """
 
     name: Iri
@@ -25,10 +26,11 @@ class Window:
 
 @dataclass(frozen=True)
 class CountWindow:
-    """A window that counts a stream's elements: with every ``step`` of them one that holds the last ``count``.
+    """A window that counts a stream's elements: after every ``step``, one with the last ``count``.
 
-    Elements are counted from 1: window *i* holds those after ``(i+1)·step - count`` up to ``(i+1)·step``, the first
-    windows what there is. Where ``triples`` is set, what is counted is triples.
+    Elements are counted from 1: window *i* holds those after ``(i+1)·step - count`` up to
+    ``(i+1)·step``. The first windows hold fewer if there are not yet enough. With ``triples`` the
+    elements counted are triples.
     """
 
     name: Iri
@@ -43,7 +45,7 @@ AnyWindow = Window | CountWindow
 
 @dataclass(frozen=True)
 class Service:
-    """What is asked of a remote: the inside of a group graph pattern, and the variables it binds."""
+    """A request to a remote: the inside of a group graph pattern, and the variables it binds."""
 
     iri: Iri
     group: Group
@@ -52,10 +54,10 @@ class Service:
 
 @dataclass(frozen=True)
 class AggregateColumn:
-    """One aggregate: its result's variable, the function in lower case, and the stream variable that it is of.
+    """One aggregate: the variable of its result, the function in lower case, its stream variable.
 
-    ``count`` is of the solutions themselves: ``of`` is None. What ``sum``, ``avg``, ``min`` and
-    ``max`` are of has to be a number in every record; that is for the stream's mapping to say.
+    ``of`` is None for ``count``, which counts solutions. The variable of ``sum``, ``avg``, ``min``
+    and ``max`` must be a number in every record; the stream's mapping ensures that.
     """
 
     variable: str
@@ -65,15 +67,15 @@ class AggregateColumn:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """What is aggregated of a window's solutions for each value of a ``key``.
+    """Aggregation of a window's solutions for each value of a ``key``.
 
-    A window is an RDF graph: a solution is one set of values for the variables of ``identity``, and
-    counts once in a window, however many records of the window make it. (Where the latest arrival
-    of a subject counts, the window holds one record of each, and so one solution.) A key without
+    A window is an RDF graph: a solution is one set of values for the variables of ``identity``. It
+    counts once in a window, however many records of the window make it. (If the latest arrival of a
+    subject counts, the window holds one record of each subject, and so one solution.) A key without
     solutions in a window has no row there: no count is zero.
 
-    A count is an xsd:integer. A sum, ``min`` and ``max`` have their variable's datatype; ``avg`` is
-    an xsd:double of doubles, and of integers an xsd:decimal.
+    A count is an xsd:integer. A sum, ``min`` and ``max`` have their variable's datatype. ``avg`` is
+    an xsd:double for doubles and an xsd:decimal for integers.
     """
 
     key: str
@@ -83,11 +85,11 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Score:
-    """What orders the solutions. ``variable`` is None when ORDER BY holds a bare expression.
+    """Score by which solutions are ordered.
 
-    ``stream_variables`` are those of the pattern or, where the plan aggregates, its columns.
-    Where ``condition`` is given, a solution for which it does not hold is none. ``ranges`` are what
-    the query's filters say of the variables.
+    ``variable`` is None if ORDER BY holds a bare expression. ``stream_variables`` are those of the
+    pattern or, if the plan aggregates, its columns. With a ``condition``, only solutions for which
+    it holds count. ``ranges`` are the ranges of variables known from the query's filters.
     """
 
     expression: Expression
@@ -104,8 +106,8 @@ class Score:
 class RemotePart:
     """A SERVICE pattern that is answered from a replica.
 
-    ``key`` is the variable by which the remote is asked: ``key_source`` binds it to every value
-    that can matter. Without a key the pattern is fetched whole.
+    ``key`` is the variable by which the remote is queried; ``key_source`` binds it to every value
+    that can matter. Without a key the pattern is fetched as a whole.
     """
 
     pattern: ServicePattern
@@ -117,10 +119,10 @@ class RemotePart:
 
 @dataclass(frozen=True)
 class WindowedPlan:
-    """A query that is evaluated anew at every window close, by a SPARQL engine over the windows' content.
+    """Plan of a query that a SPARQL engine evaluates anew at every window close.
 
-    In ``query`` each WINDOW pattern has become a GRAPH pattern on the window's name; the SERVICE
-    patterns still stand in it, and those equal to a part's ``pattern`` are answered by that part.
+    In ``query`` each WINDOW pattern is a GRAPH pattern on the window's name. The SERVICE patterns
+    are still in it; those equal to a part's ``pattern`` are answered by that part.
     """
 
     name: str | None
@@ -134,14 +136,14 @@ class WindowedPlan:
 
 @dataclass(frozen=True)
 class TopKPlan:
-    """A continuous top-k query: WINDOW ⋈ SERVICE, EXTEND with the score, ORDER, LIMIT.
+    """Plan of a continuous top-k query: WINDOW ⋈ SERVICE, EXTEND with the score, ORDER, LIMIT.
 
     ``k`` is the LIMIT; the first ``offset`` results are left out. ``stream_filters`` need only the
-    window's variables; what the remote's filters need is in the service's group already. Without a
-    ``service`` nothing is joined: there are no ``join_variables``, and the score needs the stream
-    alone. With an ``aggregate`` what is joined and scored is not the pattern's solutions but a row
-    for each key, with the key, by which it is joined, and the columns. ``windowed`` gives the same
-    answers the slow way.
+    window's variables; filters on the remote's variables are already in the service's group.
+    Without a ``service`` nothing is joined: there are no ``join_variables``, and the score needs
+    the stream alone. With an ``aggregate``, the rows to join and score are not the pattern's
+    solutions but one row per key, with the key (the join variable) and the columns. ``windowed`` is
+    the slower plan with the same answers.
     """
 
     name: str | None

@@ -1,7 +1,7 @@
-"""Syntax trees back to text: plain SPARQL 1.1 wherever the tree is, with what RSP-QL adds where it is not.
+"""Printer from syntax trees to text: plain SPARQL 1.1, plus RSP-QL where the tree uses it.
 
-Every text parses back to the tree that it came from. Names are written out, so that no text needs a
-prologue; a text's length grows with the tree's size times its depth, and its depth is bounded by
+Every text parses back to the tree that it came from. Names are written out, so no text needs a
+prologue. A text's length grows with the tree's size times its depth; the depth is bounded by
 Python's recursion limit.
 """
 
@@ -24,7 +24,8 @@ _BARE_LITERALS = {
     ast.XSD + "boolean": re.compile("true|false"),
 }
 
-# How strongly an expression binds: only a stronger one, or a left operand as strong, needs no parentheses.
+# Binding strengths of expressions: an operand needs no parentheses if it binds more strongly, or
+# equally on the left.
 _RELATION, _SUM, _PRODUCT, _PREFIXED, _PRIMARY = 2, 3, 4, 5, 6
 _STRENGTHS = {
     "||": 0,
@@ -33,7 +34,7 @@ _STRENGTHS = {
     **dict.fromkeys("*/", _PRODUCT),
     **dict.fromkeys(("=", "!=", "<", ">", "<=", ">="), _RELATION),
 }
-# The same of paths.
+# Binding strengths of paths.
 _ALTERNATIVE, _SEQUENCE, _INVERSE, _REPEATED, _STEP = 0, 1, 2, 3, 4
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
@@ -44,7 +45,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def term_text(term: ast.Term) -> str:
-    r"""Return a term as SPARQL writes it, without prefixes; all but variables are N-Triples too.
+    r"""Return a term in SPARQL syntax, without prefixes; all but variables are N-Triples too.
 
     >>> print(term_text(ast.Literal("3", ast.XSD + "integer")), term_text(ast.Literal('a\n"b"')))
     "3"^^<http://www.w3.org/2001/XMLSchema#integer> "a\n\"b\""
@@ -75,7 +76,7 @@ def pattern_text(pattern: Iterable[ast.TriplePattern]) -> str:
 
 
 def _short_text(term: ast.Term) -> str:
-    """Return a term with numbers and booleans as people write them."""
+    """Return a term, with numbers and booleans in their short forms."""
     if isinstance(term, ast.Literal):
         bare = _BARE_LITERALS.get(term.datatype)
         if bare and bare.fullmatch(term.lexical):
@@ -87,7 +88,7 @@ def _short_text(term: ast.Term) -> str:
 
 
 def expression_text(expression: ast.Expression) -> str:
-    """Return an expression with the parentheses that it needs, a pattern within it on lines of its own.
+    """Return an expression with the parentheses it needs; a pattern in it has its own lines.
 
     >>> x, five = ast.Variable("x"), ast.Literal("5", ast.XSD + "integer")
     >>> print(expression_text(ast.Binary("*", ast.Binary("+", x, five), ast.Unary("-", five))))
@@ -99,7 +100,7 @@ def expression_text(expression: ast.Expression) -> str:
         case ast.Variable() | ast.Iri() | ast.Literal():
             return _short_text(expression)
         case ast.Unary(operator, operand):
-            # A number after a sign would be a signed number, which is another tree.
+            # A number after a sign would be parsed as a signed number, which is another tree.
             return operator + _operand_text(operand, _PRIMARY, bare_numbers=False)
         case ast.Binary(operator, left, right):
             return _binary_text(operator, left, right)
@@ -116,7 +117,7 @@ def expression_text(expression: ast.Expression) -> str:
 
 def _binary_text(operator: str, left: ast.Expression, right: ast.Expression) -> str:
     strength = _STRENGTHS[operator]
-    # Comparisons do not chain; all other operators group to the left.
+    # Comparisons do not chain; all other operators are left-associative.
     at_left = strength + 1 if strength == _RELATION else strength
     return f"{_operand_text(left, at_left)} {operator} {_operand_text(right, strength + 1)}"
 
@@ -159,7 +160,7 @@ def _list_text(expressions: Iterable[ast.Expression]) -> str:
 
 
 def _constraint_text(expression: ast.Expression) -> str:
-    """Return a condition as FILTER takes it: only calls stand without parentheses."""
+    """Return a condition as FILTER takes it: only calls and EXISTS need no parentheses."""
     text = expression_text(expression)
     return text if isinstance(expression, ast.Exists | ast.Call) else f"({text})"
 
@@ -172,7 +173,7 @@ def _assignment_text(assignment: ast.Assignment) -> str:
 
 
 def path_text(path: ast.Path) -> str:
-    """Return a property path with the parentheses that it needs.
+    """Return a property path with the parentheses it needs.
 
     >>> p, q = ast.Iri("urn:p"), ast.Iri("urn:q")
     >>> print(path_text(ast.RepeatedPath(ast.SequencePath((p, ast.InversePath(q))), "+")))
@@ -222,7 +223,7 @@ def _verb_text(predicate: ast.Variable | ast.Path) -> str:
 
 
 def group_text(group: ast.Group) -> str:
-    """Return a group graph pattern within its braces, an element a line.
+    """Return a group graph pattern in its braces, one element per line.
 
     >>> triple = ast.TriplePattern(ast.Variable("s"), ast.Iri("urn:p"), ast.Literal("5", ast.XSD + "integer"))
     >>> print(group_text(ast.Group((triple, ast.OptionalPattern(ast.Group(()))))))
@@ -235,7 +236,7 @@ def group_text(group: ast.Group) -> str:
 
 
 def inside_text(group: ast.Group) -> str:
-    """Return what stands between a group graph pattern's braces."""
+    """Return the text between a group graph pattern's braces."""
     match group.elements:
         case (ast.SubSelect(query),):
             return query_text(query)
@@ -248,7 +249,7 @@ def _block(inside: str) -> str:
 
 
 def _indented(text: str) -> str:
-    # A line end is always the layout's: those within literals are escaped.
+    # Every line end belongs to the layout: those in literals are escaped.
     return "  " + text.replace("\n", "\n  ")
 
 
@@ -275,7 +276,7 @@ def _element_text(element: ast.Pattern) -> str:
 def _keyword_text(
     element: ast.WindowPattern | ast.GraphPattern | ast.ServicePattern | ast.OptionalPattern | ast.MinusPattern,
 ) -> str:
-    """Return what stands before the braces of a pattern that is a keyword and a group."""
+    """Return the text before the braces of a pattern made of a keyword and a group."""
     match element:
         case ast.WindowPattern(window):
             return f"WINDOW {term_text(window)}"
@@ -290,7 +291,11 @@ def _keyword_text(
 
 
 def _values_text(values: ast.Values) -> str:
-    """Return a data block: one variable's values on one line, of more (or none) each row on a line of its own."""
+    """Return a data block.
+
+    The values of one variable are on one line. With more variables (or none) each row has its own
+    line.
+    """
     if len(values.variables) == 1:
         cells = "".join(f"{_cell_text(row[0])} " for row in values.rows)
         return f"VALUES {term_text(values.variables[0])} {{ {cells}}}"
@@ -306,7 +311,7 @@ def _cell_text(cell: ast.Iri | ast.Literal | None) -> str:
 
 
 def query_text(query: ast.Query) -> str:
-    """Return a query, or the inside of a sub-select, a clause a line.
+    """Return a query, or the inside of a sub-select, one clause per line.
 
     >>> x, w, s = ast.Variable("x"), ast.Iri("urn:w"), ast.Iri("urn:s")
     >>> where = ast.Group((ast.WindowPattern(w, ast.Group((ast.TriplePattern(x, ast.Iri("urn:p"), x),))),))
@@ -367,7 +372,7 @@ def _window_text(clause: ast.WindowClause) -> str:
 
 
 def duration_text(length_ms: int) -> str:
-    """Return a duration in the largest unit that keeps a whole number.
+    """Return a duration in the largest unit in which it is a whole number.
 
     >>> [duration_text(each) for each in (540_000, 90_000, 1_500, 86_400_000)]
     ['9m', '90s', '1500ms', '1d']
@@ -377,7 +382,7 @@ def duration_text(length_ms: int) -> str:
 
 
 def _moment(epoch_ms: int) -> ast.Literal:
-    """Return a moment in UTC; ``datetime`` knows the years 1 to 9999."""
+    """Return an instant in UTC; ``datetime`` supports the years 1 to 9999."""
     text = (_EPOCH + timedelta(milliseconds=epoch_ms)).isoformat(timespec="milliseconds")
     return ast.Literal(text + "Z", ast.XSD + "dateTime")
 

@@ -1,4 +1,4 @@
-"""Which variables a pattern binds: those that it may, and those that it always does."""
+"""Variables of patterns: those that may be bound, and those that are always bound."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def visible(group: ast.Group) -> Names:
 
 
 def certain(group: ast.Group) -> Names:
-    """Return the variables that every solution of a group binds; on the safe side."""
+    """Return the variables that every solution of a group binds; may leave some out."""
     return {name: None for element in group.elements for name in certain_in(element)}
 
 
 def certain_in(element: ast.Pattern) -> Names:
-    """Return the variables that every solution of one element binds; on the safe side."""
+    """Return the variables that every solution of one element binds; may leave some out."""
     match element:
         case ast.TriplePattern():
             return variables_of([element])
@@ -63,7 +63,7 @@ def selected(query: ast.Query) -> Names:
 
 
 def used_in(node: ast.Node) -> Names:
-    """Return the variables that an expression, or any other part of a query, mentions; within EXISTS too."""
+    """Return the variables used in an expression or any other part of a query, also in EXISTS."""
     return _named(ast.walk(node))
 
 

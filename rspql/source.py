@@ -1,4 +1,4 @@
-"""A query's text: its codepoint escapes resolved, its places found again in what was written."""
+"""Text of a query: resolves codepoint escapes and maps places back to the text as written."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 
 from rspql.ast import Span
 
-# A backslash that is escaped itself begins no codepoint escape.
+# An escaped backslash does not begin a codepoint escape.
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[^uU])")
 
 
 class Source:
-    r"""The text as written, and as the grammar reads it.
+    r"""A query's text as written, and as parsed by the grammar.
 
     SPARQL resolves ``\uXXXX`` and ``\UXXXXXXXX`` anywhere in a query before it is parsed. Spans
-    are always those of the text as written; finding one takes a binary search.
+    always refer to the text as written; finding one takes a binary search.
 
     >>> source = Source(r"SELECT ?\u0061b {}")
     >>> source.parsed, source.span(7, 10)
@@ -28,18 +28,18 @@ class Source:
         self._ends: list[int] = []
         self._gains: list[int] = []
         self.unknown: list[Span] = []
-        """Escapes that stand for no character."""
+        """Escapes that denote no character."""
         self.parsed = self._resolve() if "\\" in written else written
 
     def span(self, start: int, end: int) -> Span:
-        """Return the span of a stretch of the parsed text."""
+        """Return the span of a range of the parsed text."""
         length = len(self.written)
         start, end = min(self._origin(start), length), min(max(self._origin(start), self._origin(end)), length)
         line = bisect.bisect_right(self._lines, start)
         return Span(start, end, line, start - self._lines[line - 1] + 1)
 
     def _origin(self, at: int) -> int:
-        """Return where in the written text the parsed text's character at a place begins."""
+        """Return the offset in the written text of a character of the parsed text."""
         passed = bisect.bisect_right(self._ends, at)
         return at + (self._gains[passed - 1] if passed else 0)
 

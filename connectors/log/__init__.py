@@ -1,6 +1,6 @@
-"""A durable log on a local disk, for what a source says once and never again.
+"""Durable log on a local disk, for data that a source sends only once.
 
-Records are appended in blocks, which are Arrow batches with a checksum, to segments, which are files of a
-bounded length. One process writes; others read what it has made durable. Positions are numbers of records, with
-the place where they stand; segments are removed when nobody needs them any more.
+Records are appended in blocks (Arrow batches with a checksum) to segments (files of bounded
+length). One process writes; others read the durable part. Positions are record numbers with their
+places in the files. Segments are removed when they are no longer needed.
 """

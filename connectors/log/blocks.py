@@ -1,7 +1,8 @@
-"""How records lie in a segment: a head, and blocks that are whole or not there.
+"""Format of a segment: a head, and blocks that are either complete or absent.
 
-A block is an Arrow batch as Arrow writes it between processes, behind a head with the number of its first record,
-how many there are, its length, and a checksum of all that. So it is read without an object per record.
+A block is an Arrow batch in Arrow's IPC format, after a head with the number of its first record,
+the number of records, its length, and a checksum of the batch. It is read without an object per
+record.
 """
 
 from __future__ import annotations
@@ -15,20 +16,26 @@ import pyarrow as pa
 
 MAGIC = b"acquatop-log 1\r\n"
 _HEAD = struct.Struct(">II")
-"""Of a segment, behind the magic: the lengths of its schema and of its memory; both follow, then a checksum."""
+"""Head of a segment, after the magic: the lengths of its schema and of its memory.
+
+Both follow, then a checksum.
+"""
 _CHECK = struct.Struct(">I")
 _BLOCK = struct.Struct(">4sQIII")
-"""Of a block: a mark, its first record's number, how many records, its length, its checksum; then these' checksum."""
+"""Head of a block: mark, number of the first record, number of records, length, checksum.
+
+A checksum of these fields follows.
+"""
 _MARK = b"\xf0blk"
 BLOCK_HEAD = _BLOCK.size + _CHECK.size
 
 
 class DamageError(Exception):
-    """Bytes are not what was written."""
+    """Error: bytes differ from those that were written."""
 
 
 class SegmentHead(NamedTuple):
-    """What stands before a segment's blocks: the records' columns, and what the source remembered as it began."""
+    """Head of a segment: the records' columns, and the source's memory when the segment began."""
 
     schema: pa.Schema
     memory: bytes
@@ -36,7 +43,7 @@ class SegmentHead(NamedTuple):
 
 
 class BlockHead(NamedTuple):
-    """What a block says of itself, and where it stands."""
+    """Head of a block, with its place in the segment."""
 
     byte: int
     first: int
@@ -46,19 +53,19 @@ class BlockHead(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the next block begins."""
+        """The byte at which the next block begins."""
         return self.byte + BLOCK_HEAD + self.length
 
 
 def encode_head(schema: pa.Schema, memory: bytes) -> bytes:
-    """Return what a segment begins with."""
+    """Return the head of a segment as bytes."""
     columns: bytes = schema.serialize().to_pybytes()
     body = _HEAD.pack(len(columns), len(memory)) + columns + memory
     return MAGIC + body + _CHECK.pack(zlib.crc32(body))
 
 
 def decode_head(content: bytes) -> SegmentHead:
-    """Return what a segment's first bytes say; :class:`DamageError` if they are not whole."""
+    """Return the head in a segment's first bytes; raise :class:`DamageError` if it is broken."""
     start = len(MAGIC)
     lengths = content[start : start + _HEAD.size]
     if not content.startswith(MAGIC) or len(lengths) < _HEAD.size:
@@ -73,7 +80,7 @@ def decode_head(content: bytes) -> SegmentHead:
 
 
 def head_length(beginning: bytes) -> int:
-    """Return how long a segment's head is, from as many bytes as its magic and its lengths take."""
+    """Return the length of a segment's head, given its magic and the two lengths after it."""
     start = len(MAGIC)
     if len(beginning) < start + _HEAD.size:
         raise DamageError("it does not begin as a segment does")
@@ -85,7 +92,7 @@ SHORTEST_HEAD = len(MAGIC) + _HEAD.size
 
 
 def encode_block(first: int, records: pa.RecordBatch) -> list[bytes | pa.Buffer]:
-    """Return a block's bytes, in pieces: its head, and the batch that it holds.
+    """Return a block's bytes, in pieces: its head, and its batch.
 
     >>> some = pa.record_batch({"value": pa.array([b"a", b"bc"], pa.binary())})
     >>> content = b"".join(map(bytes, encode_block(7, some)))
@@ -108,7 +115,10 @@ def decode_block_head(content: bytes, byte: int) -> BlockHead | None:
 
 
 def blocks_in(content: bytes, byte: int) -> Iterator[BlockHead]:
-    """Yield the whole blocks that follow each other in some bytes; ``byte`` is where these stand in their segment."""
+    """Yield the complete blocks that follow each other in ``content``.
+
+    ``byte`` is the place of ``content`` in its segment.
+    """
     start = 0
     while (head := decode_block_head(content[start : start + BLOCK_HEAD], byte + start)) is not None:
         payload = memoryview(content)[start + BLOCK_HEAD : start + BLOCK_HEAD + head.length]
@@ -119,7 +129,7 @@ def blocks_in(content: bytes, byte: int) -> Iterator[BlockHead]:
 
 
 def has_block_behind(content: bytes, start: int) -> bool:
-    """Say whether a whole block begins anywhere behind a byte."""
+    """Return True if a complete block begins anywhere from ``start`` on."""
     while (start := content.find(_MARK, start)) >= 0:
         if next(blocks_in(content[start:], start), None) is not None:
             return True
@@ -128,6 +138,6 @@ def has_block_behind(content: bytes, start: int) -> bool:
 
 
 def read_block(content: bytes, head: BlockHead, schema: pa.Schema, byte: int = 0) -> pa.RecordBatch:
-    """Return a whole block's records, which are looked at where they lie: nothing is copied."""
+    """Return the records of a complete block, without copying them."""
     start = head.byte - byte + BLOCK_HEAD
     return pa.ipc.read_record_batch(pa.py_buffer(content).slice(start, head.length), schema)

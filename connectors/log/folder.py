@@ -1,4 +1,4 @@
-"""A log's folder: which files it has, and what all who use it know of each other."""
+"""Folder of a log: its files, and the state that its readers and its writer share."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from connectors.log.position import Position
 _MANIFEST, _RELEASED = "log.json", "released.json"
 _VERSION = 1
 _FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)
-"""What empties a disk's own cache where ``fdatasync`` does not (macOS)."""
+"""Command that empties a disk's own cache if ``fdatasync`` does not (macOS)."""
 _SEGMENT = re.compile(r"segment-(\d{20})")
 
 
 class LogFolder:
-    """The files of a log, whoever reads or writes them.
+    """Files of a log, for readers and the writer.
 
-    ``log.json`` says which log it is, so that a position in one is never taken for one in another; ``released.json``
-    before which record nothing is needed any more; ``segment-…`` files hold the records from a number on. Whoever
-    comes first makes the folder.
+    ``log.json`` has the log's identity, so that a position in one log is never used in another.
+    ``released.json`` has the position before which nothing is needed any more. ``segment-…`` files
+    hold the records from a number on. The first user creates the folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,7 +44,7 @@ class LogFolder:
             ) from error
 
     def _identity(self) -> str:
-        """Return the log's name for itself, the same to all who open it at once."""
+        """Return the log's own identity, the same for all that open it at the same time."""
         manifest = self.path / _MANIFEST
         if not manifest.exists():
             if self.segments():
@@ -70,7 +70,7 @@ class LogFolder:
         return sorted(int(match[1]) for match in found if match is not None)
 
     def remove_unfinished(self) -> None:
-        """Remove what killed processes were writing; for the one who holds the lock."""
+        """Remove the unfinished files of killed processes. The caller must hold the lock."""
         for file in self.path.glob(".segment-*"):
             file.unlink(missing_ok=True)
 
@@ -79,30 +79,30 @@ class LogFolder:
         return self.path / f"segment-{first:020}"
 
     def size(self, first: int) -> int:
-        """Return how many bytes a segment has, 0 if it has been removed."""
+        """Return the size of a segment in bytes, 0 if it has been removed."""
         try:
             return self.segment(first).stat().st_size
         except FileNotFoundError:
             return 0
 
-    # What is needed ---------------------------------------------------------------------------
+    # Released records -------------------------------------------------------------------------
 
     def released(self) -> Position | None:
-        """Return before which position nothing is needed any more; None if all is."""
+        """Return the position before which nothing is needed any more; None if all is needed."""
         try:
             said = json.loads((self.path / _RELEASED).read_text("utf-8"))
         except FileNotFoundError:
             return None
         except ValueError:
-            # What a loss of power has left of it.
+            # The file is incomplete after a loss of power.
             return None
         position = Position.from_json(said)
         return position if position.log == self.log else None
 
     def release(self, position: Position) -> None:
-        """Note that nothing before a position is needed any more; what was noted is never taken back.
+        """Note that nothing before a position is needed any more; earlier notes are never undone.
 
-        It is not waited for the disk: see :meth:`settle`.
+        Does not wait for the disk: see :meth:`settle`.
         """
         before = self.released()
         if before is not None and before.record >= position.record:
@@ -112,7 +112,7 @@ class LogFolder:
         unfinished.replace(self.path / _RELEASED)
 
     def settle(self) -> None:
-        """Return once what was released is on the disk: before anything is removed that is not needed any more."""
+        """Wait until the released position is on the disk. Call it before removing segments."""
         file = os.open(self.path / _RELEASED, os.O_RDONLY)
         try:
             sync_file(file)
@@ -130,7 +130,7 @@ class LogFolder:
 
 
 def write_file(path: Path, pieces: Iterable[bytes | pa.Buffer]) -> None:
-    """Write a file whose content is on the disk on return; its name may not be yet."""
+    """Write a file; on return its content is on the disk, its name may not be yet."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     try:
         write_at(file, 0, pieces)
@@ -140,7 +140,7 @@ def write_file(path: Path, pieces: Iterable[bytes | pa.Buffer]) -> None:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes | pa.Buffer]) -> None:
-    """Give a file new content in one step, which is on the disk on return."""
+    """Replace a file's content in one step; on return it is on the disk."""
     unfinished = path.with_name(f".{path.name}-{os.getpid()}")
     write_file(unfinished, pieces)
     unfinished.replace(path)
@@ -148,7 +148,7 @@ def replace_file(path: Path, pieces: Iterable[bytes | pa.Buffer]) -> None:
 
 
 def write_at(file: int, offset: int, pieces: Iterable[bytes | pa.Buffer]) -> int:
-    """Write pieces one after the other, and return where they end."""
+    """Write pieces one after the other; return the offset after the last one."""
     for piece in pieces:
         left = memoryview(piece)
         while left:
@@ -159,7 +159,7 @@ def write_at(file: int, offset: int, pieces: Iterable[bytes | pa.Buffer]) -> int
 
 
 def sync_file(file: int) -> None:
-    """Return once the content of a file would survive a loss of power."""
+    """Wait until the content of a file would survive a loss of power."""
     if _FULL_SYNC is not None:
         fcntl.fcntl(file, _FULL_SYNC)
     else:
@@ -167,7 +167,7 @@ def sync_file(file: int) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Return once the names of a folder's files would survive a loss of power."""
+    """Wait until the names of a folder's files would survive a loss of power."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)

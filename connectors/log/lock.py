@@ -1,4 +1,4 @@
-"""One writer at a time: a lock that ends with the process that holds it, however that ends."""
+"""Lock for one writer at a time. It ends with the process that holds it, however that ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _held: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
 
 class WriterLock:
-    """The system's lock on a file of the log's folder. The file stays; copies of the process let go of it at once."""
+    """System lock on a file of the log's folder.
+
+    The file stays. A forked copy of the process releases its lock at once.
+    """
 
     def __init__(
         self,
@@ -27,7 +30,7 @@ class WriterLock:
         stopping: threading.Event,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wait for the lock: one who was killed may take some seconds to be gone, with the programs it started."""
+        """Wait for the lock. A killed holder, and programs it started, may take seconds to exit."""
         self._file: int | None = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o666)
         until = clock() + patience_seconds
         while True:
@@ -47,7 +50,7 @@ class WriterLock:
         _held.add(self)
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Release the lock for the next writer."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -1,4 +1,4 @@
-"""Places in a log."""
+"""Positions in a log."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Position:
-    """The place before a record: its number in the log, and where its block begins.
+    """Position before a record: its number in the log, and the start of its block.
 
-    Record numbers are never used again; the ``segment`` is named by the number of its first record. The end of one
-    segment and the beginning of the next are the same position, so positions are compared by their records alone.
+    Record numbers are never reused. The ``segment`` is named by the number of its first record. The
+    end of one segment and the beginning of the next are the same position, so positions are
+    compared by their records alone.
 
     >>> Position.from_json(Position("5e1f", 42, 40, 128).to_json())
     Position(log='5e1f', record=42, segment=40, byte=128)
@@ -24,10 +25,10 @@ class Position:
     byte: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as an offset of a stream."""
+        """Return the position as an offset of a stream."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, offset: Mapping[str, Any]) -> Self:
-        """Return the position that an offset says."""
+        """Return the position in an offset."""
         return cls(offset["log"], offset["record"], offset["segment"], offset["byte"])

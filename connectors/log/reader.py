@@ -1,4 +1,4 @@
-"""Those who read a log, side by side with the one who writes it."""
+"""Reader of a log, alongside its writer."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from connectors.log.folder import LogFolder
 from connectors.log.position import Position
 
 POSITION = "position"
-"""The column with the records' numbers, which the log adds to the source's."""
+"""Column of the records' numbers, which the log adds to the source's columns."""
 
 
 class Span(NamedTuple):
-    """Some whole blocks of one segment: their bytes from ``start`` to ``end``."""
+    """Some complete blocks of one segment: their bytes from ``start`` to ``end``."""
 
     segment: int
     start: int
@@ -40,13 +40,13 @@ class Span(NamedTuple):
 
 
 class LogReader:
-    """Finds the records between two positions, both of which are durable."""
+    """Reader of the records between two positions, both of which must be durable."""
 
     def __init__(self, folder: LogFolder) -> None:
         self._folder = folder
 
     def begin(self) -> Position:
-        """Return where one begins who has read nothing: behind what was released, or where the log begins."""
+        """Return the start for a new reader: the released position, or else the log's beginning."""
         released = self._folder.released()
         if released is not None:
             return released
@@ -54,9 +54,9 @@ class LogReader:
         return Position(self._folder.log, first, first, 0)
 
     def limited(self, start: Position, end: Position, rows: int | None, size: int | None) -> Position:
-        """Return the last position up to an end behind so many rows or bytes at most, but of one block at least.
+        """Return the last position up to ``end`` within a number of rows or bytes.
 
-        O(blocks passed over).
+        The range has at least one block. O(blocks passed over).
         """
         taken, read = start, 0
         for span in self._whole(start, end):
@@ -70,7 +70,7 @@ class LogReader:
         return taken
 
     def kept(self, end: Position) -> int:
-        """Return how many bytes the segments have that hold what was not released and comes before a position."""
+        """Return the bytes of the segments with unreleased records before a position."""
         released = self._folder.released()
         low = 0 if released is None else released.record
         segments = self._folder.segments()
@@ -79,18 +79,18 @@ class LogReader:
         return sum(self._folder.size(first) for first in held)
 
     def spans(self, start: Position, end: Position, least: int) -> list[Span]:
-        """Return the records between two positions, in order, in pieces of about a length where there is more."""
+        """Return the records between two positions in order, in pieces of about ``least`` bytes."""
         return [piece for span in self._whole(start, end) for piece in self._pieces(span, least)]
 
     def read(self, spans: Iterable[Span]) -> pa.RecordBatch | None:
-        """Return the records of some spans as one batch, with their numbers in the column ``position``."""
+        """Return the records of some spans as one batch, with their numbers in ``position``."""
         batches = [batch for span in spans for batch in self._batches(span)]
         return pa.concat_batches(batches) if batches else None
 
     # Segments ---------------------------------------------------------------------------------
 
     def _whole(self, start: Position, end: Position) -> Iterator[Span]:
-        """Yield what of each segment lies between two positions."""
+        """Yield the part of each segment between two positions."""
         if start.record >= end.record:
             return
         segments = self._folder.segments()
@@ -103,7 +103,7 @@ class LogReader:
                     yield Span(first, low, high)
 
     def _found(self, start: Position, segments: Sequence[int]) -> tuple[int, int]:
-        """Return the segment and the byte of a position whose segment may have been removed behind it."""
+        """Return the segment and the byte of a position; the segment may have been removed."""
         self._folder.check(start)
         if start.segment in segments:
             return start.segment, start.byte
@@ -124,7 +124,7 @@ class LogReader:
 
     @contextmanager
     def _opened(self, first: int) -> Iterator[int]:
-        """Open a segment to read; what is wrong with it names it."""
+        """Open a segment for reading; errors name its file."""
         path: Path = self._folder.segment(first)
         try:
             file = os.open(path, os.O_RDONLY)
@@ -154,7 +154,11 @@ class LogReader:
                 byte = block.end
 
     def _pieces(self, span: Span, least: int) -> Iterator[Span]:
-        """Cut a span into pieces of at least a length, and of less than that and a block more."""
+        """Cut a span into pieces of at least ``least`` bytes.
+
+        Each but the last is shorter than ``least`` plus a block. A span shorter than twice
+        ``least`` stays whole.
+        """
         start = span.start
         if span.end - span.start >= 2 * least:
             for block in self._heads(span):
@@ -176,6 +180,6 @@ class LogReader:
 
 
 def numbered(content: bytes, block: BlockHead, schema: pa.Schema, byte: int) -> pa.RecordBatch:
-    """Return a block's records with their numbers; ``byte`` is where the content stands in its segment."""
+    """Return a block's records with their numbers; the content is at ``byte`` in its segment."""
     numbers = np.arange(block.first, block.first + block.records)
     return read_block(content, block, schema, byte).append_column(POSITION, pa.array(numbers, pa.int64()))

@@ -1,4 +1,4 @@
-"""The one who writes a log."""
+"""Writer of a log."""
 
 from __future__ import annotations
 
@@ -27,22 +27,26 @@ from connectors.log.position import Position
 from connectors.log.reader import numbered
 
 SEGMENTS = 8
-"""Into how many segments a full log is cut at least."""
+"""Minimum number of segments of a full log."""
 LARGEST_SEGMENT = 16 << 20
 
 
 class Remembered(NamedTuple):
-    """What a writer before this one has left: its source's memory as the last segment began, and what came since."""
+    """State left by the previous writer.
+
+    It is the source's memory when the last segment began, and the records since then.
+    """
 
     memory: bytes
     since: Iterator[pa.RecordBatch]
 
 
 class LogWriter:
-    """Appends records to a log, and removes segments that nobody needs.
+    """Writer that appends records to a log, and removes segments that are no longer needed.
 
-    Holds the log's lock until it is closed. What a killed writer was in the middle of is cut off first. A log of
-    ``max_bytes`` on the disk is full: nothing must be appended until something is released. One block may go beyond.
+    Holds the log's lock until it is closed. The unfinished block of a killed writer is cut off
+    first. A log of ``max_bytes`` on the disk is full: nothing must be appended until something is
+    released. One block may exceed the limit.
     """
 
     def __init__(
@@ -69,34 +73,37 @@ class LogWriter:
             self.close()
             raise
 
-    # Where it stands --------------------------------------------------------------------------
+    # Position ---------------------------------------------------------------------------------
 
     @property
     def end(self) -> Position:
-        """Where the next record will stand: all before it is durable."""
+        """The position of the next record; all records before it are durable."""
         byte = self._byte if self._record > self._segment else 0
         return Position(self._folder.log, self._record, self._segment, byte)
 
     @property
     def size(self) -> int:
-        """How many bytes the log has on the disk."""
+        """The size of the log on the disk, in bytes."""
         return sum(self._sizes.values())
 
     @property
     def is_long(self) -> bool:
-        """Whether the segment is so long that another should begin, with :meth:`remember`."""
+        """True if the segment is so long that :meth:`remember` should begin another one."""
         return self._byte >= min(LARGEST_SEGMENT, self._max_bytes // SEGMENTS)
 
     def has_room(self) -> bool:
-        """Say whether more may be appended, once what nobody needs is removed."""
+        """Remove released segments if the log is full; return True if more may be appended."""
         if self.size >= self._max_bytes:
             self.remove_released()
         return self.size < self._max_bytes
 
-    # What is written --------------------------------------------------------------------------
+    # Writing ----------------------------------------------------------------------------------
 
     def append(self, records: pa.RecordBatch) -> None:
-        """Append records; on return they would survive a loss of power. When it raises, none of them is there."""
+        """Append records; on return they would survive a loss of power.
+
+        If it raises, none of them is in the log.
+        """
         assert self._file is not None
         is_clean, self._is_clean = self._is_clean, False
         if not is_clean:
@@ -108,7 +115,7 @@ class LogWriter:
         self._byte = self._sizes[self._segment] = byte
 
     def remember(self, memory: bytes) -> None:
-        """Begin a new segment with what the source has to remember of all before it, durably."""
+        """Begin a new segment, durably, with the source's memory of all records before it."""
         assert self._file is not None
         if not self._is_clean:
             os.ftruncate(self._file, self._byte)
@@ -117,7 +124,8 @@ class LogWriter:
 
     def _begin_segment(self, first: int, memory: bytes) -> None:
         path, head = self._folder.segment(first), encode_head(self._schema, memory)
-        # It is whole when it has its name. One without records is replaced: its successor has the same number.
+        # A segment is complete when it has its name. One without records is replaced, because its
+        # successor has the same number.
         replace_file(path, [head])
         if self._file is not None:
             os.close(self._file)
@@ -126,10 +134,10 @@ class LogWriter:
         self._byte = self._sizes[first] = len(head)
         self._is_clean = True
 
-    # What was there ---------------------------------------------------------------------------
+    # Recovery ---------------------------------------------------------------------------------
 
     def _recover(self) -> Remembered:
-        """Go on behind the last whole block; what is torn behind it was never acknowledged."""
+        """Continue after the last complete block; an incomplete one was never acknowledged."""
         self._folder.remove_unfinished()
         segments = self._folder.segments()
         self._sizes = {first: self._folder.segment(first).stat().st_size for first in segments}
@@ -152,23 +160,27 @@ class LogWriter:
         self._record = blocks[-1].first + blocks[-1].records if blocks else self._segment
         self._file = os.open(path, os.O_RDWR)
         os.ftruncate(self._file, self._byte)
-        # What is whole may not be on the disk yet: its writer may have been killed before it had waited for it.
+        # Complete blocks may not be on the disk yet: their writer may have been killed while it
+        # waited for it.
         sync_file(self._file)
         self._sizes[self._segment] = self._byte
         return Remembered(head.memory, (numbered(content, block, head.schema, 0) for block in blocks))
 
     def _whole_blocks(self, content: bytes, start: int) -> list[BlockHead]:
-        """Return the whole blocks from a byte on; :class:`DamageError` where others stand behind one that is not."""
+        """Return the complete blocks from a byte on.
+
+        Raises :class:`DamageError` if complete blocks follow an incomplete one.
+        """
         blocks = list(blocks_in(content[start:], start))
         end = blocks[-1].end if blocks else start
         if has_block_behind(content, end):
             raise DamageError(f"what stands at byte {end} is not what was written")
         return blocks
 
-    # What is removed --------------------------------------------------------------------------
+    # Removal ----------------------------------------------------------------------------------
 
     def remove_released(self) -> None:
-        """Remove the segments of which nothing is needed any more, but never the last one."""
+        """Remove the segments that are no longer needed, but never the last one."""
         released = self._folder.released()
         segments = sorted(self._sizes)
         needless = [
@@ -184,7 +196,7 @@ class LogWriter:
             del self._sizes[first]
 
     def close(self) -> None:
-        """Let another one write. May be called again."""
+        """Close the log for another writer. May be called again."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

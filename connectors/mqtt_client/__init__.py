@@ -1,1 +1,1 @@
-"""What the connector ``mqtt`` is made of: its options, the packets, what has been seen before, the connection."""
+"""Parts of the connector ``mqtt``: options, packets, duplicate detection, connection."""

@@ -1,4 +1,4 @@
-"""What a stream of MQTT messages is told: where the broker is, what to ask it for, and who asks."""
+"""Options of a stream of MQTT messages: broker, subscription and client."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 from connectors import ConnectorError
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
-"""The kinds of brokers' addresses, and their usual ports."""
+"""Schemes of brokers' addresses, with their usual ports."""
 VERSIONS = ("5", "3.1.1")
 SESSIONS = ("persistent", "clean")
 USER, PASSWORD = "ACQUATOP_MQTT_USER", "ACQUATOP_MQTT_PASSWORD"
-"""The environment variables with the user and the password, unless others are named."""
+"""Default environment variables of the user and the password."""
 _URL = "write mqtt://HOST[:PORT], or mqtts://HOST[:PORT] for TLS"
 _TOPICS = "write filters with commas between them, such as plant/+/vibration, or a JSON list; # stands at the end"
 _SHARED = re.compile(r"\$share/[^/+#]+/.+")
@@ -23,7 +23,7 @@ _SHARED = re.compile(r"\$share/[^/+#]+/.+")
 
 @dataclass(frozen=True)
 class Will:
-    """What the broker says to others when this client is lost."""
+    """Message that the broker sends to others when this client is lost."""
 
     topic: str
     message: str
@@ -33,7 +33,10 @@ class Will:
 
 @dataclass(frozen=True)
 class MqttOptions:
-    """A broker, a subscription, and a session. Secrets are not in it, but the names of what holds them."""
+    """A broker, a subscription, and a session.
+
+    Holds no secrets, only the names of the variables and files that hold them.
+    """
 
     host: str
     port: int
@@ -61,7 +64,7 @@ class MqttOptions:
 
 
 def read_options(options: Mapping[str, str]) -> MqttOptions:
-    """Return what options say; raises :class:`~connectors.ConnectorError` for what will not do.
+    """Return the parsed options; raise :class:`~connectors.ConnectorError` for invalid ones.
 
     >>> read_options({"url": "mqtts://broker.example", "topics": "plant/+/vibration, $share/acquatop/erp/#"}).topics
     ('plant/+/vibration', '$share/acquatop/erp/#')
@@ -109,7 +112,7 @@ def _address(url: str) -> tuple[str, int, bool]:
 
 
 def _topics(text: str) -> tuple[str, ...]:
-    """Return the filters that a text says: with commas between them, or as a JSON list."""
+    """Return the filters in a text: separated by commas, or a JSON list."""
     try:
         written = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
         topics = tuple(str(each).strip() for each in written)

@@ -1,7 +1,7 @@
-"""Packets of MQTT as bytes: what is published is taken out of a connection, the rest is left to the client library.
+"""Packets of MQTT as bytes: handles published messages, leaves the rest to the client library.
 
-A client library makes some ten objects of each message and asks the system for a few bytes at a time. Here what a
-connection has brought is read in large pieces, and a message costs the few slices that it consists of.
+A client library makes some ten objects of each message and reads a few bytes per system call. Here
+the connection is read in large pieces, and a message costs only the few slices of its parts.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ _PUBLISH, _PUBREL, _PINGRESP = 3, 6, 13
 _PING = b"\xc0\x00"
 _PUBACK, _PUBREC, _PUBCOMP = b"\x40\x02", b"\x50\x02", b"\x70\x02"
 PIECE = 256 << 10
-"""How much is asked for at a time."""
+"""Maximum number of bytes of one read."""
 KEPT_OF_LONG = 1024
-"""How much is kept of a message that is too long."""
+"""Number of bytes kept of a message that is too long."""
 
 
 class Message(NamedTuple):
-    """What somebody has published. ``packet`` is its number between the broker and this client, 0 with QoS 0."""
+    """A published message.
+
+    ``packet`` is its number between the broker and this client, 0 with QoS 0.
+    """
 
     topic: bytes
     payload: bytes
@@ -33,19 +36,23 @@ class Message(NamedTuple):
 
 
 class TappedSocket:
-    """A connection's socket that takes out what is published, and what belongs to its acknowledgement.
+    """Socket of a connection that takes out published messages and their acknowledgements.
 
-    To the client library it is a socket on which everything else comes. All that is sent waits in one line, so that
-    packets are never mixed. Not for several threads.
+    The client library sees a socket that carries everything else. All output waits in one queue, so
+    packets are never mixed. Not thread-safe.
     """
 
     def __init__(self, socket: Any, *, has_properties: bool, max_message_bytes: int) -> None:
         self.messages: list[Message] = []
-        """What has been published since the list was emptied."""
+        """Messages published since the list was emptied."""
         self.processed = 0
-        """How many acknowledgements the broker has taken in for certain: it has answered something that came later."""
+        """Number of acknowledgements that the broker has certainly processed.
+
+        It has answered a later packet.
+        """
         self.lost_by: OSError | None = None
-        """What the system has said when the connection was lost, such as which certificate the broker misses."""
+        """Error of the system that ended the connection, such as a certificate that the broker
+        misses."""
         self._acknowledged = 0
         self._pings: deque[int] = deque()
         self._socket = socket
@@ -57,10 +64,10 @@ class TappedSocket:
         self._unsent = bytearray()
         self._is_closed = False
 
-    # What the client library asks for ---------------------------------------------------------
+    # Interface for the client library ---------------------------------------------------------
 
     def recv(self, size: int) -> bytes:
-        """Return what is not ours, as a socket that does not block."""
+        """Return data for the client library, like a non-blocking socket."""
         if not self._rest:
             if self._is_closed:
                 return b""
@@ -70,7 +77,7 @@ class TappedSocket:
         return piece
 
     def send(self, content: bytes) -> int:
-        """Take something to be sent."""
+        """Queue data to be sent, and send as much as possible."""
         if content == _PING:
             self._pings.append(self._acknowledged)
         self._unsent += content
@@ -78,15 +85,15 @@ class TappedSocket:
         return len(content)
 
     def pending(self) -> int:
-        """Return how much there is for the client library."""
+        """Return the number of bytes for the client library; 1 if there are none but the end."""
         return len(self._rest) or int(self._is_closed)
 
     def setblocking(self, blocks: bool) -> None:
-        """Set whether the socket blocks."""
+        """Set the blocking mode of the socket."""
         self._socket.setblocking(blocks)
 
     def fileno(self) -> int:
-        """Return the system's number of the socket."""
+        """Return the socket's file descriptor."""
         number: int = self._socket.fileno()
         return number
 
@@ -94,10 +101,10 @@ class TappedSocket:
         """Close the socket."""
         self._socket.close()
 
-    # What we ask for --------------------------------------------------------------------------
+    # Interface for the source -----------------------------------------------------------------
 
     def fill(self) -> bool:
-        """Read what has come; False if nothing has."""
+        """Read received data; return False if there is none."""
         try:
             piece = self._socket.recv(PIECE)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -111,11 +118,11 @@ class TappedSocket:
         return True
 
     def holds_back(self) -> bool:
-        """Say whether there may be more in the connection than the system says: TLS reads ahead."""
+        """Return True if TLS has read ahead, so that more data may wait than the system reports."""
         return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
 
     def has_unsent(self) -> bool:
-        """Say whether something waits to be sent."""
+        """Return True if data waits to be sent."""
         return bool(self._unsent)
 
     def flush(self) -> None:
@@ -130,9 +137,10 @@ class TappedSocket:
             self._is_closed = True
 
     def acknowledge(self, messages: Sequence[tuple[int, int]]) -> None:
-        """Tell the broker that messages are here, each given by its quality of service and its number, in order.
+        """Acknowledge messages, each given by its quality of service and its number, in order.
 
-        And ask for a reply: a broker takes in packets in their order, so with it the acknowledgements have come.
+        Then ask for a reply: a broker processes packets in order, so the reply proves that the
+        acknowledgements have arrived.
         """
         if messages:
             kinds = {1: _PUBACK, 2: _PUBREC}
@@ -141,7 +149,7 @@ class TappedSocket:
             self.send(_PING)
 
     def _take(self, piece: bytes) -> None:
-        """Cut what has come into packets; O(its length)."""
+        """Cut received data into packets; O(its length)."""
         if self._skip:
             skipped = min(self._skip, len(piece))
             self._skip -= skipped
@@ -174,9 +182,9 @@ class TappedSocket:
         self._buffer = data[start:]
 
     def _take_other(self, kind: int, packet: bytes, body: bytes) -> None:
-        """Take a packet that publishes nothing."""
+        """Process a packet that publishes nothing."""
         if kind == _PUBREL:
-            # The broker has seen that the message is here. It may use the number again after this.
+            # The broker knows that the message has arrived. It may reuse the number after this.
             self.send(_PUBCOMP + body[:2])
             return
         if kind == _PINGRESP and self._pings:
@@ -199,7 +207,9 @@ class TappedSocket:
 
 
 def _number_at(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of MQTT's variable length, and where it ends; 0 for that if it goes on behind the data.
+    """Return a number of MQTT's variable length and the position after it.
+
+    The position is 0 if the number is incomplete.
 
     >>> _number_at(bytes([0, 193, 2]), 1), _number_at(bytes([0, 193]), 1)
     ((321, 3), (0, 0))

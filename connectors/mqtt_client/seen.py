@@ -1,4 +1,4 @@
-"""Which messages a broker sends again, because it does not know that they have come."""
+"""Detection of messages that a broker sends again because it lacks their acknowledgement."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ _ROW = np.dtype([("packet", "<u2"), ("print", "<u8")])
 
 
 class SeenMessages:
-    """The messages of a session that may come again, by the numbers that the broker gave them.
+    """Messages of a session that may come again, by the numbers that the broker gave them.
 
-    A broker sends a message again, marked as such and with the same number, after a connection was lost before its
-    acknowledgement had come, in order and before anything new. So messages are remembered until it is certain that it
-    has: until the broker has answered something that was sent later. A marked message is known if the newest message
-    of its number is remembered and has the same topic and content. At most 65 535 are, as many as there are numbers;
-    O(1) each.
+    If a connection is lost before a message's acknowledgement arrives, a broker sends the message
+    again: marked as repeated, with the same number, in order and before anything new. So messages
+    are remembered until the acknowledgement has certainly arrived: until the broker has answered a
+    later packet. A marked message is known if the newest message of its number is remembered and
+    has the same topic and content. At most 65 535 messages are remembered, one per number; O(1)
+    each.
 
-    What cannot be told apart is a message whose number was used just before for an equal one, and which was lost
-    together with the broker's answer. Brokers use numbers in turn, so that there are some 65 000 messages between.
+    One case cannot be distinguished: a message whose number was used just before for an equal one,
+    and which was lost together with the broker's answer. Brokers use numbers in turn, so there are
+    some 65 000 messages between.
 
     >>> seen = SeenMessages()
     >>> seen.note(1, b"a", b"x"); seen.note(2, b"a", b"y")
@@ -34,40 +36,40 @@ class SeenMessages:
 
     def __init__(self) -> None:
         self._prints: dict[int, tuple[int, int]] = {}
-        """For each number, which message it was, counted from the first, and what is known of that."""
+        """For each number: the message's count from the first one, and its fingerprint."""
         self.count = 0
-        """How many messages have been noted."""
+        """Number of messages noted."""
 
     def note(self, packet: int, topic: bytes, payload: bytes) -> None:
-        """Note a message that is durable, or will be before any other is looked at."""
+        """Note a message that is durable, or will be before the next one is processed."""
         self._prints.pop(packet, None)
         self.count += 1
         self._prints[packet] = self.count, _print(topic, payload)
 
     def knows(self, packet: int, topic: bytes, payload: bytes) -> bool:
-        """Say whether a message that is marked as sent again has come before."""
+        """Return True if a message marked as repeated has come before."""
         known = self._prints.get(packet)
         return known is not None and known[1] == _print(topic, payload)
 
     def forget_oldest(self, count: int) -> None:
-        """Forget the first messages that were noted, so many of them: they will not come again."""
-        # They are in the order in which they were noted.
+        """Forget the messages among the first ``count`` noted: they will not come again."""
+        # The entries are in the order of their notes.
         gone = itertools.takewhile(lambda packet: self._prints[packet][0] <= count, self._prints)
         for packet in list(gone):
             del self._prints[packet]
 
     def forget(self) -> None:
-        """Forget all: the broker has forgotten the session, and will send nothing of it again."""
+        """Forget all: the broker has lost the session, and will repeat nothing of it."""
         self._prints.clear()
 
-    # What is kept -----------------------------------------------------------------------------
+    # Persistence ------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """Return it as bytes, 10 for each message."""
+        """Return the state as bytes, 10 per message."""
         return np.array([(packet, known) for packet, (_, known) in self._prints.items()], _ROW).tobytes()
 
     def load(self, content: bytes, since: Iterable[pa.RecordBatch]) -> None:
-        """Take what was kept, and the messages that have come since, as they were logged."""
+        """Load the state from bytes, and note the messages logged since then."""
         rows = np.frombuffer(content, _ROW).tolist()
         self._prints = {packet: (at, known) for at, (packet, known) in enumerate(rows, start=1)}
         self.count = len(rows)

@@ -1,4 +1,4 @@
-"""The connection to a broker, as a live source: messages in batches, acknowledged when they are durable."""
+"""Connection to a broker as a live source: messages in batches, acknowledged once durable."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ SCHEMA = pa.schema(
     ]
 )
 AT_A_TIME = 20_000
-"""How many messages are made durable at once, at most."""
+"""Approximate maximum number of messages that are made durable at once."""
 BYTES_AT_A_TIME = 4 << 20
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 4.0
 """Seconds between two attempts to reach a broker."""
 CONNECT_SECONDS = 5.0
-"""How long one attempt to reach a broker may take."""
+"""Maximum duration of one attempt to reach a broker, in seconds."""
 _IF_NEW = 1
-"""Of a subscription: messages that are kept at their topics come only if there was none like it."""
+"""Retain handling of a subscription: retained messages are sent only if the subscription is new."""
 _TAKEN_OVER = 0x8E
 _PASSING = ("unavailable", "busy", "moved", "rate")
-"""What refusals say that may not be there the next time."""
+"""Words of refusals that may be temporary."""
 _NOTHING = json.dumps({"topics": []}).encode() + b"\n"
 
 
 class TappedClient(Client):
-    """The client library's client, on sockets out of which what is published has been taken."""
+    """Client of the client library on sockets from which published messages are taken out."""
 
     def __init__(self, options: MqttOptions, client_id: str) -> None:
         self._has_properties = options.version == "5"
@@ -68,11 +68,11 @@ class TappedClient(Client):
 
 
 class MqttSource(LiveSource):
-    """Messages of some topics, each of QoS 1 and 2 acknowledged when it is durable.
+    """Messages of some topics; those of QoS 1 and 2 are acknowledged when they are durable.
 
-    A connection that is lost is made again, at growing intervals; the broker sends again then what it does not
-    know to have come, and :class:`~connectors.mqtt_client.seen.SeenMessages` tells what has. The first connection
-    has to come about within ``patience`` seconds.
+    A lost connection is made again, at growing intervals. The broker then repeats the messages
+    whose acknowledgement it lacks, and :class:`~connectors.mqtt_client.seen.SeenMessages` detects
+    them. The first connection must succeed within ``patience`` seconds.
     """
 
     schema = SCHEMA
@@ -91,9 +91,9 @@ class MqttSource(LiveSource):
         self._wall_clock = wall_clock
         self._seen = SeenMessages()
         self._noted_before = 0
-        """How many messages had been noted when the connection was made, and were not acknowledged on it."""
+        """Number of messages noted before the connection was made; it does not acknowledge them."""
         self._has_news = False
-        """Whether a message has come on it for the first time: what comes again comes before such ones."""
+        """True if a new message has come on this connection; repeated ones come before new ones."""
         self._subscribed: tuple[str, ...] = ()
         self._asked: dict[int, str] = {}
         self._acknowledgements: list[tuple[int, int]] = []
@@ -106,16 +106,16 @@ class MqttSource(LiveSource):
         self._trouble = "it does not reply"
         self._client = self._made(client_id, environment)
 
-    # What a live source does ------------------------------------------------------------------
+    # Interface of a live source ---------------------------------------------------------------
 
     def open(self, remembered: Remembered) -> None:
-        """Take what is known of the session; the connection is made by the first :meth:`receive`."""
+        """Load the state of the session; the first :meth:`receive` connects."""
         head, _, prints = (remembered.memory or _NOTHING).partition(b"\n")
         self._subscribed = tuple(json.loads(head)["topics"])
         self._seen.load(prints, remembered.since)
 
     def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
-        """Return what has been published, without what has been returned before."""
+        """Return the published messages, without those that were returned before."""
         tap = self._connected(wait_seconds)
         if tap is None:
             return None
@@ -129,32 +129,32 @@ class MqttSource(LiveSource):
         self._last_message = self._clock()
         new = self._without_seen(messages)
         if not new:
-            # What has come before is durable.
+            # The repeated messages are durable.
             self.acknowledge()
             return None
         return self._batch(new)
 
     def acknowledge(self) -> None:
-        """Tell the broker that what :meth:`receive` has returned is here."""
+        """Acknowledge the messages returned by :meth:`receive`."""
         acknowledgements, self._acknowledgements = self._acknowledgements, []
         if self._client.tap is not None:
             self._client.tap.acknowledge(acknowledgements)
 
     def is_caught_up(self) -> bool:
-        """Say whether nothing has come for a while on a connection that is subscribed."""
+        """Return True if nothing has come for a while on a subscribed connection."""
         return self._is_ready and self._clock() - self._last_message >= self._options.quiet_ms / 1000
 
     def memory(self) -> bytes:
-        """Return what is subscribed to, and which messages may come again."""
+        """Return the subscriptions, and the messages that may come again."""
         return json.dumps({"topics": list(self._subscribed)}).encode() + b"\n" + self._seen.to_bytes()
 
     def has_forgotten(self) -> bool:
-        """Say whether the broker has begun a new session, or the subscription has changed."""
+        """Return True if the broker has begun a new session, or the subscription has changed."""
         must, self._must_remember = self._must_remember, False
         return must
 
     def close(self) -> None:
-        """Take leave; the broker keeps the session."""
+        """Disconnect; the broker keeps the session."""
         with suppress(OSError, ValueError):
             self._client.disconnect()
             if self._client.tap is not None:
@@ -164,7 +164,7 @@ class MqttSource(LiveSource):
     # Messages ---------------------------------------------------------------------------------
 
     def _read(self, tap: TappedSocket, wait_seconds: float) -> None:
-        """Read what there is, up to a batch; wait for the first."""
+        """Read the available messages, about a batch at most; wait for the first one."""
         if not tap.holds_back() and not tap.messages:
             writes = [tap] if tap.has_unsent() else []
             select.select([tap], writes, [], wait_seconds)
@@ -177,7 +177,7 @@ class MqttSource(LiveSource):
             size += sum(len(message.payload) for message in tap.messages[before:])
 
     def _without_seen(self, messages: list[Message]) -> list[Message]:
-        """Return the messages that have not come before; all are acknowledged next time."""
+        """Return the messages that have not come before; note all for the next acknowledgement."""
         new = []
         for message in messages:
             if message.qos:
@@ -212,7 +212,7 @@ class MqttSource(LiveSource):
     # The connection ---------------------------------------------------------------------------
 
     def _connected(self, wait_seconds: float) -> TappedSocket | None:
-        """Return the connection's socket, if it is ready; else do what can be done in so many seconds."""
+        """Return the connection's socket if it is ready; else work on that for ``wait_seconds``."""
         if self._client.socket() is None:
             self._is_ready = False
             if self._clock() < self._next_attempt:
@@ -230,7 +230,7 @@ class MqttSource(LiveSource):
             tap.fill()
             self._serve(tap)
             self._check_patience()
-            # Not before what has been forgotten is forgotten for good.
+            # Returned next time only, so that a forgotten session is durably forgotten first.
             return None
         return tap
 
@@ -244,7 +244,7 @@ class MqttSource(LiveSource):
             self._trouble = _said(error)
 
     def _serve(self, tap: TappedSocket) -> None:
-        """Let the client library have what is for it, and keep the connection alive."""
+        """Pass the client library its packets, and keep the connection alive."""
         while tap.pending() and self._client.socket() is not None:
             self._client.loop_read()
         if self._client.want_write():
@@ -291,7 +291,7 @@ class MqttSource(LiveSource):
     def _problem(self, what: str, hint: str) -> ConnectorError:
         return ConnectorError(f"the MQTT broker at {self._options} {what}\n  hint: {hint}")
 
-    # What the client library tells ------------------------------------------------------------
+    # Callbacks of the client library ----------------------------------------------------------
 
     def _on_connect(self, client: Client, data: Any, flags: Any, code: Any, properties: Any) -> None:
         if code.is_failure:
@@ -311,7 +311,7 @@ class MqttSource(LiveSource):
         self._subscribe(client)
 
     def _subscribe(self, client: Client) -> None:
-        """Ask for what is not asked for yet: what is kept at a topic would come again with every subscription."""
+        """Subscribe to new topics only: each subscription would bring retained messages again."""
         wanted = [f"{self._options.qos} {topic}" for topic in self._options.topics]
         gone = [each for each in self._subscribed if each not in wanted]
         names = {each.partition(" ")[2] for each in wanted}

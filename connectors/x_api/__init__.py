@@ -1,1 +1,1 @@
-"""The X API v2, as far as a stream of posts needs it: what is sent, what comes back, and what it means."""
+"""Client for the part of the X API v2 that a stream of posts needs: requests and replies."""

@@ -1,4 +1,4 @@
-"""The calls of the X API v2 that a filtered stream needs."""
+"""Calls of the X API v2 that a filtered stream needs."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _RULES = "/2/tweets/search/stream/rules"
 _CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 30.0
 _RULES_PER_PAGE = 1000
 _LONGEST_WAIT = 3600.0
-"""For how many seconds X is left alone at its word: a mistake of its should not last for longer."""
+"""Maximum number of seconds to wait for a limit's reset; guards against a wrong time from X."""
 _LONGEST_REMARK = 300
 _LARGEST_REPLY = 16 << 20
 _TOO_MANY = 429
 _PASSING = (408, 425)
-"""Errors of a request that may be right when it is sent again."""
+"""Status codes of errors that may be gone when the request is sent again."""
 DUPLICATE = "DuplicateRule"
 
 
 class UnreachableError(Exception):
-    """There was no answer: something below HTTP failed."""
+    """Error: there was no answer, because something below HTTP failed."""
 
 
 class RefusedError(Exception):
-    """X answered with an error: its status, what it says, and in how many seconds a limit is reset."""
+    """Error reply of X: its status, its problems, and the seconds until a limit is reset."""
 
     def __init__(self, status: int, problems: Sequence[Problem], until_reset: float = 0.0) -> None:
         said = "; ".join(map(str, problems))[:_LONGEST_REMARK]
@@ -49,20 +49,20 @@ class RefusedError(Exception):
 
     @property
     def is_limit(self) -> bool:
-        """Whether there were too many requests, or connections."""
+        """True if there were too many requests or connections."""
         return self.status == _TOO_MANY or any(each.is_limit for each in self.problems)
 
     @property
     def is_final(self) -> bool:
-        """Whether waiting alone will not help: the request, or what the app may do, has to change."""
+        """True if waiting cannot help: the request, or the app's access, has to change."""
         return not self.is_limit and self.status < 500 and self.status not in _PASSING
 
 
 class XApi:
-    """Sends requests to X as an app; ``url`` is X's address, or that of a server that stands in for it.
+    """Client that sends requests to X as an app; ``url`` is the address of X or a substitute.
 
-    Redirects are not followed, and nothing is compressed, so that what is sent is here at once. ``now`` is the wall
-    clock, for replies without a date.
+    Redirects are not followed, and nothing is compressed, so that data arrives as soon as it is
+    sent. ``now`` is the wall clock, for replies without a date.
     """
 
     def __init__(self, token: Token, url: str = URL, *, now: Callable[[], float] = time.time) -> None:
@@ -72,7 +72,7 @@ class XApi:
         self._session = requests.Session()
         self._session.auth = token
         self._session.headers.update({"User-Agent": "AcquaTop", "Accept-Encoding": "identity"})
-        # No proxy leads to this machine.
+        # There is no proxy to this machine itself.
         self._session.trust_env = not _is_here(url)
 
     def connect(self, parameters: Mapping[str, str]) -> Connection:
@@ -93,7 +93,7 @@ class XApi:
             parameters["pagination_token"] = str(following)
 
     def change_rules(self, change: Change) -> None:
-        """Delete rules and add others; what X does not understand of these it says before anything is deleted."""
+        """Delete rules and add others; X checks the new ones before any is deleted."""
         added = {"add": [rule.written() for rule in change.add]}
         if change.add and change.delete:
             self._post(added, {"dry_run": "true"})
@@ -103,7 +103,7 @@ class XApi:
             self._post(added)
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close idle connections."""
         self._session.close()
 
     def _post(self, body: Mapping[str, Any], parameters: Mapping[str, str] | None = None) -> None:
@@ -115,8 +115,9 @@ class XApi:
     def _sent(
         self, method: str, path: str, *, parameters: Mapping[str, str], body: Mapping[str, Any] | None = None
     ) -> requests.Response:
-        """Send a request, and return the reply if it is one of success."""
-        # Requests are few, and one whose connection has been closed since the last would look like a failure.
+        """Send a request; return the reply if its status is a success."""
+        # Requests are few. Reusing a connection that X has closed meanwhile would look like a
+        # failure.
         self._session.close()
         try:
             response = self._session.request(
@@ -134,7 +135,7 @@ class XApi:
             if 200 <= response.status_code < 300:
                 return response
             raise self._refusal(response)
-        # Out here, where the library's error with all that it quotes is no part of it.
+        # Raised here, so that the library's error with all that it quotes is not part of it.
         raise failure
 
     def _refusal(self, response: requests.Response) -> RefusedError:
@@ -164,7 +165,7 @@ class XApi:
         return [Problem(hidden(each.title), hidden(each.detail), each.issue, hidden(each.value)) for each in said]
 
     def _until_reset(self, headers: Mapping[str, str]) -> float:
-        """Return in how many seconds a limit is reset that nothing is left of, by X's own clock if it says its time."""
+        """Return the seconds until an exhausted limit is reset, by X's clock if it is known."""
         reset, left = headers.get("x-rate-limit-reset", ""), headers.get("x-rate-limit-remaining", "0")
         if not reset.isdecimal() or left.strip("0"):
             return 0.0
@@ -178,7 +179,7 @@ class XApi:
 
 
 def check_url(url: str) -> str:
-    """Return an address that a token may be sent to; ConnectorError for others."""
+    """Return an address that a token may be sent to; raise ConnectorError for others."""
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -192,7 +193,7 @@ def check_url(url: str) -> str:
 
 
 def _is_here(url: str) -> bool:
-    """Say whether an address is of this machine."""
+    """Return True if an address belongs to this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return host == "localhost" or ip_address(host).is_loopback

@@ -1,4 +1,4 @@
-"""An open stream: a thread takes what comes from the socket, so that one who is busy finds it all at once."""
+"""Open stream: a thread reads the socket, so that a busy caller finds all data at once."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from requests import Response
 from urllib3.exceptions import HTTPError
 
 FAILURES = (OSError, HTTPError, HTTPException, ValueError)
-"""Everything that sending a request or reading its answer may raise (what ``requests`` raises is an OSError)."""
+"""Exceptions from sending a request or reading its answer.
+
+Those of ``requests`` are OSErrors.
+"""
 ROOM = 4 << 20
-"""How many bytes may wait to be taken; then nothing is read from the socket, and X is made to wait."""
+"""Number of unread bytes above which the socket is not read, which makes X wait (backpressure)."""
 _PIECE = 1 << 16
 
 
 class Connection:
-    """The body of a reply that goes on and on. Memory: ``room`` bytes and a piece."""
+    """Body of an endless reply. Memory: ``room`` bytes and one piece."""
 
     def __init__(self, response: Response, room: int = ROOM) -> None:
         self._response = response
@@ -31,7 +34,10 @@ class Connection:
         threading.Thread(target=self._read, name="reading from X", daemon=True).start()
 
     def take(self, wait_seconds: float) -> bytes:
-        """Return what has come since; wait for it at most so long, and return nothing if nothing has."""
+        """Return the data received since the last call.
+
+        Waits for it ``wait_seconds`` at most; returns nothing if none came.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or self._end, wait_seconds)
             taken, self._pieces, self._length = b"".join(self._pieces), [], 0
@@ -40,16 +46,16 @@ class Connection:
 
     @property
     def end(self) -> str | None:
-        """Why nothing more will come, once all that came has been taken; None before."""
+        """The reason why no more data will come, after all data is taken; None before."""
         with self._changed:
             return None if self._pieces else self._end
 
     def close(self) -> None:
-        """Hang up, whatever the other side does."""
+        """Close the connection, whatever the other side does."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        # Closing would wait for the thread that reads; this lets it come back.
+        # Closing would wait for the reading thread; this makes it return.
         with suppress(*FAILURES, RuntimeError, AttributeError):
             self._response.raw.shutdown()
 
@@ -69,7 +75,7 @@ class Connection:
                 self._changed.notify_all()
 
     def _put(self, piece: bytes) -> bool:
-        """Keep a piece once there is room for it, and say whether anybody wants more."""
+        """Append a piece once there is room; return False if the connection is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._length < self._room or self._is_closed)
             self._pieces.append(piece)
@@ -79,7 +85,7 @@ class Connection:
 
 
 def words_of(error: BaseException) -> str:
-    """Return what went wrong below HTTP, from the errors that libraries raise within each other.
+    """Return the cause of a failure below HTTP, from the nested errors of libraries.
 
     >>> words_of(ConnectionRefusedError(111, "Connection refused"))
     'Connection refused'

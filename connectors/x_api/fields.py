@@ -1,4 +1,4 @@
-"""Fields of posts by dotted names, and the Arrow types that read them, and nothing else, from JSON."""
+"""Fields of posts by dotted names, with the Arrow types that read only these from JSON."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LISTS = (
     "matching_rules",
     "referenced_tweets",
 )
-"""The fields of a post that hold lists, by the names that the API's documentation has for them."""
+"""Fields of a post that hold lists, by their names in the API's documentation."""
 _BESIDE = "matching_rules"
-"""What stands beside a post and not in it."""
+"""Field that is beside a post, not in it."""
 POST = "data"
-"""Where a line of the stream has its post."""
+"""Field of a line of the stream that has the post."""
 
 _Tree = dict[str, Any]
 
@@ -39,7 +39,7 @@ def list_of(field: str) -> str | None:
 
 
 def only_list(fields: Iterable[str]) -> str | None:
-    """Return the one list that fields are taken from, None if they are from none; ValueError if there are several."""
+    """Return the one list that fields come from, None if there is none; ValueError for several."""
     lists = sorted({name for name in map(list_of, fields) if name})
     if len(lists) > 1:
         raise ValueError(f"fields of one list may be used, not of both {lists[0]} and {lists[1]}")
@@ -72,7 +72,7 @@ def _place(field: str) -> list[str]:
 
 
 def _type(tree: _Tree | pa.DataType, name: str) -> pa.DataType:
-    """Return the type of what is at a place: lists where the API has them."""
+    """Return the type of a subtree: a list if the API has one there."""
     inner = tree
     if isinstance(tree, dict):
         inner = pa.struct([(each, _type(below, f"{name}.{each}")) for each, below in tree.items()])
@@ -80,13 +80,13 @@ def _type(tree: _Tree | pa.DataType, name: str) -> pa.DataType:
 
 
 def value_of(lines: pa.Table, field: str) -> pa.Array:
-    """Return a field's values, one per post: a list's own, for its elements see :func:`elements_of`."""
+    """Return a field's values, one per post. For fields of a list see :func:`elements_of`."""
     first, *rest = _place(field)
     column = lines.column(first).combine_chunks()
     return pc.struct_field(column, rest) if rest else column
 
 
 def elements_of(elements: pa.Array, field: str) -> pa.Array:
-    """Return what a field is in each element of its list."""
+    """Return a field's value in each element of its list."""
     rest = field.removeprefix(list_of(field) or "").lstrip(".")
     return pc.struct_field(elements, rest.split(".")) if rest else elements

@@ -1,4 +1,4 @@
-"""The filtered stream as a source that says everything once: connected, watched, connected again."""
+"""Filtered stream as a live source: connects, watches the connection, reconnects."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from connectors.x_api.rules import Rule, change_of
 from connectors.x_api.token import VARIABLE, Token
 
 SILENCE_SECONDS = 25.0
-"""X gives a sign of life every 20 s, sometimes somewhat late."""
+"""Maximum silence; X sends a sign of life every 20 s, sometimes somewhat late."""
 MOST_BACKFILL_MINUTES = 5
 DELIVERY_SECONDS = 30.0
-"""How long before it comes a post may have been made: so much further back posts are asked for once more."""
+"""Maximum delay of a post's delivery; requests for missed posts reach back so much further."""
 FIELDS = ("author_id", "created_at", "entities", "public_metrics")
 ESTABLISHED_SECONDS = 1.0
-"""From when on a connection is taken for a good one, after whose end X is tried again at once."""
+"""Duration after which a connection counts as good, so that X is retried at once after its end."""
 _NOT_ALLOWED = (400, 403)
-"""What X may answer to one who asks for more than his access includes."""
+"""Statuses with which X may refuse a request beyond the app's access."""
 _MEMORY = struct.Struct(">d")
 _STORED = ">u8"
 _HINTS = {
@@ -48,22 +48,23 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Settings:
-    """How to reach the stream, and what it is to bring."""
+    """Settings of the stream: address, access, rules and fields."""
 
     url: str = URL
     token_variable: str = VARIABLE
     rules: Sequence[Rule] = ()
-    """The rules that X shall have; none if those that it has are to stay."""
+    """The rules that X shall have; empty to keep those that it has."""
     fields: Sequence[str] = FIELDS
     backfill_minutes: int = 0
 
 
 class FilteredStream(LiveSource):
-    """Posts as X sends them, a line of JSON each; those that it sends again are left out.
+    """Source of posts as X sends them, a line of JSON each; repeated posts are left out.
 
-    A post is known by its id: the newest are remembered (see :class:`~connectors.x_api.recent.RecentIds`), also by one
-    who begins where another was killed. What is no post, and nothing that X says of the stream itself, is passed on:
-    whoever decodes it counts it. ``clock`` measures, ``now`` is the time of day, and ``pause`` waits.
+    A post is known by its id: the newest ids are remembered (see
+    :class:`~connectors.x_api.recent.RecentIds`), also across restarts. A line that is neither a
+    post nor a message about the stream is passed on, and counted as bad by the decoder. ``clock``
+    is monotonic, ``now`` is the time of day, and ``pause`` waits.
     """
 
     schema = pa.schema([("value", pa.binary()), ("received", pa.timestamp("us", "UTC"))])
@@ -90,14 +91,14 @@ class FilteredStream(LiveSource):
         self._try_at = -math.inf
         self._connected_at = self._heard_at = 0.0
         self._last_heard: float | None = None
-        """The time of day when something came last, be it before a restart."""
+        """Time of day of the last received data, even before a restart."""
         self.counts: Counter[str] = Counter()
-        """How often it was ``connected``; how many posts came ``again``, were ``unreadable`` or ``cut off``."""
+        """Counts of events: ``connected``, and posts ``again``, ``unreadable`` or ``cut off``."""
 
-    # What a receiver asks ---------------------------------------------------------------------
+    # Interface for the receiver ---------------------------------------------------------------
 
     def open(self, remembered: Remembered) -> None:
-        """Learn what has come before; X is reached by :meth:`receive`."""
+        """Load the memory of earlier posts; :meth:`receive` connects."""
         if remembered.memory:
             self._last_heard = _MEMORY.unpack_from(remembered.memory)[0] or None
             self._recent.add(np.frombuffer(remembered.memory, _STORED, offset=_MEMORY.size).astype(np.uint64))
@@ -107,7 +108,7 @@ class FilteredStream(LiveSource):
         self.counts.clear()
 
     def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
-        """Return the posts that have come since; connect if there is no connection, once that may be tried."""
+        """Return the posts received since; connect if not connected and an attempt is due."""
         self._is_quiet = False
         if self._connection is None:
             self._connect_or_wait(wait_seconds)
@@ -129,20 +130,20 @@ class FilteredStream(LiveSource):
         return self._records(posts)
 
     def acknowledge(self) -> None:
-        """Do nothing: X asks for no acknowledgement."""
+        """Do nothing: X requires no acknowledgement."""
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
         self._api.close()
 
     def is_caught_up(self) -> bool:
-        """Say whether nothing has come of late over a connection that is there."""
+        """Return True if nothing came lately over an open connection."""
         return self._is_quiet
 
     def memory(self) -> bytes:
-        """Return when something came last, and the newest posts' ids."""
+        """Return the time of the last received data, and the newest posts' ids."""
         return _MEMORY.pack(self._last_heard or 0.0) + self._recent.ids().astype(_STORED).tobytes()
 
     # Connecting -------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ class FilteredStream(LiveSource):
             self.counts["connected"] += 1
 
     def _set_rules(self) -> None:
-        """Let X have the rules that are wanted, and no others."""
+        """Give X the wanted rules, and no others."""
         if not self._has_rules:
             change = change_of(self._api.rules(), self._settings.rules)
             if change:
@@ -175,7 +176,7 @@ class FilteredStream(LiveSource):
             self._has_rules = True
 
     def _backfill(self) -> Mapping[str, str]:
-        """Return how to ask for what was missed, in whole minutes; say if more was missed than can be asked for."""
+        """Return the request for missed posts, in whole minutes; warn if it cannot cover all."""
         if self._last_heard is None:
             return {}
         silent = self._now() - self._last_heard
@@ -188,7 +189,7 @@ class FilteredStream(LiveSource):
         return {"backfill_minutes": str(minutes)} if minutes > 0 else {}
 
     def _give_way(self, refusal: RefusedError, asked_for_more: bool) -> None:
-        """Decide what to do about a request that was refused: wait, ask for less, or give up."""
+        """Handle a refused request: wait, ask for less, or give up."""
         if refusal.is_limit:
             self._try_later(str(refusal), self._backoff.rate_limited(refusal.until_reset))
         elif refusal.status in _NOT_ALLOWED and asked_for_more:
@@ -198,12 +199,12 @@ class FilteredStream(LiveSource):
             hint = _HINTS.get(refusal.status, "check the options of the stream").format(self._settings.token_variable)
             raise ConnectorError(f"X refuses the stream: {refusal}\n  hint: {hint}")
         else:
-            # Somebody else may have deleted the rules.
+            # The rules may have been deleted by others.
             self._has_rules = not self._settings.rules
             self._try_later(str(refusal), self._backoff.http())
 
     def _leave(self, reason: str, problems: Sequence[Problem]) -> None:
-        """End a connection, and decide when to try again: at once, if this one was good for anything."""
+        """Close a connection, and schedule the next attempt: at once if this one was good."""
         assert self._connection is not None
         self._connection.close()
         self._connection = None
@@ -223,7 +224,7 @@ class FilteredStream(LiveSource):
     # Posts ------------------------------------------------------------------------------------
 
     def _new(self, messages: Messages) -> pa.BinaryArray:
-        """Return what has not come before; what has no id cannot be told, and is."""
+        """Return the new posts; lines without an id count as new."""
         has_id = messages.ids != NO_ID
         is_new = ~has_id
         is_new[has_id] = self._recent.add(messages.ids[has_id])
@@ -232,7 +233,7 @@ class FilteredStream(LiveSource):
         return messages.posts if is_new.all() else messages.posts.filter(pa.array(is_new))
 
     def _last_line(self) -> Messages:
-        """Return the line that a connection has ended in, if it is whole; else it is lost, or comes again."""
+        """Return the connection's last line if it is complete; else it is lost, or comes again."""
         rest = Messages.of(self._lines.feed(b"\n"))
         self.counts["cut off"] += int((rest.ids == NO_ID).sum())
         return rest.readable()

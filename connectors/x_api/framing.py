@@ -1,4 +1,4 @@
-"""Bytes of the stream, as they come, to whole lines."""
+"""Splitter from bytes of the stream, as they arrive, to complete lines."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import numpy as np
 import pyarrow as pa
 
 LONGEST_LINE = 4 << 20
-"""How many bytes of a line are kept; a post with all it may have around it is well under a hundredth of that."""
+"""Maximum number of bytes kept of a line.
+
+A post with all its additions has well under a hundredth of that.
+"""
 
 
 class LineBuffer:
-    r"""Gathers bytes until a line is whole: pieces may end anywhere, within a character, too.
+    r"""Buffer of bytes until a line is complete: pieces may end anywhere, even within a character.
 
-    Lines end with LF or CRLF. Of one that is longer than ``longest`` bytes only these are kept, so that it is a line
-    that nobody can read. Memory: that much, and a piece.
+    Lines end with LF or CRLF. Of a line longer than ``longest`` bytes only the first ``longest``
+    are kept, which makes it unreadable. Memory: ``longest`` bytes, and a piece.
 
     >>> buffer = LineBuffer()
     >>> buffer.feed(b'{"a":1}\r\n\r\n{"b"').to_pylist(), buffer.feed(b":2}\n").to_pylist()
@@ -27,11 +30,11 @@ class LineBuffer:
 
     @property
     def rest(self) -> bytes:
-        """What has come of a line that has not ended."""
+        """The received part of the unfinished line."""
         return b"".join(self._parts)
 
     def feed(self, piece: bytes) -> pa.BinaryArray:
-        """Return the lines that a piece ends, without their breaks."""
+        """Return the lines that a piece completes, without their line breaks."""
         end = piece.rfind(b"\n") + 1
         if not end:
             self._keep(piece)

@@ -1,4 +1,4 @@
-"""What the lines of the stream are: posts, signs of life, and what X says of the stream itself."""
+"""Lines of the stream: posts, signs of life, and messages of X about the stream itself."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ from connectors.x_api.recent import Ids
 _IDS = LineParser(schema_of_lines({"id": pa.string()}))
 _NUMBER = r"^[0-9]{1,19}$"
 NO_ID = 0
-"""The id of what has none; X begins with 20."""
+"""Id of lines without one; X's ids begin with 20."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What X says is wrong, with the stream or with a request."""
+    """A problem that X reports, with the stream or with a request."""
 
     title: str
     detail: str = ""
     issue: str = ""
-    """For programs: why a stream was closed (``disconnect_type``), or not opened (``connection_issue``)."""
+    """Machine-readable reason: ``disconnect_type`` or ``connection_issue``.
+
+    The former is for a stream that was closed, the latter for one that was not opened.
+    """
     value: str = ""
-    """What it is about, such as a rule."""
+    """Subject of the problem, such as a rule."""
 
     @property
     def is_limit(self) -> bool:
-        """Whether there are too many connections."""
+        """True if there are too many connections."""
         return self.issue == "TooManyConnections"
 
     def __str__(self) -> str:
@@ -44,7 +47,7 @@ class Problem:
 
     @staticmethod
     def all_of(record: object) -> Sequence[Problem]:
-        """Return what a JSON value says is wrong: one problem, or those under ``errors``.
+        """Return the problems in a JSON value: a single one, or those under ``errors``.
 
         >>> Problem.all_of({"errors": [{"title": "operational-disconnect"}]}), Problem.all_of({"id": 1})
         ([Problem(title='operational-disconnect', detail='', issue='', value='')], [])
@@ -68,7 +71,10 @@ def _problem(record: Mapping[str, Any]) -> Problem:
 
 @dataclass(frozen=True)
 class Messages:
-    """Lines of the stream, told apart: ``posts`` with their ids, and what cannot be read, whose id is ``NO_ID``."""
+    """Classified lines of the stream.
+
+    ``posts`` also has the unreadable lines, whose id in ``ids`` is ``NO_ID``.
+    """
 
     posts: pa.BinaryArray
     ids: Ids
@@ -76,7 +82,7 @@ class Messages:
 
     @staticmethod
     def of(lines: pa.BinaryArray) -> Messages:
-        """Tell lines apart; those with nothing in them are only signs of life.
+        """Classify lines; empty ones are only signs of life.
 
         >>> found = Messages.of(pa.array([b'{"data": {"id": "20"}}', b"", b"{", b'{"title": "closed"}'], pa.binary()))
         >>> found.posts.to_pylist(), found.ids, [str(each) for each in found.problems]
@@ -96,6 +102,6 @@ class Messages:
         return Messages(lines.filter(pa.array(is_post)), ids[is_post], [each for some in said for each in some])
 
     def readable(self) -> Messages:
-        """Return the same without what cannot be read."""
+        """Return the same without unreadable lines."""
         has_id = self.ids != NO_ID
         return Messages(self.posts.filter(pa.array(has_id)), self.ids[has_id], self.problems)

@@ -1,4 +1,4 @@
-"""Lines of JSON, each with a post in it, as columns of the fields that are wanted."""
+"""Parser from lines of JSON, each with a post, to columns of the wanted fields."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from connectors.x_api.fields import POST
 
 NOT_JSON, NOT_A_POST = "not JSON", "not a post"
 _AT_ONCE = 1024
-"""How many lines are parsed one by one when one of them cannot be parsed with the others."""
+"""Maximum number of lines parsed one by one if one of them cannot be parsed with the others."""
 
 
 class LineParser:
-    """Reads lines of JSON by a schema: all at once, and where one of some is not as it says those one by one."""
+    """Parser of JSON lines by a schema: all at once, or one by one in parts with a misfit."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
 
     def parse(self, lines: pa.BinaryArray) -> pa.Table:
-        """Return the lines' fields, and in the column ``FAULT`` what is wrong with those that cannot be read.
+        """Return the lines' fields, with the faults of unreadable lines in the column ``FAULT``.
 
-        Lines with nothing but spaces are passed over; the column ``ROW`` says which are left.
+        Blank lines are skipped; the column ``ROW`` has the index of each remaining line.
         """
         kept = np.flatnonzero(pc.fill_null(pc.match_substring_regex(lines, r"\S"), False))
         return self._parse(lines.take(pa.array(kept))).append_column(ROW, pa.array(kept, pa.int32()))
@@ -44,10 +44,11 @@ class LineParser:
         return pa.concat_tables(map(self._parse, pieces))
 
     def _together(self, lines: pa.BinaryArray) -> pa.Table | None:
-        """Parse all lines at once; None if one of them is no post, or has a field of another type."""
+        """Parse all lines at once; None if one is not a post, or has a field of another type."""
         try:
             text = pc.ascii_trim_whitespace(lines.cast(pa.string()))
-            # Between two objects stands then nothing but a line break: as many objects as lines means one on each.
+            # Then only line breaks stand between objects: as many objects as lines means one object
+            # per line.
             whole = pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))
             if not pc.all(whole, min_count=0).as_py():
                 return None
@@ -63,7 +64,7 @@ class LineParser:
             return self._schema.empty_table()
         data = pc.binary_join(pa.ListArray.from_arrays([0, len(text)], text), "\n")[0].as_buffer()
         options = pj.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
-        # One thread: the executors' cores each have a partition already.
+        # A single thread: the executors' cores each have a partition already.
         reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
         return pj.read_json(pa.BufferReader(data), reading, options)
 
@@ -88,11 +89,11 @@ class LineParser:
 
 
 class _MisfitError(Exception):
-    """A field has a value of another type than its use asks for."""
+    """Error: a field's value does not have the type that its use needs."""
 
 
 def _fitting(value: Any, type_: pa.DataType, name: str) -> Any:
-    """Return as much of a JSON value as a type has room for; whole numbers are texts, too."""
+    """Return the part of a JSON value that fits a type; integers are also texts."""
     if value is None:
         return None
     if pa.types.is_struct(type_):
@@ -118,7 +119,7 @@ def _check(fits: bool, otherwise: str) -> None:
 
 def _is_of(value: Any, type_: pa.DataType) -> bool:
     if type_ == pa.string():
-        # JSON's escapes can write half a character, which no text can hold.
+        # JSON's escapes can encode half a character, which no text can contain.
         return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
@@ -136,7 +137,7 @@ def _is_finite(table: pa.Table) -> bool:
 
 
 def _doubles(column: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
-    """Yield the numbers with fractions in a column, in whatever it holds."""
+    """Yield the floating-point arrays in a column, at any depth."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_struct(column.type):

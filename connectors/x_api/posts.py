@@ -1,6 +1,7 @@
-"""From posts of X to RDF: a line of the stream becomes one record, or one for each element of a list in it.
+"""Decoder of X's posts: a line becomes one record, or one per element of a list in it.
 
-No triples are built, and no Python object per post: JSON becomes columns, whose lists are unfolded there.
+No triples and no Python object per post are built: JSON becomes columns, and lists are unfolded
+there.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ from connectors.x_api.fields import elements_of, list_of, only_list, schema_of_l
 from connectors.x_api.parsing import LineParser
 
 ITEM = "item"
-"""A field of ours: a post's id, and which element of the list it is, so that each record has one of its own."""
+"""Own field: a post's id with the number of the list's element, unique for each record."""
 CREATED = "created_at"
 _NOBODY = "urn:x:nobody"
 
 
 @dataclass(frozen=True)
 class PostsMapping(FieldMapping):
-    """How posts become records: which field is the subject's, which the time's, and which those of properties.
+    """Mapping from posts to records: the fields of the subject, the time and the properties.
 
-    Fields are named as in the API's description of a post, ``public_metrics.like_count``, and ``matching_rules.tag``
-    beside it. Where one is of a list's elements, such as ``entities.mentions.id``, each element is a record, with
-    the post's other fields; of all fields only one list's may be used. A post with an empty list is a record
-    without that list's fields, and if the subject is one of them a record that says nothing but its time. The field
-    ``item`` is the post's id, and behind a hyphen the number of the element: a subject that no other record has.
+    Fields are named as in the API's description of a post (``public_metrics.like_count``), and
+    ``matching_rules.tag`` beside it. If a field belongs to a list's elements, such as
+    ``entities.mentions.id``, each element is a record, with the post's other fields. The fields may
+    use only one list. A post with an empty list is a record without that list's fields; if the
+    subject is one of them, the record has nothing but its time. The field ``item`` is the post's
+    id, a hyphen and the number of the element: a subject that no other record has.
 
     >>> from connectors.mapping import IRI, Property, Template
     >>> of, user = "http://example.org/of", Template.parse("http://example.org/user/{}")
@@ -61,12 +63,12 @@ class PostsMapping(FieldMapping):
 
     @property
     def types(self) -> Mapping[str, pa.DataType]:
-        """The fields that are needed, and the type that each shall have."""
+        """The needed fields, with the type that each must have."""
         return {**super().types, "id": pa.string()}
 
     @property
     def asked_for(self) -> tuple[str, ...]:
-        """The fields of posts that X has to be asked for: the first names of those that are needed.
+        """The fields to request from X: the first names of the needed fields.
 
         >>> from connectors.mapping import Property, Template
         >>> of = Property("entities.mentions.id", "iri")
@@ -77,7 +79,7 @@ class PostsMapping(FieldMapping):
         return tuple(sorted({name.partition(".")[0] for name in self.types} - given))
 
     def check_arrivals(self, arrivals: str) -> None:
-        """Raise ValueError where what a stream's arrivals are called is not true of these records."""
+        """Raise ValueError if a stream's ``arrivals`` setting is wrong for these records."""
         if self._list is None or self.subject.field == ITEM:
             return
         if arrivals == "distinct" or (arrivals == "latest" and list_of(self.subject.field) is None):
@@ -87,11 +89,14 @@ class PostsMapping(FieldMapping):
             )
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records in a batch of lines, each a post in the column ``value``; empty lines are passed over."""
+        """Return the records in a batch of lines; empty lines are skipped.
+
+        Each line is a post in the column ``value``.
+        """
         rows = _Unfolded(LineParser(self.line_schema).parse(batch.column("value")), self._list)
         fields = {name: rows[name] for name in self.types}
         if list_of(self.subject.field):
-            # Whoever has no subject says nothing, so that it may be any.
+            # A record without a subject has no properties, so its subject may be any.
             said = {name: pc.if_else(rows.is_empty, None, each) for name, each in fields.items()}
             fields = {**said, self.time: fields[self.time]}
             subjects = pc.if_else(rows.is_empty, "" if self.subject.prefix else _NOBODY, fields[self.subject.field])
@@ -100,7 +105,7 @@ class PostsMapping(FieldMapping):
 
     @cached_property
     def line_schema(self) -> pa.Schema:
-        """What is read of a line, and nothing else."""
+        """The schema of the fields read from a line."""
         return schema_of_lines({name: type_ for name, type_ in self.types.items() if name != ITEM})
 
     @cached_property
@@ -109,7 +114,7 @@ class PostsMapping(FieldMapping):
 
 
 class _Unfolded:
-    """Posts' fields, a row per element of a list, and one for a post whose list is empty or not there."""
+    """Fields of posts, a row per element of a list; one row if the list is empty or missing."""
 
     def __init__(self, lines: pa.Table, list_: str | None) -> None:
         self._lines, self._list = lines, list_
@@ -137,12 +142,12 @@ class _Unfolded:
 
     @property
     def fault(self) -> pa.StringArray:
-        """What is wrong with the post that a row is of."""
+        """The fault of the post that a row belongs to."""
         return self._of_posts(self._lines.column(FAULT).combine_chunks())
 
     @property
     def row(self) -> pa.Int32Array:
-        """Which line the post stood in."""
+        """The index of the line that a row's post stood in."""
         return self._of_posts(self._lines.column(ROW).combine_chunks())
 
     def _items(self) -> pa.StringArray:

@@ -1,4 +1,4 @@
-"""The posts that have come of late, by their ids: what comes again is recognised."""
+"""Ids of recent posts, to recognise repeated ones."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.uint64]
 MOST = 200_000
-"""How many ids are remembered: X repeats at most the last five minutes, so it must send 666 posts a second for more."""
+"""Number of ids remembered.
+
+X repeats at most the last five minutes, so a repetition can be missed only above 666 posts a
+second.
+"""
 _FRESH = 4096
-"""From how many on new ids are put in order with the others."""
+"""Number of new ids at which they are merged with the older ones."""
 
 
 class RecentIds:
-    """The greatest ids that have come, of which X makes greater ones as time goes on.
+    """The greatest ids received; X's ids grow with time.
 
-    Kept are ``most`` ids at least, twice as many at most, in 8 bytes each. An id below all of them is taken for
-    new: what comes twice is better than what is lost. A batch costs a binary search for each of its ids.
+    Keeps at least ``most`` ids, and about twice as many at most, in 8 bytes each. An id below all
+    of them counts as new: a duplicate is better than a loss. A batch costs a binary search for each
+    of its ids.
 
     >>> recent = RecentIds()
     >>> recent.add(np.array([3, 5, 3], np.uint64)), recent.add(np.array([5, 7], np.uint64))
@@ -32,7 +37,7 @@ class RecentIds:
         return len(self._settled) + len(self._fresh)
 
     def add(self, ids: Ids) -> npt.NDArray[np.bool_]:
-        """Remember ids, and say which of them are new; of one that stands there twice the first is."""
+        """Add ids; return True for each new one, and only for its first occurrence in the batch."""
         is_new = np.zeros(len(ids), np.bool_)
         distinct, first = np.unique(ids, return_index=True)
         unknown = ~(_has(self._settled, distinct) | _has(self._fresh, distinct))
@@ -43,7 +48,7 @@ class RecentIds:
         return is_new
 
     def ids(self) -> Ids:
-        """Return the greatest ids that have come, in order."""
+        """Return the greatest ids received, in order."""
         self._settle()
         return self._settled[-self._most :]
 
@@ -62,5 +67,5 @@ def _has(ordered: Ids, ids: Ids) -> npt.NDArray[np.bool_]:
 
 
 def _merged(ordered: Ids, more: Ids) -> Ids:
-    """Return two disjoint runs of ordered ids as one."""
+    """Return two disjoint ordered arrays of ids as one."""
     return np.insert(ordered, np.searchsorted(ordered, more), more) if len(more) else ordered

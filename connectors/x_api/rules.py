@@ -1,4 +1,4 @@
-"""The rules of the filtered stream: which posts it brings. X keeps them, per app, until they are deleted."""
+"""Rules of the filtered stream that select posts. X stores them per app until they are deleted."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ LONGEST_TAG = 255
 
 @dataclass(frozen=True, order=True)
 class Rule:
-    """What a post must be like, and a name for that, which comes with the posts that are."""
+    """Condition on posts, and its tag, which comes with the matching posts."""
 
     value: str
     tag: str = ""
 
     def written(self) -> Mapping[str, str]:
-        """Return the rule as X takes it."""
+        """Return the rule in X's format."""
         return {"value": self.value, "tag": self.tag} if self.tag else {"value": self.value}
 
 
 @dataclass(frozen=True)
 class Change:
-    """What makes one set of rules of another: ids of rules to delete, and rules to add, in this order."""
+    """Difference between two sets of rules: first ids of rules to delete, then rules to add."""
 
     delete: Sequence[str] = ()
     add: Sequence[Rule] = ()
@@ -36,7 +36,7 @@ class Change:
 
 
 def change_of(present: Mapping[str, Rule], wanted: Iterable[Rule]) -> Change:
-    """Return the least change that leaves exactly the rules that are wanted.
+    """Return the smallest change that leaves exactly the wanted rules.
 
     >>> cats, dogs = Rule("cat", "cats"), Rule("dog", "dogs")
     >>> change_of({"1": cats, "2": Rule("dog", "pets"), "3": cats}, [cats, dogs])
@@ -50,7 +50,7 @@ def change_of(present: Mapping[str, Rule], wanted: Iterable[Rule]) -> Change:
 
 
 def rules_of(text: str) -> Sequence[Rule]:
-    """Return the rules that the option ``rules`` says: a JSON object from tags to what posts must be like.
+    """Return the rules in the option ``rules``: a JSON object from tags to conditions on posts.
 
     >>> rules_of('{"cats": "cat has:images"}')
     [Rule(value='cat has:images', tag='cats')]

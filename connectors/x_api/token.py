@@ -1,4 +1,4 @@
-"""The token that X knows an app by: from the environment, and to nowhere but X."""
+"""Bearer token of an app: read from the environment, and sent only to X."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from requests.auth import AuthBase
 from connectors import ConnectorError
 
 VARIABLE = "X_BEARER_TOKEN"
-"""The environment variable that has the token unless another is named."""
+"""Default environment variable of the token."""
 
 
 class Token(AuthBase):
-    """Puts a bearer token into requests; it is shown nowhere, and not pickled.
+    """Authentication that adds a bearer token to requests; never shown and never pickled.
 
     >>> token = Token.of("X_BEARER_TOKEN", {"X_BEARER_TOKEN": "xyzzy"})
     >>> token, token.hidden_in("for xyzzy only")
@@ -26,12 +26,12 @@ class Token(AuthBase):
     """
 
     def __init__(self, text: str) -> None:
-        # Within a function, where nothing that prints attributes finds it.
+        # In a closure, so that nothing that prints attributes finds it.
         self._reveal: Callable[[], str] = lambda: text
 
     @staticmethod
     def of(variable: str = VARIABLE, environment: Mapping[str, str] = os.environ) -> Token:
-        """Return the token that an environment variable has; ConnectorError if there is none."""
+        """Return the token in an environment variable; raise ConnectorError if there is none."""
         text = environment.get(variable, "").strip()
         if not text:
             raise ConnectorError(f"the environment variable {variable} must have the bearer token of your X app")
@@ -40,12 +40,12 @@ class Token(AuthBase):
         return Token(text)
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        """Let a request say who asks."""
+        """Add the token to a request."""
         request.headers["Authorization"] = f"Bearer {self._reveal()}"
         return request
 
     def hidden_in(self, text: str) -> str:
-        """Return a text with ``***`` in the place of the token, as it is or as addresses write it."""
+        """Return a text with the token, plain or URL-encoded, replaced by ``***``."""
         token = self._reveal()
         for form in sorted({token, unquote(token), quote(token, safe="")}, key=len, reverse=True):
             text = text.replace(form, "***")

@@ -1,4 +1,4 @@
-"""Analyse a score: which way it goes in each of its variables."""
+"""Analyse a score: find its direction in each of its variables."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def analyse_score(
     ranges: Mapping[str, Interval],
     found: list[Diagnostic],
 ) -> dict[str, Direction]:
-    """Return the score's direction by variable; a variable in which it has none is a warning in ``found``.
+    """Return the score's direction by variable; an unknown direction is a warning in ``found``.
 
-    Of a score that is not made of numbers nothing is said.
+    If the score is not made of numbers, return nothing.
     """
     problems: list[Diagnostic] = []
     check_expression(expression, problems, functions=functions)

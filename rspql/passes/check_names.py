@@ -1,4 +1,4 @@
-"""Check names: IRIs that are whole, variables that something binds, functions that there are."""
+"""Check names: absolute IRIs, bound variables, known functions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rspql.scope import visible
 from rspql.scoring import FunctionRegistry, to_sparql
 
 CASTS = frozenset(ast.XSD + name for name in "boolean double float decimal integer dateTime string".split())
-"""The constructor functions of SPARQL 1.1 [17.1]."""
+"""Constructor functions of SPARQL 1.1 [17.1]."""
 
 
 def check_names(query: ast.Query, functions: FunctionRegistry, found: list[Diagnostic]) -> None:
-    """Append to ``found`` the names in a query that stand for nothing."""
+    """Append to ``found`` a diagnostic for each name in a query that denotes nothing."""
     for node in ast.walk(query):
         if isinstance(node, ast.Iri) and not is_absolute(node.value):
             hint = "declare a BASE or write the whole IRI"
@@ -48,7 +48,10 @@ def _function_problems(call: ast.Call, functions: FunctionRegistry) -> Iterator[
 
 
 def _unknown_there(service: ast.ServicePattern, functions: FunctionRegistry) -> Iterator[Diagnostic]:
-    """Yield the calls of functions that are known here, but cannot be written in plain SPARQL for a remote."""
+    """Yield a diagnostic for each call that cannot be sent to a remote.
+
+    The function is known here, but the call cannot be written in plain SPARQL.
+    """
     for node in ast.walk(service.group):
         if isinstance(node, ast.Call) and functions.find(node.function) is not None:
             plain = to_sparql(node, functions)
@@ -59,7 +62,7 @@ def _unknown_there(service: ast.ServicePattern, functions: FunctionRegistry) -> 
 
 
 def calls_own(expression: ast.Expression) -> bool:
-    """Say whether an expression calls a function that is SPARQL's own neither by name nor as a cast."""
+    """Return True if an expression calls an IRI that is not one of SPARQL's casts."""
     names = (node.function for node in ast.walk(expression) if isinstance(node, ast.Call))
     return any(isinstance(name, ast.Iri) and name.value not in CASTS for name in names)
 
@@ -84,7 +87,10 @@ def _unbound(query: ast.Query) -> Iterator[Diagnostic]:
 
 
 def _unbound_in_filters(query: ast.Query) -> Iterator[Diagnostic]:
-    """Yield a warning for each variable in a filter that nothing in the pattern binds, wherever it stands."""
+    """Yield a warning for each variable of a filter that nothing in the pattern binds.
+
+    A binding anywhere in the pattern counts.
+    """
     nodes = list(ast.walk(query.where)) if query.where else []
     filters = [node for node in nodes if isinstance(node, ast.Filter)]
     held = {id(node) for each in filters if not _has_pattern(each) for node in ast.walk(each)}
@@ -115,7 +121,7 @@ def _assignments(items: Iterable[ast.Node]) -> list[ast.Assignment]:
 
 
 def _inner(condition: ast.OrderCondition) -> dict[str, None]:
-    """Return the variables that stand within EXISTS, which binds them itself."""
+    """Return the variables in EXISTS patterns, which bind them themselves."""
     groups = (node.group for node in ast.walk(condition) if isinstance(node, ast.Exists))
     return {name: None for group in groups for name in visible(group)}
 

@@ -1,6 +1,6 @@
-"""The rules of SPARQL 1.1 that its grammar cannot say: scopes of names, grouping, aggregates.
+"""Check the rules of SPARQL 1.1 that its grammar cannot express: scopes, grouping, aggregates.
 
-Everything found here makes a text no query at all, so the parser runs this pass itself.
+A text that breaks one of these rules is not a query, so the parser runs this pass itself.
 """
 
 from __future__ import annotations
@@ -12,14 +12,20 @@ from rspql.diagnostics import Diagnostic, in_source_order
 
 
 def check_rules(query: ast.Query) -> list[Diagnostic]:
-    """Return every breach of the rules, in source order. Takes time in proportion to the query's size."""
+    """Return every breach of the rules, in source order.
+
+    Takes time proportional to the query's size.
+    """
     checker = _Checker()
     checker.query(query)
     return in_source_order(checker.found)
 
 
 class _Checker:
-    """Walks a query once; each method returns the variables in scope after what it has walked [18.2.1]."""
+    """Checker that walks a query once.
+
+    Each method returns the variables in scope after the part it has walked [18.2.1].
+    """
 
     def __init__(self) -> None:
         self.found: list[Diagnostic] = []
@@ -101,7 +107,8 @@ class _Checker:
                     basic_pattern = self._basic_patterns
                 scope |= self._triple(element, basic_pattern)
             elif isinstance(element, ast.Filter):
-                # A filter holds for its whole group, wherever it stands: it does not end a basic graph pattern.
+                # A filter applies to its whole group, wherever it stands: it does not end a basic
+                # graph pattern.
                 self._expression(element.expression, aggregates=False)
             else:
                 basic_pattern = None
@@ -121,7 +128,7 @@ class _Checker:
         return names
 
     def _element(self, element: ast.Pattern, scope: dict[str, None]) -> dict[str, None]:
-        """Return the names that an element other than a triple or a filter adds to its group's scope."""
+        """Return the names that an element, not a triple or filter, adds to its group's scope."""
         match element:
             case ast.Assignment():
                 self._expression(element.expression, aggregates=False)
@@ -149,7 +156,7 @@ class _Checker:
     # Expressions --------------------------------------------------------------------------------
 
     def _expression(self, expression: ast.Node, *, aggregates: bool) -> None:
-        """Check where aggregates stand, and the patterns within EXISTS."""
+        """Check the places of aggregates, and the patterns in EXISTS."""
         if isinstance(expression, ast.Exists):
             self.group(expression.group)
             return

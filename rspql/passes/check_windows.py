@@ -1,4 +1,4 @@
-"""Check windows: declared and used, each once, with sizes that make sense."""
+"""Check windows: each declared and used, declared once, with reasonable sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rspql.diagnostics import Diagnostic, nearest
 
 
 def check_windows(query: ast.Query, found: list[Diagnostic]) -> None:
-    """Append to ``found`` what is wrong with a normalised query's windows."""
+    """Append to ``found`` the problems of a normalised query's windows."""
     if not query.windows:
         hint = "add FROM NAMED WINDOW … ON … [RANGE … STEP …]"
         message = "the query has no window, so nothing says when to answer it"
@@ -53,7 +53,7 @@ def _clause_problems(clause: ast.WindowClause, query: ast.Query) -> Iterator[Dia
 
 
 def _count_problems(query: ast.Query) -> Iterator[Diagnostic]:
-    """Yield why a query cannot be run with a window that counts elements, if it has one."""
+    """Yield the reasons against running a query with its element-counting window, if it has one."""
     counting = next((clause for clause in query.windows if clause.counts), None)
     if counting is None:
         return

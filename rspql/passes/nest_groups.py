@@ -1,4 +1,4 @@
-"""Nest groups: a top-k query over groups becomes one over a sub-query that aggregates, and does nothing else."""
+"""Nest groups: turn a top-k query over groups into one over a sub-query that only aggregates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ from rspql import ast
 
 
 def nest_groups(query: ast.Query) -> ast.Query:
-    """Return a normalised query with the same meaning in which groups are those of a sub-query.
+    """Return an equivalent normalised query in which a sub-query makes the groups.
 
-    ``SELECT ?x (COUNT(*) + 1 AS ?n) … GROUP BY ?x ORDER BY ?n LIMIT 3`` becomes
-    ``SELECT ?x (?count + 1 AS ?n) { { SELECT ?x (COUNT(*) AS ?count) … GROUP BY ?x } } ORDER BY ?n LIMIT 3``.
-    Only top-k queries over windows alone change: those that ask a SERVICE, and all others, stay.
+    The query::
+
+        SELECT ?x (COUNT(*) + 1 AS ?n) … GROUP BY ?x ORDER BY ?n LIMIT 3
+
+    becomes::
+
+        SELECT ?x (?count + 1 AS ?n)
+        { { SELECT ?x (COUNT(*) AS ?count) … GROUP BY ?x } } ORDER BY ?n LIMIT 3
+
+    Only top-k queries over windows alone change. Queries with a SERVICE, and all others, stay as
+    they are.
     """
     if not _is_topk_of_groups(query):
         return query
@@ -28,7 +36,7 @@ def nest_groups(query: ast.Query) -> ast.Query:
     keys = (_named(key) for key in query.group_by if _has_name(key))
     form = ast.Select((*keys, *columns), span=query.form.span)
     sub = ast.Query(form, query.where, group_by=query.group_by, having=query.having, span=query.span)
-    # What is an aggregate alone is computed in the sub-query, under the name that it has already.
+    # An item that is just an aggregate is computed in the sub-query, under its own name.
     items = (_named(item) if _is_alone(item) else ast.rewritten(item, change) for item in query.form.projection)
     return replace(
         query,
@@ -41,7 +49,7 @@ def nest_groups(query: ast.Query) -> ast.Query:
 
 
 def _columns(query: ast.Query) -> list[ast.Assignment]:
-    """Return the aggregates of a query, each with a variable: its own, or a fresh one."""
+    """Return the aggregates of a query, each with a variable: its own or a fresh one."""
     assert isinstance(query.form, ast.Select)
     columns = [item for item in query.form.projection if isinstance(item, ast.Assignment) and _is_alone(item)]
     named: set[ast.Expression] = {column.expression for column in columns}
@@ -58,7 +66,7 @@ def _columns(query: ast.Query) -> list[ast.Assignment]:
 
 
 def _is_topk_of_groups(query: ast.Query) -> bool:
-    """Say whether a query orders and cuts groups of what windows hold, and needs nothing else of these groups."""
+    """Return True if a query ranks groups over windows and needs only their keys and aggregates."""
     if not isinstance(query.form, ast.Select) or query.where is None or not query.order or not query.limit:
         return False
     patterns = list(ast.walk(query.where))
@@ -75,7 +83,7 @@ def _is_topk_of_groups(query: ast.Query) -> bool:
 
 
 def _needs_only(names: set[str], node: ast.Node) -> bool:
-    """Say whether an expression needs nothing but some variables and aggregates."""
+    """Return True if an expression needs only the given variables and aggregates."""
     pending = [node]
     while pending:
         node = pending.pop()
@@ -86,14 +94,14 @@ def _needs_only(names: set[str], node: ast.Node) -> bool:
 
 
 def _expressions(query: ast.Query) -> Iterator[ast.Expression]:
-    """Yield what a SELECT query computes and orders by."""
+    """Yield the expressions that a SELECT query computes and orders by."""
     assert isinstance(query.form, ast.Select)
     yield from (item.expression for item in query.form.projection if isinstance(item, ast.Assignment))
     yield from (each.expression for each in query.order)
 
 
 def _is_alone(item: ast.Variable | ast.Assignment) -> bool:
-    """Say whether what is selected is an aggregate and nothing else."""
+    """Return True if a selected item is an aggregate and nothing else."""
     return isinstance(item, ast.Assignment) and isinstance(item.expression, ast.Aggregate)
 
 
@@ -102,7 +110,7 @@ def _has_name(key: ast.Expression | ast.Assignment) -> bool:
 
 
 def _named(key: ast.Expression | ast.Assignment) -> ast.Variable:
-    """Return the variable of what has one."""
+    """Return the variable of a named group key or item."""
     named = key.variable if isinstance(key, ast.Assignment) else key
     assert isinstance(named, ast.Variable)
     return named

@@ -1,4 +1,4 @@
-"""Normalise: the same query in fewer shapes, so that the passes to come need to know fewer."""
+"""Normalise a query: reduce it to fewer shapes for the passes that follow."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from rspql import ast
 
 
 def normalise(query: ast.Query) -> ast.Query:
-    """Return a query with the same meaning in which a window is always a WINDOW pattern, and joins are flat.
+    """Return an equivalent query whose windows are all WINDOW patterns and whose joins are flat.
 
-    ``GRAPH w { … }`` with the name of a window becomes ``WINDOW w { … }``, and ``WINDOW ?w { … }``
-    becomes ``GRAPH ?w { … }`` with a filter for windows; braces that only join (without FILTER, BIND,
-    OPTIONAL or MINUS between them) go.
+    ``GRAPH w { … }`` on a window's name becomes ``WINDOW w { … }``. ``WINDOW ?w { … }`` becomes
+    ``GRAPH ?w { … }`` with a filter for windows. Braces that only join (without FILTER, BIND,
+    OPTIONAL or MINUS in them) are removed.
     """
     windows = {clause.window.value: None for clause in query.windows if isinstance(clause.window, ast.Iri)}
 

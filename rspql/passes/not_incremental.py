@@ -1,4 +1,4 @@
-"""Why a top-k query has no incremental plan."""
+"""Refusal of an incremental plan, with its reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rspql.diagnostics import Diagnostic
 
 
 class NotIncremental(Exception):  # noqa: N818 (a reason, not an error)
-    """Why a top-k query is evaluated window by window; ``reason`` says it to people."""
+    """Raised if a top-k query must be evaluated window by window; ``reason`` tells users why."""
 
     def __init__(self, message: str, node: ast.Node | None) -> None:
         super().__init__(message)

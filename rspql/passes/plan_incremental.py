@@ -1,4 +1,4 @@
-"""Choose the strategy: plan a top-k query for the incremental operators, or say why that cannot be."""
+"""Choose the strategy: plan a top-k query for the incremental operators, or say why not."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def plan_incremental(
     functions: FunctionRegistry,
     found: list[Diagnostic],
 ) -> TopKPlan:
-    """Return the plan of a normalised top-k query: WINDOW, ⋈ SERVICE if it has one, EXTEND, ORDER, LIMIT.
+    """Return the plan of a normalised top-k query: WINDOW, ⋈ SERVICE if any, EXTEND, ORDER, LIMIT.
 
-    Raises :class:`NotIncremental` with the first reason why the query does not have that form;
-    mistakes in the score are appended to ``found``.
+    Raises :class:`NotIncremental` with the first reason why the query does not have that form.
+    Appends mistakes in the score to ``found``.
     """
     _check_clauses(query, ranking)
     element, service, filters = _parts(query)
@@ -77,7 +77,7 @@ def plan_incremental(
 
 
 def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
-    """Raise if the query has clauses for which the incremental operators have no counterpart."""
+    """Raise if the query has clauses for which there is no incremental operator."""
     assert isinstance(query.form, ast.Select)
     if len(query.windows) > 1:
         raise NotIncremental("it reads several windows", query.windows[1])
@@ -94,11 +94,12 @@ def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
 
 
 def _parts(query: ast.Query) -> tuple[_FromStream, ast.ServicePattern | None, list[ast.Expression]]:
-    """Return what is matched against the one window, the one service, if any, and the filters beside them."""
+    """Return the pattern on the one window, the one service, if any, and their filters."""
     assert query.where is not None
     elements = query.where.elements
     for element in elements:
-        # What is assigned is written out where it is used: the score's expression, or another's.
+        # Assigned names are replaced by their expressions where they are used: in the score or in
+        # another expression.
         if not isinstance(element, _FromStream | ast.ServicePattern | ast.Filter | ast.Assignment):
             raise NotIncremental(_why_not(element), element)
     if len(last_binds(query)) < sum(isinstance(element, ast.Assignment) for element in elements):
@@ -124,7 +125,7 @@ def _why_not(element: ast.Pattern) -> str:
 
 
 def _check_scopes(query: ast.Query, element: ast.Pattern, part: StreamPart) -> None:
-    """Raise if a name that only a sub-query sees stands for something else outside."""
+    """Raise if a name hidden in a sub-query has another meaning outside it."""
     assert query.where is not None
     others = [each for each in query.where.elements if each is not element]
     outside = {name: None for node in (query.form, *others, *query.order) for name in used_in(node)}
@@ -134,9 +135,9 @@ def _check_scopes(query: ast.Query, element: ast.Pattern, part: StreamPart) -> N
 
 
 def _pushed(part: StreamPart, filters: list[ast.Expression], service: ast.ServicePattern | None) -> Pushed:
-    """Return where the filters of a query are decided, those within the WINDOW among them.
+    """Return the filters of a query by where they are decided, including those in the WINDOW.
 
-    What is known of an aggregate's solution on arrival is the key alone.
+    On arrival only the key of an aggregate's solution is known.
     """
     on_arrival = part.bound if part.aggregate is None else {part.aggregate.key: None}
     _check_decidable([*filters, *part.filters, *part.later])
@@ -166,7 +167,7 @@ def _written(expression: ast.Expression, query: ast.Query) -> ast.Expression:
 
 
 def _check_numeric(ranking: Ranking, functions: FunctionRegistry) -> None:
-    """Raise if a score is not made of numbers: SPARQL orders that, too."""
+    """Raise if a score is not made of numbers; SPARQL orders other values too."""
     if ranking.expression is None:
         return
     _check_arithmetic(ranking.expression, functions)
@@ -223,7 +224,7 @@ def _score(
 
 
 def _ranges(pushed: Pushed, aggregate: Aggregate | None) -> dict[str, Interval]:
-    """Return the ranges in which the variables of a score lie, as far as filters and aggregates tell."""
+    """Return the ranges of a score's variables, as far as filters and aggregates tell."""
     arriving = ranges_of(pushed.stream)
     if aggregate is not None:
         arriving = {
@@ -241,7 +242,7 @@ def _conjunction(parts: tuple[ast.Expression, ...]) -> ast.Expression | None:
 
 
 def _check_arithmetic(expression: ast.Expression, functions: FunctionRegistry) -> None:
-    """Raise if an expression has parts that are computed on terms, not on numbers."""
+    """Raise if an expression has parts that are computed on terms instead of numbers."""
     for node in ast.walk(expression):
         if isinstance(node, ast.Exists | ast.Aggregate):
             raise NotIncremental("an expression needs the whole window", node)
@@ -251,7 +252,7 @@ def _check_arithmetic(expression: ast.Expression, functions: FunctionRegistry) -
 
 
 def _is_form(call: ast.Call) -> bool:
-    """Say whether a call is one of SPARQL's own forms that scores know, or a name that means nothing at all."""
+    """Return True if a call is a SPARQL form supported in scores, or an unknown name."""
     return isinstance(call.function, str) and (
         call.function in ("if", "coalesce", "bound") or call.function not in ARITIES
     )
@@ -267,10 +268,10 @@ def _check_conditions(conditions: tuple[ast.Expression, ...], functions: Functio
 
 
 def _check_remote_values(expression: ast.Expression, stream: Names, *, is_condition: bool) -> None:
-    """Raise where an expression means something else for values that are no numbers, as the remote's may be.
+    """Raise if an expression differs from SPARQL for remote values that are not numbers.
 
-    Here such a value is an error wherever it stands; in SPARQL it is bound, may be true or false,
-    is unequal to others, and orders among its like.
+    Here such a value is an error everywhere. In SPARQL it is bound, may be true or false, is
+    unequal to others, and is ordered among values of its kind.
     """
     values = _RemoteValues(stream)
     if values.matter_in(expression, is_condition) or (is_condition and values.may_be(expression)):
@@ -278,13 +279,13 @@ def _check_remote_values(expression: ast.Expression, stream: Names, *, is_condit
 
 
 class _RemoteValues:
-    """Which parts of an expression tell a value that is no number from an error."""
+    """Finder of the parts of an expression that tell a non-numeric value from an error."""
 
     def __init__(self, stream: Names) -> None:
         self._stream = stream
 
     def may_be(self, expression: ast.Node) -> bool:
-        """Say whether an expression can have a value that is no number: the remote's, as it is."""
+        """Return True if an expression can have a non-numeric value: an unchanged remote value."""
         match expression:
             case ast.Variable(name):
                 return name not in self._stream
@@ -294,7 +295,10 @@ class _RemoteValues:
                 return False
 
     def matter_in(self, expression: ast.Node, keeps_only_true: bool) -> bool:
-        """Say whether such values matter; where only what is true is kept, an error is as good as false."""
+        """Return True if non-numeric values matter.
+
+        If only true solutions are kept, an error is equivalent to false.
+        """
         sides = [child for child in ast.children(expression) if isinstance(child, ast.Node)]
         loose = sum(map(self.may_be, sides))
         match expression:
@@ -334,7 +338,7 @@ def _plain(expression: ast.Expression, functions: FunctionRegistry) -> ast.Expre
 
 
 def _check_computed(query: ast.Query, score: Score) -> None:
-    """Raise if anything is selected and computed besides the score."""
+    """Raise if anything besides the score is both selected and computed."""
     assert query.where is not None
     assert isinstance(query.form, ast.Select)
     wanted = selected(query)
@@ -344,7 +348,7 @@ def _check_computed(query: ast.Query, score: Score) -> None:
 
 
 def _asked(pattern: ast.ServicePattern, filters: tuple[ast.Expression, ...], functions: FunctionRegistry) -> Service:
-    """Return what is asked of a remote: the pattern, and the filters that it can decide alone."""
+    """Return the request to a remote: the pattern, and the filters that it can decide alone."""
     assert isinstance(pattern.service, ast.Iri), "split_sources lets only IRIs pass"
     own = ast.rewritten(pattern.group, expander(functions)).elements
     inner = own + tuple(ast.Filter(_plain(each, functions)) for each in filters)

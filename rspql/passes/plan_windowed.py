@@ -16,12 +16,12 @@ from rspql.scope import selected
 from rspql.scoring import FunctionRegistry, check_expression, to_sparql
 
 VOLATILE = frozenset("now rand uuid struuid bnode".split())
-"""The functions whose value depends on when and where they are evaluated."""
+"""Functions whose value depends on when and where they are evaluated."""
 
 _AnyNode = TypeVar("_AnyNode", bound=ast.Node)
 
 OWN_FUNCTIONS = "urn:acquatop:function:"
-"""The namespace in which an engine finds registered functions that have a bare name."""
+"""Namespace in which an engine finds registered functions that have a bare name."""
 
 
 def plan_windowed(
@@ -29,7 +29,7 @@ def plan_windowed(
 ) -> WindowedPlan:
     """Return the plan of a normalised query; ``ranking`` is that of a top-k query.
 
-    Of a top-k query, solutions whose score is an error or not a number are no results.
+    Solutions of a top-k query are no results if their score is an error or not a number.
     """
     expand = expander(functions)
     remotes = tuple(_expanded(part, expand) for part in sources.remotes)
@@ -52,7 +52,7 @@ def _expanded(part: RemotePart, expand: Callable[[ast.Node], ast.Node]) -> Remot
 
 
 def expander(functions: FunctionRegistry) -> Callable[[ast.Node], ast.Node]:
-    """Return what writes calls of AcquaTop's own functions in plain SPARQL."""
+    """Return a function that rewrites calls of AcquaTop's own functions to plain SPARQL."""
 
     def expand(node: ast.Node) -> ast.Node:
         if not isinstance(node, ast.Call) or functions.find(node.function) is None:
@@ -70,9 +70,9 @@ def expander(functions: FunctionRegistry) -> Callable[[ast.Node], ast.Node]:
 def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry) -> ast.Query:
     """Return a top-k query that leaves out solutions whose score is an error or NaN.
 
-    Only of scores that are computed: an ORDER BY on what the patterns bind, be it text or nothing
-    at all, is SPARQL's, and so is one on groups. Scores of numbers are ordered as doubles, as
-    everywhere else; what is selected of them has SPARQL's own type where that can be had.
+    Changes only scores that are computed. An ORDER BY on a variable bound by the patterns (text, or
+    unbound) follows SPARQL, and so does one on groups. Numeric scores are ordered as doubles, as
+    everywhere else. The selected score has SPARQL's own type if that can be computed.
     """
     assert isinstance(query.form, ast.Select)
     assert query.where is not None
@@ -85,11 +85,11 @@ def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry
     typed = to_sparql(ranking.expression, functions)
     inner = ast.Group((*query.where.elements, *((query.values,) if query.values else ())))
     if ranked is not None and ranking.variable is not None:
-        # Oxigraph's decimals end in errors on ordinary quotients; the double is then better than nothing.
+        # Oxigraph's decimals end in errors on ordinary quotients; then the double is used.
         score = ranked if typed is None else ast.Call("coalesce", (typed, ranked))
         inner, computes = _rescored(inner, ranking.variable, score), _rescored_items(computes, ranking.variable, score)
     rank_of = ranked or query.order[0].expression
-    # What equals itself is neither an error nor NaN.
+    # A value that equals itself is neither an error nor NaN.
     has_rank = ast.Call("coalesce", (ast.Binary("=", rank, rank), ast.Literal("false", ast.XSD + "boolean")))
     where = ast.Group((inner, *computes, ast.Assignment(rank_of, rank), ast.Filter(has_rank)))
     return replace(
@@ -120,7 +120,10 @@ def _is_arithmetic(ranking: Ranking, functions: FunctionRegistry) -> bool:
 
 
 def _rescored(group: ast.Group, variable: str, score: ast.Expression) -> ast.Group:
-    """Return a group whose last BINDs compute a variable as given; within a sub-select the name is another's."""
+    """Return a group whose last BINDs of a variable compute the given score.
+
+    In a sub-select the same name is another variable.
+    """
     elements: list[ast.Pattern] = list(group.elements)
     for at, element in enumerate(elements):
         if isinstance(element, ast.Assignment) and element.variable.name == variable:
@@ -133,12 +136,15 @@ def _rescored_items(items: list[ast.Assignment], variable: str, score: ast.Expre
 
 
 def _evaluable(node: _AnyNode) -> _AnyNode:
-    """Return a tree in shapes that Oxigraph evaluates; what a SERVICE holds is the remote's to evaluate."""
+    """Return a tree in shapes that Oxigraph evaluates.
+
+    SERVICE patterns stay as they are, because the remote evaluates them.
+    """
     return ast.rewritten(node, _plainer, opaque=lambda each: isinstance(each, ast.ServicePattern))
 
 
 def _plainer(node: ast.Node) -> ast.Node:
-    """Return a node in a shape that Oxigraph evaluates, with the same meaning."""
+    """Return an equivalent node in a shape that Oxigraph evaluates."""
     if isinstance(node, ast.NegatedPath) and not node.choices:
         return ast.NegatedPath((ast.Iri(OWN_FUNCTIONS + "none"),))
     if not isinstance(node, ast.Query):

@@ -1,4 +1,4 @@
-"""Push filters to where they can be decided: on the stream, at the remote, or once both are joined."""
+"""Push filters to where they can be decided: the stream, the remote, or the join of both."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ class Pushed:
 
 
 def push_filters(filters: Iterable[ast.Expression], stream: Names, remote: Names) -> Pushed:
-    """Return the filters of a join of two sides, given the variables that each side always binds.
+    """Return the filters of a join by side, given the variables that each side always binds.
 
-    A conjunction is decided part by part. A filter that both sides could decide goes to the stream,
-    which is here; one that neither can decide alone stays with the join.
+    A conjunction is split and each part placed on its own. A filter that both sides could decide
+    goes to the stream, which is local. A filter that neither side can decide alone stays with the
+    join.
     """
     on_stream, on_remote, joined = [], [], []
     for part in (part for each in filters for part in _conjuncts(each)):

@@ -1,4 +1,4 @@
-"""Read what a query takes from its stream: a star of triple patterns, filters, and what is aggregated per key."""
+"""Read the stream's part of a query: a star of triple patterns, filters, and aggregates per key."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rspql.plan import Aggregate, AggregateColumn
 from rspql.scope import Names, used_in, variables_of
 
 KEPT_UP = ("count", "sum", "min", "max", "avg")
-"""The aggregates that can be kept up to date as events come and go."""
+"""Aggregates that can be updated incrementally as events come and go."""
 
 
 @dataclass(frozen=True)
 class StreamPart:
-    """What a query takes from its stream.
+    """The part of a query that is computed from its stream.
 
-    ``filters`` need nothing but what the pattern binds; ``later`` are filters within the WINDOW on
-    what is aggregated, empty where nothing is.
+    ``filters`` need only variables of the pattern. ``later`` are filters in the WINDOW on
+    aggregates; empty if there is no aggregate.
     """
 
     window: ast.Iri
@@ -43,9 +43,10 @@ class StreamPart:
 
 
 def read_stream(element: ast.WindowPattern | ast.SubSelect) -> StreamPart:
-    """Return what a query takes from its stream by a WINDOW pattern, or by a sub-query around one.
+    """Return the stream's part of a query: a WINDOW pattern, or a sub-query around or in one.
 
-    Raises :class:`NotIncremental` with the first reason why it is not a star, or an aggregate of one.
+    Raises :class:`NotIncremental` with the first reason why it is not a star or an aggregate of
+    one.
     """
     if isinstance(element, ast.SubSelect):
         return _aggregated(element, *_around_window(element))
@@ -61,7 +62,7 @@ def read_stream(element: ast.WindowPattern | ast.SubSelect) -> StreamPart:
 
 
 def _around_window(sub: ast.SubSelect) -> tuple[ast.Iri | ast.Variable, tuple[ast.Pattern, ...]]:
-    """Return the window's name in a sub-query around a WINDOW pattern, and all that its solutions must match."""
+    """Return the window's name in a sub-query around a WINDOW, and all elements to match."""
     elements = sub.query.where.elements if sub.query.where else ()
     windows = [each for each in elements if isinstance(each, ast.WindowPattern)]
     if any(isinstance(each, ast.ServicePattern) for each in ast.walk(sub)):
@@ -76,7 +77,7 @@ def _around_window(sub: ast.SubSelect) -> tuple[ast.Iri | ast.Variable, tuple[as
 
 
 def _plain(window: ast.Iri | ast.Variable, elements: Iterable[ast.Pattern]) -> StreamPart:
-    """Return a star of triple patterns and the filters within it, where nothing from outside is bound."""
+    """Return a star of triple patterns and its filters, which may use only its variables."""
     assert isinstance(window, ast.Iri), "normalise leaves no other"
     triples: list[ast.TriplePattern] = []
     for element in elements:
@@ -111,7 +112,7 @@ def _filters(elements: Iterable[ast.Pattern], bound: Names) -> tuple[ast.Express
 
 
 def _aggregated(sub: ast.SubSelect, window: ast.Iri | ast.Variable, elements: Iterable[ast.Pattern]) -> StreamPart:
-    """Return the star within a sub-query, with what the sub-query aggregates of its solutions."""
+    """Return the star in a sub-query, with the aggregates that the sub-query computes of it."""
     key = _key(sub.query)
     _check_clauses(sub.query)
     part = _plain(window, tuple(elements))
@@ -123,7 +124,7 @@ def _aggregated(sub: ast.SubSelect, window: ast.Iri | ast.Variable, elements: It
 
 
 def _key(query: ast.Query) -> ast.Variable:
-    """Return the one variable that a sub-query groups by."""
+    """Return the one variable by which a sub-query groups."""
     aggregates = any(isinstance(node, ast.Aggregate) for node in ast.walk(query.form))
     if not query.group_by:
         what = "aggregates the whole window" if aggregates else "selects in a query of its own, without GROUP BY"
@@ -137,7 +138,7 @@ def _key(query: ast.Query) -> ast.Variable:
 
 
 def _check_clauses(query: ast.Query) -> None:
-    """Raise if a sub-query has clauses that leave out some of the groups, or add to them."""
+    """Raise if a sub-query has clauses that drop or add groups."""
     assert isinstance(query.form, ast.Select)
     if query.having:
         raise NotIncremental("HAVING leaves out some of the groups (a FILTER around a sub-query may)", query.having[0])
@@ -174,5 +175,6 @@ def _column(item: ast.Assignment, pattern: Names) -> AggregateColumn:
         raise NotIncremental(f"{function} is of an expression", aggregate)
     if of is not None and of.name not in pattern:
         raise NotIncremental(f"nothing in the WINDOW binds ?{of.name}, which {function} is of", aggregate)
-    # Every solution of a star binds all its variables, so to count one of them is to count the solutions.
+    # Every solution of a star binds all its variables, so counting one of them is counting
+    # solutions.
     return AggregateColumn(name, aggregate.function, None if of is None or function == "COUNT" else of.name)

@@ -8,15 +8,16 @@ from rspql import ast
 from rspql.diagnostics import Diagnostic
 
 LARGEST = 1_000
-"""How many nodes a score may have once the names in it are written out."""
+"""Maximum number of nodes of a score after the names in it are written out."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What makes a query a top-k query.
+    """Ranking of a top-k query: its score, order and limits.
 
-    ``variable`` is what ORDER BY names where that is a variable; ``expression`` is the score with
-    every variable that the query itself computes replaced by what computes it, None if that is too large.
+    ``variable`` is the variable that ORDER BY names, None if it is another expression.
+    ``expression`` is the score with every variable computed by the query replaced by its
+    expression; None if that is too large.
     """
 
     expression: ast.Expression | None
@@ -28,10 +29,10 @@ class Ranking:
 
 
 def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagnostic:
-    """Return the ranking of a top-k query, or the first reason why a query is none.
+    """Return the ranking of a top-k query, or the first reason why a query is not one.
 
-    A LIMIT without ranking is a likely mistake, and where a remote is asked so is a ranking without
-    LIMIT: a warning in ``found``.
+    Appends a warning to ``found`` for likely mistakes: a LIMIT without ranking, and, with a
+    SERVICE, a ranking without LIMIT.
     """
     patterns = list(ast.walk(query.where)) if query.where else []
     window = any(isinstance(node, ast.WindowPattern) for node in patterns)
@@ -67,7 +68,7 @@ def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagn
 
 
 def last_binds(query: ast.Query) -> tuple[ast.Assignment, ...]:
-    """Return the BINDs of the outermost group that have nothing but BINDs and filters behind them."""
+    """Return the BINDs of the outermost group that are followed only by BINDs and filters."""
     binds: list[ast.Assignment] = []
     for element in query.where.elements if query.where else ():
         if isinstance(element, ast.Assignment):
@@ -78,11 +79,11 @@ def last_binds(query: ast.Query) -> tuple[ast.Assignment, ...]:
 
 
 def written_out(expression: ast.Expression, query: ast.Query, *, selected: bool = True) -> ast.Expression | None:
-    """Return an expression in which what the query computes is replaced by what computes it.
+    """Return an expression with computed variables replaced by their expressions.
 
-    That is the BINDs at the end of the outermost group, where all else is bound already, and, with
-    ``selected``, SELECT (… AS ?x). None when it would become larger than ``LARGEST`` nodes: each
-    name that is used twice doubles it.
+    Replaces the BINDs at the end of the outermost group, where all else is bound already, and, with
+    ``selected``, SELECT (… AS ?x). Returns None if the result would have more than ``LARGEST``
+    nodes: each name that is used twice doubles the size.
     """
     assert isinstance(query.form, ast.Select)
     computed: dict[str, ast.Expression] = {}

@@ -1,4 +1,4 @@
-"""Split a query by where its parts are answered: windows, remotes, and by which key a remote is asked."""
+"""Split a query by source: windows, remotes, and the key by which each remote is queried."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rspql.scope import certain, certain_in, visible
 
 @dataclass(frozen=True)
 class Sources:
-    """The windows that a query declares and uses, and the parts that remotes answer."""
+    """The windows that a query declares, and the parts that remotes answer."""
 
     windows: tuple[AnyWindow, ...]
     remotes: tuple[RemotePart, ...]
 
 
 def split_sources(query: ast.Query, found: list[Diagnostic]) -> Sources:
-    """Return the sources of a normalised query; what cannot be answered is said in ``found``."""
+    """Return the sources of a normalised query; append to ``found`` what cannot be answered."""
     windows = tuple(_window(clause, clause.window) for clause in query.windows if isinstance(clause.window, ast.Iri))
     _check_places(query, found)
     finder = _RemoteFinder()
@@ -37,12 +37,12 @@ def _window(clause: ast.WindowClause, name: ast.Iri) -> AnyWindow:
 
 
 def as_graphs(node: ast.Group) -> ast.Group:
-    """Return a group in which every WINDOW pattern has become a GRAPH pattern on the window's name."""
+    """Return a group with every WINDOW pattern turned into a GRAPH pattern on the window's name."""
     return ast.rewritten(node, window_to_graph)
 
 
 def window_to_graph(node: ast.Node) -> ast.Node:
-    """Return the GRAPH pattern of a WINDOW pattern, anything else as it is."""
+    """Return the GRAPH pattern of a WINDOW pattern; return any other node as it is."""
     if isinstance(node, ast.WindowPattern):
         return ast.GraphPattern(node.window, node.group, span=node.span)
     return node
@@ -77,11 +77,12 @@ def _check_places(query: ast.Query, found: list[Diagnostic]) -> None:
 
 
 class _RemoteFinder:
-    """Finds the SERVICE patterns and, for each, a pattern that binds every key that can matter.
+    """Finder of the SERVICE patterns and, for each, a pattern that binds every key that can matter.
 
-    Such a pattern must be joined with whatever the SERVICE pattern is joined with: it stands in the
-    same group, or in one around it with nothing but joins and unions between. An OPTIONAL or MINUS
-    counts only what stands before it in its own group, as only that decides what it adds or removes.
+    Such a pattern must be joined with everything that the SERVICE pattern is joined with. It stands
+    in the same group, or in one around it with only joins and unions between. For an OPTIONAL or
+    MINUS only the elements before it in its own group count, because they alone decide what it adds
+    or removes.
     """
 
     def __init__(self) -> None:
@@ -127,14 +128,14 @@ class _RemoteFinder:
 
 
 def _is_source(element: ast.Pattern) -> bool:
-    """Say whether an element can be evaluated for the keys that it binds: without asking a remote."""
+    """Return True if an element can be evaluated for its keys without querying a remote."""
     if not isinstance(element, ast.WindowPattern | ast.SubSelect | ast.Group | ast.Values | ast.GraphPattern):
         return False
     return not any(isinstance(node, ast.ServicePattern) for node in ast.walk(element))
 
 
 def _key_of(pattern: ast.ServicePattern, sources: Iterable[ast.Pattern]) -> tuple[str | None, ast.Group | None]:
-    """Return the first variable that the remote's part and a source both always bind, and the source."""
+    """Return the first variable that the remote's part and a source always bind, and the source."""
     wanted = certain(pattern.group)
     for source in sources:
         for name in certain_in(source):
@@ -144,7 +145,7 @@ def _key_of(pattern: ast.ServicePattern, sources: Iterable[ast.Pattern]) -> tupl
 
 
 def _merged(part: RemotePart, key: str | None, source: ast.Group | None) -> tuple[str | None, ast.Group | None]:
-    """Return the key and source of a pattern that stands in two places: it needs what either of them needs."""
+    """Return the key and source for a pattern that stands in two places: the needs of both."""
     if part.key_source is None or source is None or part.key != key:
         return None, None
     if part.key_source == source:
@@ -153,5 +154,5 @@ def _merged(part: RemotePart, key: str | None, source: ast.Group | None) -> tupl
 
 
 def without_windows(query: ast.Query) -> ast.Query:
-    """Return a query in which every WINDOW pattern has become a GRAPH pattern on the window's name."""
+    """Return a query with every WINDOW pattern turned into a GRAPH pattern on the window's name."""
     return replace(ast.rewritten(query, window_to_graph), windows=(), registration=None, output=None)

@@ -1,4 +1,4 @@
-"""Scoring expressions: what they need, how they are computed on arrays, how far they reach and which way they go."""
+"""Scoring expressions: checks, vectorised evaluation, bounds, and directions."""
 
 from rspql.scoring.bounds import bounds
 from rspql.scoring.check import check_condition, check_expression, variables_in

@@ -1,7 +1,7 @@
-"""How far a score can reach: interval arithmetic over a scoring expression.
+"""Bounds of a score: interval arithmetic over a scoring expression.
 
-This is what lets an answer be called exact without having seen every value: whatever the
-values within the given intervals, the score lies within the returned one.
+With bounds, an answer can be proved exact before every value is known: for any values within the
+given intervals, the score lies within the returned one.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from rspql.scoring.library import DEFAULT_FUNCTIONS
 def bounds(
     expression: ast.Expression, variables: Mapping[str, Interval], functions: FunctionRegistry = DEFAULT_FUNCTIONS
 ) -> Interval:
-    """Return an interval that holds every score possible; variables not named may be anything.
+    """Return an interval that holds every possible score; variables not named may have any value.
 
-    The interval is sound, not always tight: a variable that occurs twice is taken as two. Of a
-    condition it holds 1 where it can be true and 0 where it can be false.
+    The interval is sound, not always tight: a variable that occurs twice is treated as two. The
+    interval of a condition holds 1 if it can be true and 0 if it can be false.
 
     >>> score = ast.Binary("-", ast.Literal("10", ast.XSD + "integer"), ast.Variable("x"))
     >>> bounds(score, {"x": Interval(1.0, 4.0)})
@@ -56,7 +56,7 @@ def interval_of(
     variables: Mapping[str, Interval],
     functions: FunctionRegistry,
 ) -> Interval:
-    """Return where a node's value lies, given where its operands' values lie."""
+    """Return the interval of a node's value, given those of its operands."""
     match node:
         case ast.Variable(name):
             return variables.get(name, EVERYTHING)

@@ -1,4 +1,4 @@
-"""What a scoring expression needs, and whether it is one that can be computed."""
+"""Checks of scoring expressions: the variables needed, and the parts that cannot be computed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _Problem = tuple[str, str | None]
 
 
 def variables_in(expression: ast.Expression) -> dict[str, ast.Span | None]:
-    """Return the names of an expression's variables, in order, with where each first stands.
+    """Return the names of an expression's variables in order, with the first place of each.
 
-    In ``EXISTS`` those of its pattern are among them.
+    Includes the variables of patterns in ``EXISTS``.
     """
     names: dict[str, ast.Span | None] = {}
     for node in ast.walk(expression):
@@ -35,7 +35,7 @@ def variables_in(expression: ast.Expression) -> dict[str, ast.Span | None]:
 def check_expression(
     expression: ast.Expression, found: list[Diagnostic], functions: FunctionRegistry = DEFAULT_FUNCTIONS
 ) -> None:
-    """Append to ``found`` whatever in the expression cannot be part of a score.
+    """Append to ``found`` every part of the expression that cannot be part of a score.
 
     >>> found = []
     >>> check_expression(ast.Call("nrom", (ast.Variable("x"),)), found)
@@ -48,22 +48,25 @@ def check_expression(
 def check_condition(
     expression: ast.Expression, found: list[Diagnostic], functions: FunctionRegistry = DEFAULT_FUNCTIONS
 ) -> None:
-    """Append to ``found`` whatever keeps the expression from being a condition over numbers.
+    """Append to ``found`` every part that keeps the expression from being a condition over numbers.
 
-    With nothing found it can be given to ``vectorise_condition``.
+    If nothing is found, the expression can be given to ``vectorise_condition``.
     """
     found.extend(_Check("condition", functions).problems(expression, condition=True))
 
 
 @dataclass(frozen=True)
 class _Check:
-    """The rules for one purpose, ``score`` or ``condition``, which is also the diagnostics' code."""
+    """The rules for one purpose: ``score`` or ``condition``, also the diagnostics' code."""
 
     purpose: str
     functions: FunctionRegistry
 
     def problems(self, expression: ast.Expression, condition: bool) -> Iterator[Diagnostic]:
-        """Yield the problems in source order, each part judged by whether a condition or a number is wanted."""
+        """Yield the problems in source order.
+
+        The place of each part decides if it must be a condition or a number.
+        """
         pending = [(expression, condition)]
         while pending:
             node, condition = pending.pop()
@@ -146,7 +149,7 @@ class _Check:
 
 
 def _wanted(node: ast.Expression, condition: bool) -> Iterator[tuple[ast.Expression, bool]]:
-    """Yield a node's operands, each with whether a condition is wanted there."""
+    """Yield a node's operands, each with True if a condition is expected there."""
     match node:
         case ast.Call("if", (test, *branches)):
             yield test, True
@@ -179,7 +182,7 @@ def _range_problem(call: ast.Call) -> _Problem | None:
 
 
 def _constant(expression: ast.Expression) -> float | None:
-    """Return the value of a number that is written out, with or without a sign."""
+    """Return the value of a number that is written out, with or without signs; None for others."""
     sign = 1.0
     while isinstance(expression, ast.Unary) and expression.operator in ("+", "-"):
         sign, expression = (-sign if expression.operator == "-" else sign), expression.operand

@@ -1,4 +1,4 @@
-"""SPARQL's numeric datatypes: which literals are numbers, and what arithmetic makes of their types."""
+"""Numeric datatypes of SPARQL: literals that are numbers, and the types of arithmetic results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BOOLEANS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
 
 def primitive(datatype: str | None) -> str | None:
-    """Return which of the four numeric types arithmetic takes a datatype for; None if it is none of them.
+    """Return the numeric type that arithmetic uses for a datatype; None if it is not numeric.
 
     >>> primitive(ast.XSD + "byte") == INTEGER, primitive(ast.XSD + "string")
     (True, None)
@@ -41,7 +41,7 @@ def primitive(datatype: str | None) -> str | None:
 
 
 def promote(*datatypes: str | None) -> str | None:
-    """Return the numeric type that values of several types are brought to before they are added.
+    """Return the numeric type to which values of several types are promoted.
 
     >>> promote(INTEGER, FLOAT, DECIMAL) == FLOAT
     True
@@ -50,13 +50,13 @@ def promote(*datatypes: str | None) -> str | None:
 
 
 def quotient(left: str | None, right: str | None) -> str | None:
-    """Return the type of a quotient; that of two integers is a decimal."""
+    """Return the type of a quotient; the quotient of two integers is a decimal."""
     datatype = promote(left, right)
     return DECIMAL if datatype == INTEGER else datatype
 
 
 def literal_value(literal: ast.Literal) -> float:
-    """Return a numeric literal's value as a double, NaN where it is no number; also INF is taken for none.
+    """Return a numeric literal's value as a double, NaN if it is not a number; INF gives NaN too.
 
     >>> literal_value(ast.Literal("7.5", DECIMAL)), literal_value(ast.Literal("7.5", INTEGER))
     (7.5, nan)
@@ -66,12 +66,12 @@ def literal_value(literal: ast.Literal) -> float:
 
 
 def boolean_value(literal: ast.Literal) -> float:
-    """Return 1 for true, 0 for false, NaN for what is no xsd:boolean."""
+    """Return 1 for true, 0 for false, NaN if the literal is not an xsd:boolean."""
     return _BOOLEANS.get(literal.lexical, math.nan) if literal.datatype == BOOLEAN else math.nan
 
 
 def constant_value(literal: ast.Literal) -> float:
-    """Return what a literal is worth in a score or a condition, NaN where it can be part of neither."""
+    """Return a literal's value in a score or a condition, NaN if it cannot be part of either."""
     return boolean_value(literal) if literal.datatype == BOOLEAN else literal_value(literal)
 
 

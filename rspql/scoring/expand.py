@@ -1,4 +1,4 @@
-"""A score in plain SPARQL 1.1, for engines that know nothing of this package's functions."""
+"""Translation of scores to plain SPARQL 1.1, for engines without this package's functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rspql.scoring.functions import SPARQL_NAMES, FunctionRegistry
 from rspql.scoring.library import DEFAULT_FUNCTIONS, division_by_zero
 
 LARGEST = 10_000
-"""How many nodes a rewritten expression may have: functions within functions multiply their arguments."""
+"""Maximum number of nodes of a rewritten expression: nested functions multiply their arguments."""
 
 _ONE = ast.Literal("1.0E0", DOUBLE)
 
@@ -17,18 +17,19 @@ _ONE = ast.Literal("1.0E0", DOUBLE)
 def to_sparql(
     expression: ast.Expression, functions: FunctionRegistry = DEFAULT_FUNCTIONS, doubles: bool = False
 ) -> ast.Expression | None:
-    """Return the expression with nothing in it but what SPARQL 1.1 engines know or can be taught by IRI.
+    """Return the expression in plain SPARQL 1.1, with only functions that engines can know.
 
-    ``norm``, ``least`` and ``greatest`` are written out with IF, and give an error where they do;
-    ``sqrt``, ``log``, ``exp`` and ``pow`` become calls of XPath's math functions, which an engine
-    may have to be given as custom functions. What is no scoring function stays as it is. None
-    means that a function has no such form, as one's own have not, or that it would be too large.
+    ``norm``, ``least`` and ``greatest`` are written out with IF; the result is an error whenever
+    they give one. ``sqrt``, ``log``, ``exp`` and ``pow`` become calls of XPath's math functions;
+    some engines need them as custom functions. Calls of functions that are not scoring functions
+    stay as they are. None means that a function has no such form, as user functions have none, or
+    that the result would be too large.
 
     Where norm clamps, its value is a decimal 0 or 1, whatever the types of its arguments.
 
-    With ``doubles`` all numbers are brought to doubles first, and a division by zero is made an
-    error: so the engine computes what ``vectorise`` does, also where its decimals have too few
-    digits or it gives up on them. Then only scores and conditions over numbers have a form.
+    With ``doubles`` all numbers are converted to doubles first, and a division by zero becomes an
+    error. The engine then computes the same as ``vectorise``, also if its decimals have too few
+    digits or fail. Only scores and conditions over numbers have such a form.
 
     >>> call = ast.Call("least", (ast.Variable("x"), ast.Variable("y")))
     >>> to_sparql(call) == ast.Call("if", (ast.Binary("<=", *call.arguments), *call.arguments))
@@ -86,7 +87,7 @@ def _callee(sparql: str) -> ast.Iri | str:
 
 
 def _not_too_large(expression: ast.Expression) -> ast.Expression | None:
-    # What is shared is counted as often as it would be written.
+    # Shared parts are counted as often as they would be written.
     pending, count = [expression], 0
     while pending:
         node = pending.pop()

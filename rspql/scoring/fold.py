@@ -1,4 +1,4 @@
-"""Walk over an expression from its leaves to its root, without recursion, so that any depth will do."""
+"""Traversal of an expression from leaves to root, without recursion, for any depth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def operands(expression: ast.Expression) -> tuple[ast.Expression, ...]:
-    """Return the expressions that an expression directly works on, in source order.
+    """Return the direct operands of an expression, in source order.
 
     >>> [each.name for each in operands(ast.Call("least", (ast.Variable("x"), ast.Variable("y"))))]
     ['x', 'y']
@@ -60,7 +60,9 @@ def postorder(expression: ast.Expression) -> list[ast.Expression]:
 
 
 def fold(expression: ast.Expression, step: Callable[[ast.Expression, tuple[T, ...]], T]) -> T:
-    """Return ``step`` of the expression and of what ``step`` gave for its operands, and so on down to the leaves.
+    """Apply ``step`` to each node and the results of its operands, from the leaves up.
+
+    Returns the result for the expression itself.
 
     >>> expression = ast.Binary("+", ast.Variable("x"), ast.Unary("-", ast.Variable("y")))
     >>> fold(expression, lambda node, parts: 1 + max(parts, default=0))  # how deep it is

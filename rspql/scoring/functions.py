@@ -1,4 +1,4 @@
-"""What a function in a score is, functions of one's own, and the registry in which they are found."""
+"""Functions in scores: their definition, user functions, and the registry that finds them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SPARQL_NAMES = frozenset(
     strlang strlen strstarts struuid substr sum timezone tz ucase uri uuid year
     """.split()
 )
-"""What SPARQL 1.1 itself calls, in lower case."""
+"""Names of SPARQL 1.1's own functions and keywords, in lower case."""
 
 
 class ResultType(Enum):
-    """How the datatype of a function's value follows from those of its arguments."""
+    """Rule for the datatype of a function's value, given those of its arguments."""
 
     DOUBLE = "double"
     ARGUMENT = "that of its arguments"
@@ -37,16 +37,17 @@ class ResultType(Enum):
 
 @dataclass(frozen=True)
 class ScoringFunction:
-    """A function of numbers, ``arity`` of them, or at least as many where it is ``variadic``.
+    """A function of numbers with ``arity`` arguments, or at least as many if it is ``variadic``.
 
-    - ``apply`` works on whole arrays, with NaN for an error: NaN in any argument gives NaN.
+    - ``apply`` works on whole arrays; NaN is an error, and NaN in any argument gives NaN.
     - ``bounds`` returns an interval that holds every number ``apply`` can give for arguments from
       the given intervals.
-    - ``directions`` returns for given intervals 1 for each argument in which the function never
-      falls, -1 for each in which it never rises, and 0 where neither is known.
-    - ``total`` says whether there is no error for any numbers from the given intervals.
-    - ``sparql`` is how SPARQL engines call it: a name of SPARQL's own or an IRI that can be bound
-      to a custom function; ``expand`` writes a call in plain SPARQL where no engine knows it.
+    - ``directions`` returns for the given intervals 1 for each argument in which the function never
+      falls, -1 for each in which it never rises, and 0 if neither is known.
+    - ``total`` returns True if no numbers from the given intervals give an error.
+    - ``sparql`` is the function's name in SPARQL engines: a SPARQL name, or an IRI that can be
+      bound to a custom function. ``expand`` writes a call in plain SPARQL if no engine knows the
+      function.
     """
 
     arity: int
@@ -61,7 +62,7 @@ class ScoringFunction:
     expand: Expand | None = None
 
     def takes(self, count: int) -> bool:
-        """Return whether the function can be called with so many arguments."""
+        """Return True if the function can be called with ``count`` arguments."""
         return count >= self.arity if self.variadic else count == self.arity
 
 
@@ -71,14 +72,14 @@ def scoring_function(
     range: tuple[float, float] | None = None,
     signature: str | None = None,
 ) -> ScoringFunction:
-    """Return a function of one's own for use in scores.
+    """Return a user function for use in scores.
 
     ``function`` takes one array of doubles per argument, all of one length, and returns as many
-    values, NaN for errors; where an argument is NaN so is the result, whatever it returns.
-    ``directions`` says for each argument whether the result never falls (1) or never rises (-1)
-    as the argument grows, or neither (0), everywhere. Results are clipped to ``range``. What is
-    declared is relied on, not checked: with wrong directions answers are called better than they are.
-    What the function raises is not caught.
+    values, NaN for errors. If an argument is NaN, so is the result, whatever the function returns.
+    ``directions`` has one number per argument: 1 if the result never falls as the argument grows,
+    -1 if it never rises, 0 if neither holds everywhere. Results are clipped to ``range``. These
+    declarations are trusted, not checked: with wrong directions, answers are reported as more
+    certain than they are. Exceptions from the function are not caught.
 
     >>> decay = scoring_function(lambda age: np.exp2(-age / 7), directions=(-1,), range=(0, 1))
     >>> decay.apply(np.array([0.0, 7.0, -7.0, np.nan]))
@@ -107,7 +108,7 @@ def corner_bounds(
 ) -> Interval:
     """Return the bounds of a function that is monotone in each argument, from two of its values.
 
-    Where the sign is 0 the argument must be a single number, or nothing but the limits is known.
+    If an argument has sign 0 and is not a single number, only the limits are known.
     """
     if any(sign == 0 and not each.is_point for sign, each in zip(signs, intervals, strict=True)):
         return limits
@@ -115,15 +116,15 @@ def corner_bounds(
     most = [each.high if sign >= 0 else each.low for sign, each in zip(signs, intervals, strict=True)]
     with np.errstate(all="ignore"):
         low, high = (float(apply(*(np.array([each]) for each in corner))[0]) for corner in (least, most))
-    # An error in a corner says nothing about what lies beside it.
+    # An error in a corner says nothing about the values next to it.
     reach = Interval(-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
     return clip(widen(reach), limits)
 
 
 class FunctionRegistry:
-    """The functions that a score may call, by name or IRI; never changed, only extended into another.
+    """Immutable registry of the functions that a score may call, by name or IRI.
 
-    Names are found in any case, IRIs only as they are.
+    Names are case-insensitive, IRIs are not. An extension is a new registry.
 
     >>> registry = FunctionRegistry({}).with_function("twice", scoring_function(lambda x: 2 * x, (1,)))
     >>> registry.find("TWICE") is registry.find("twice")
@@ -131,7 +132,8 @@ class FunctionRegistry:
     """
 
     def __init__(self, functions: Mapping[str, ScoringFunction]) -> None:
-        # A plain dictionary: scores are sent to where records are decoded, and a view of one could not be.
+        # A plain dictionary: it is pickled with scores for the workers that decode records; a
+        # mapping proxy cannot be.
         self._functions: Mapping[str, ScoringFunction] = {_key(name): each for name, each in functions.items()}
 
     def __iter__(self) -> Iterator[str]:
@@ -141,16 +143,17 @@ class FunctionRegistry:
         return self._functions[_key(name)]
 
     def find(self, function: ast.Iri | str) -> ScoringFunction | None:
-        """Return what a call's function stands for, if that is known; an IRI is never taken for a name."""
+        """Return a call's scoring function, None if unknown; an IRI is never read as a name."""
         if isinstance(function, ast.Iri):
             return self._functions.get(function.value) if _is_iri(function.value) else None
         return None if _is_iri(function) else self._functions.get(function.lower())
 
     def with_function(self, name_or_iri: str, function: ScoringFunction) -> FunctionRegistry:
-        """Return a registry with one more function; what had its name before is replaced.
+        """Return a registry with one more function; it replaces one of the same name.
 
-        A name consists of letters, digits and ``_``, and must not be one of SPARQL's own;
-        everything with a colon is an IRI. A name becomes the one in the function's signature.
+        A name consists of letters, digits and ``_``, and must not be one of SPARQL's own.
+        Everything with a colon is an IRI. The function's signature takes over a name, but not an
+        IRI.
         """
         if not _is_iri(name_or_iri):
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name_or_iri):

@@ -1,7 +1,7 @@
 """Intervals of numbers, and arithmetic over them.
 
-Every operation returns an interval that holds each number the operation can give for arguments
-from the given intervals. Errors (NaN) are no numbers, so they never widen an interval.
+Every operation returns an interval that holds each number the operation can give for arguments from
+the given intervals. Errors (NaN) are not numbers, so they never widen an interval.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import sys
 from dataclasses import dataclass
 
 SLACK = 2.0**-48
-"""How far, relatively, a library function's last digits may be off or differ between two calls."""
+"""Relative error of a library function's last digits, or their difference between two calls."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """All values from ``low`` to ``high``; infinite where nothing bounds them."""
+    """All values from ``low`` to ``high``; an end is infinite if it is unbounded."""
 
     low: float
     high: float
@@ -26,17 +26,17 @@ class Interval:
 
     @property
     def is_point(self) -> bool:
-        """Whether it holds a single number."""
+        """True if it holds a single number."""
         return self.low == self.high
 
     @property
     def is_finite(self) -> bool:
-        """Whether both ends are finite."""
+        """True if both ends are finite."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     @property
     def sign(self) -> int:
-        """1 where nothing in it is negative, -1 where nothing is positive, 0 where both occur."""
+        """1 if nothing in it is negative, -1 if nothing is positive, 0 if both occur."""
         return 1 if self.low >= 0 else -1 if self.high <= 0 else 0
 
 
@@ -47,7 +47,7 @@ EITHER = Interval(0.0, 1.0)
 
 
 def add(left: Interval, right: Interval) -> Interval:
-    """Return where sums lie.
+    """Return the interval of the sums.
 
     >>> add(Interval(1.0, 2.0), Interval(10.0, math.inf))
     Interval(low=11.0, high=inf)
@@ -56,19 +56,19 @@ def add(left: Interval, right: Interval) -> Interval:
 
 
 def subtract(left: Interval, right: Interval) -> Interval:
-    """Return where differences lie."""
+    """Return the interval of the differences."""
     return _closed(left.low - right.high, left.high - right.low)
 
 
 def multiply(left: Interval, right: Interval) -> Interval:
-    """Return where products lie."""
-    # An infinite end means "unbounded", so that zero times it is zero.
+    """Return the interval of the products."""
+    # An infinite end means "unbounded", so zero times it is zero.
     products = [0.0 if a == 0 or b == 0 else a * b for a in (left.low, left.high) for b in (right.low, right.high)]
     return _closed(min(products), max(products))
 
 
 def divide(left: Interval, right: Interval) -> Interval:
-    """Return where quotients lie: anywhere, if the divisor can be zero.
+    """Return the interval of the quotients; unbounded if the divisor can be zero.
 
     >>> divide(Interval(1.0, 2.0), Interval(4.0, math.inf))
     Interval(low=0.0, high=0.5)
@@ -81,7 +81,7 @@ def divide(left: Interval, right: Interval) -> Interval:
 
 
 def negate(value: Interval) -> Interval:
-    """Return where the negated values lie."""
+    """Return the interval of the negated values."""
     return Interval(-value.high, -value.low)
 
 
@@ -91,7 +91,7 @@ def union(*parts: Interval) -> Interval:
 
 
 def clip(value: Interval, limits: Interval) -> Interval:
-    """Return where values lie once they are clipped to limits.
+    """Return the interval of the values clipped to limits.
 
     >>> clip(Interval(-5.0, 0.5), Interval(0.0, 1.0))
     Interval(low=0.0, high=0.5)
@@ -103,7 +103,7 @@ def clip(value: Interval, limits: Interval) -> Interval:
 
 
 def widen(value: Interval) -> Interval:
-    """Return the interval made wider by what rounding can have taken away; an overflow may have been none.
+    """Return the interval widened by possible rounding errors; an overflow may be a finite number.
 
     >>> wider = widen(Interval(1.0, math.inf))
     >>> wider.low < 1.0, wider.high
@@ -120,30 +120,30 @@ def widen(value: Interval) -> Interval:
 
 
 def truth(value: Interval) -> Interval:
-    """Return which truth values numbers can have: all but zero are true."""
+    """Return the possible truth values of numbers: all but zero are true."""
     if 0.0 not in value:
         return TRUE
     return FALSE if value.is_point else EITHER
 
 
 def invert(value: Interval) -> Interval:
-    """Return which truth values the negation can have."""
+    """Return the possible truth values of the negation."""
     return subtract(TRUE, truth(value))
 
 
 def conjunction(left: Interval, right: Interval) -> Interval:
-    """Return which truth values ``&&`` can have."""
+    """Return the possible truth values of ``&&``."""
     left, right = truth(left), truth(right)
     return Interval(min(left.low, right.low), min(left.high, right.high))
 
 
 def disjunction(left: Interval, right: Interval) -> Interval:
-    """Return which truth values ``||`` can have."""
+    """Return the possible truth values of ``||``."""
     return invert(conjunction(invert(left), invert(right)))
 
 
 def less(left: Interval, right: Interval) -> Interval:
-    """Return which truth values ``<`` can have.
+    """Return the possible truth values of ``<``.
 
     >>> less(Interval(1.0, 2.0), Interval(3.0, 4.0)) == TRUE
     True
@@ -154,12 +154,12 @@ def less(left: Interval, right: Interval) -> Interval:
 
 
 def at_most(left: Interval, right: Interval) -> Interval:
-    """Return which truth values ``<=`` can have."""
+    """Return the possible truth values of ``<=``."""
     return invert(less(right, left))
 
 
 def equal(left: Interval, right: Interval) -> Interval:
-    """Return which truth values ``=`` can have."""
+    """Return the possible truth values of ``=``."""
     if left.high < right.low or right.high < left.low:
         return FALSE
     return TRUE if left.is_point and right.is_point else EITHER

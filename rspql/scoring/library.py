@@ -1,4 +1,4 @@
-"""The functions that every score may call."""
+"""Library of functions that every score may call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rspql.scoring.functions import FloatArray, FunctionRegistry, ResultType, Sc
 from rspql.scoring.intervals import EVERYTHING, Interval, clip, widen
 
 MATH = "http://www.w3.org/2005/xpath-functions/math#"
-"""Where XPath's mathematical functions live, by which SPARQL engines may know them."""
+"""Namespace of XPath's mathematical functions, by which SPARQL engines may know them."""
 
 _NOT_NEGATIVE = Interval(0.0, np.inf)
 _UNIT = Interval(0.0, 1.0)
@@ -50,7 +50,7 @@ def _norm_bounds(value: Interval, low: Interval, high: Interval) -> Interval:
 
 
 def _norm_directions(*_intervals: Interval) -> tuple[int, ...]:
-    # Between the ends a higher end of the range, whichever it is, makes the share smaller; elsewhere it is 0 or 1.
+    # Inside the range, raising either end makes the share smaller; outside it the share is 0 or 1.
     return (1, -1, -1)
 
 
@@ -68,7 +68,7 @@ def _norm_in_sparql(value: ast.Expression, low: ast.Expression, high: ast.Expres
 
 
 def _constant(expression: ast.Expression) -> float:
-    """Return a numeric literal's value, NaN for all else."""
+    """Return a numeric literal's value, NaN for any other expression."""
     return literal_value(expression) if isinstance(expression, ast.Literal) else math.nan
 
 
@@ -77,7 +77,7 @@ def _decimal(lexical: str) -> ast.Literal:
 
 
 def division_by_zero() -> ast.Expression:
-    """Return an expression that has no value in any SPARQL engine, as its numbers are integers."""
+    """Return an expression that is an error in every SPARQL engine: its numbers are integers."""
     return ast.Binary("/", ast.Literal("1", INTEGER), ast.Literal("0", INTEGER))
 
 
@@ -90,7 +90,7 @@ def _abs_bounds(value: Interval) -> Interval:
 
 
 def _round(value: FloatArray) -> FloatArray:
-    # Half goes up, -0.5 to 0: numpy's own rounding takes halves to even numbers.
+    # Halves round up, -0.5 to 0: numpy's own rounding takes halves to even numbers.
     with np.errstate(all="ignore"):
         below = np.floor(value)
         return np.where(value - below >= 0.5, below + 1.0, below)
@@ -128,7 +128,8 @@ def _greatest_bounds(*values: Interval) -> Interval:
 
 def _first_by(operator: str) -> Callable[..., ast.Expression]:
     def expand(*values: ast.Expression) -> ast.Expression:
-        # Each value is compared with all after it, so that an error in any of them is one of the whole.
+        # Each value is compared with all after it, so that an error in any of them is an error of
+        # the whole.
         chosen = values[-1]
         for at in range(len(values) - 2, -1, -1):
             before = [ast.Binary(operator, values[at], other) for other in values[at + 1 :]]
@@ -150,9 +151,9 @@ def _quietly(apply: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
 
 
 def _pow(base: FloatArray, exponent: FloatArray) -> FloatArray:
-    missing = np.isnan(base) | np.isnan(exponent)  # numpy calls anything to the power 0 one, and 1 to any power
+    missing = np.isnan(base) | np.isnan(exponent)  # numpy gives 1 for anything to the power 0, and for 1 to any power
     with np.errstate(all="ignore"):
-        return np.where(missing, np.nan, np.power(base + 0.0, exponent))  # + 0.0 makes -0 a 0
+        return np.where(missing, np.nan, np.power(base + 0.0, exponent))  # + 0.0 turns -0 into 0
 
 
 def _pow_directions(base: Interval, exponent: Interval) -> tuple[int, ...]:
@@ -259,9 +260,9 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
         ),
     }
 )
-"""The built-in functions by name, in lower case."""
+"""Built-in functions by name, in lower case."""
 
 DEFAULT_FUNCTIONS = FunctionRegistry(
     {**FUNCTIONS, **{MATH + name: FUNCTIONS[name] for name in ("sqrt", "log", "exp", "pow")}}
 )
-"""The built-in functions by name, and by XPath's IRI those that have one."""
+"""Built-in functions by name and, if they have one, by XPath's IRI."""

@@ -1,8 +1,8 @@
-"""Whether a score rises or falls with each of its variables.
+"""Monotonicity of a score in each of its variables.
 
-"Least recently maintained and most vibrating" falls with one variable and rises with the other;
-knowing this, a bound on a variable is a bound on the score. The analysis follows the rules of
-calculus over intervals and never guesses: what it cannot show it calls unknown.
+"Least recently maintained and most vibrating" falls with one variable and rises with the other. A
+known direction turns a bound on a variable into a bound on the score. The analysis follows the
+rules of calculus over intervals and never guesses: a direction that it cannot prove is unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rspql.scoring.library import DEFAULT_FUNCTIONS
 
 
 class Direction(Enum):
-    """What a score does as a variable grows and the others stay."""
+    """Direction of a score as one variable grows and the others stay."""
 
     INCREASING = "increasing"
     DECREASING = "decreasing"
@@ -35,9 +35,9 @@ def directions(
 ) -> dict[str, Direction]:
     """Return the score's direction in each of its variables, in the order in which they occur.
 
-    Increasing means that the score never falls as the variable grows within its range, wherever it
-    has a value, up to rounding; a variable without a range may be any number. Unknown is what is
-    not monotone, or cannot be shown to be so: a variable that occurs twice is taken as two.
+    Increasing means that the score never falls as the variable grows within its range, wherever the
+    score has a value, up to rounding. A variable without a range may be any number. Unknown means
+    not monotone, or not provably so: a variable that occurs twice is treated as two.
 
     >>> age, vibration = ast.Variable("maintained"), ast.Variable("vibration")
     >>> score = ast.Binary("*", ast.Binary("-", ast.Literal("2024", ast.XSD + "integer"), age), vibration)
@@ -56,7 +56,7 @@ def explain_direction(
     ranges: Mapping[str, Interval],
     functions: FunctionRegistry = DEFAULT_FUNCTIONS,
 ) -> ast.Expression | None:
-    """Return the first and innermost part on account of which the direction in a variable is unknown, if it is.
+    """Return the first innermost part that makes a variable's direction unknown; None if known.
 
     >>> square = ast.Binary("*", ast.Variable("x"), ast.Variable("x"))
     >>> explain_direction(ast.Unary("-", square), "x", {}) == square
@@ -74,10 +74,10 @@ def explain_direction(
 
 @dataclass(frozen=True, eq=False)
 class _Analysis:
-    """What is known of a part of an expression.
+    """Facts about a part of an expression.
 
-    ``safe`` says that whether it has a value depends only on which variables are bound, not on
-    their numbers. ``parts`` are those operands that decide about its directions.
+    ``safe`` is True if the existence of its value depends only on which variables are bound, not on
+    their numbers. ``parts`` are the operands that decide its directions.
     """
 
     node: ast.Expression
@@ -134,14 +134,14 @@ def _direction_of_if(name: str, parts: tuple[_Analysis, ...]) -> Direction:
 
 
 def _direction_of_coalesce(name: str, parts: tuple[_Analysis, ...]) -> Direction:
-    # Where the variable's value decides whether one choice fails, it decides which one is taken.
+    # If the variable's value decides whether a choice fails, it also decides which choice is taken.
     if any(name in part.directions and not part.safe for part in parts[:-1]):
         return Direction.UNKNOWN
     return _joined(part.directions.get(name, Direction.CONSTANT) for part in parts)
 
 
 def _branches(parts: tuple[_Analysis, ...]) -> tuple[_Analysis, ...]:
-    """Return those branches of an IF that can be taken."""
+    """Return the branches of an IF that can be taken."""
     condition, then, otherwise = parts
     possible = truth(condition.interval)
     if possible.is_point:
@@ -157,7 +157,7 @@ def _relevant(node: ast.Expression, parts: tuple[_Analysis, ...]) -> tuple[_Anal
 
 
 def _signs(node: ast.Expression, intervals: tuple[Interval, ...], functions: FunctionRegistry) -> tuple[int, ...]:
-    """Return how a node follows each of its operands: 1 rises with it, -1 falls with it, 0 is not known."""
+    """Return the sign of a node's change for each operand: 1 rises, -1 falls, 0 is unknown."""
     match node:
         case ast.Unary("+" | "-" as operator):
             return (1,) if operator == "+" else (-1,)
@@ -166,7 +166,8 @@ def _signs(node: ast.Expression, intervals: tuple[Interval, ...], functions: Fun
         case ast.Binary("*"):
             return intervals[1].sign, intervals[0].sign
         case ast.Binary("/"):
-            # Where the divisor is zero there is no value, so one that touches zero keeps its sign.
+            # There is no value if the divisor is zero, so a divisor that touches zero keeps its
+            # sign.
             of_divisor = intervals[1].sign
             return of_divisor, -intervals[0].sign if of_divisor else 0
         case ast.Call(function) if function not in ("if", "coalesce", "bound"):
@@ -201,7 +202,7 @@ _OPPOSITE = {
 
 
 def _is_safe(node: ast.Expression, parts: tuple[_Analysis, ...], functions: FunctionRegistry) -> bool:
-    """Return whether only an unbound variable can leave the node without a value, and that always."""
+    """Return True if a node has no value if, and only if, a variable is unbound."""
     if not all(part.safe for part in parts):
         return False
     match node:
@@ -222,7 +223,7 @@ def _is_safe(node: ast.Expression, parts: tuple[_Analysis, ...], functions: Func
 
 
 def _is_safe_arithmetic(operator: str, left: Interval, right: Interval) -> bool:
-    # Infinities can cancel each other out, and zero times infinity is no number.
+    # Infinities can cancel each other out, and zero times infinity is not a number.
     match operator:
         case "*":
             return left.is_finite and right.is_finite

@@ -1,4 +1,4 @@
-"""What filters say about the ranges of variables."""
+"""Ranges of variables that follow from filters."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 def ranges_of(filters: Iterable[ast.Expression], known: Mapping[str, Interval] | None = None) -> dict[str, Interval]:
-    """Return the ranges in which variables lie wherever all filters hold; bounds are included, on the safe side.
+    """Return the ranges of variables if all filters hold; bounds are included, to be safe.
 
-    Only comparisons of a variable with a number say something, alone or joined by ``&&``. ``known``
-    are ranges in which variables lie in any case.
+    Uses only comparisons of a variable with a number, alone or joined by ``&&``. ``known`` are
+    ranges that hold in any case.
 
     >>> five = ast.Literal("5", ast.XSD + "integer")
     >>> ranges_of([ast.Binary(">", ast.Variable("x"), five)])
@@ -35,9 +35,9 @@ def ranges_of(filters: Iterable[ast.Expression], known: Mapping[str, Interval] |
 
 
 def range_of_aggregate(function: str, values: Interval) -> Interval:
-    """Return where an aggregate of at least one value lies, given where the values do.
+    """Return the interval of an aggregate of at least one value, given that of the values.
 
-    Of sums and averages only the sign is said: rounding can carry them past the rest.
+    For sums and averages only the sign is used: rounding can carry them past the other bounds.
 
     >>> range_of_aggregate("count", EVERYTHING), range_of_aggregate("sum", Interval(2.0, 5.0))
     (Interval(low=1.0, high=inf), Interval(low=0.0, high=inf))

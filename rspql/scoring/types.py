@@ -1,4 +1,4 @@
-"""Of which datatype a score is."""
+"""Datatypes of scores."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rspql.scoring.library import DEFAULT_FUNCTIONS
 def result_type(
     expression: ast.Expression, types: Mapping[str, str], functions: FunctionRegistry = DEFAULT_FUNCTIONS
 ) -> str | None:
-    """Return the IRI of a score's datatype, given those of its variables; None where it is not known.
+    """Return the IRI of a score's datatype, given those of its variables; None if it is not known.
 
     Arithmetic promotes xsd:integer to xsd:decimal to xsd:float to xsd:double, and divides integers
-    into a decimal. The type of an IF or COALESCE is known where all its choices are of one type.
-    This is the type that SPARQL gives the value; the ranking itself is done in doubles.
+    into a decimal. The type of an IF or COALESCE is known if all its choices have the same type.
+    This is the type that SPARQL gives the value; the ranking itself uses doubles.
 
     >>> share = ast.Binary("/", ast.Variable("x"), ast.Literal("2", ast.XSD + "integer"))
     >>> result_type(share, {"x": ast.XSD + "integer"})

@@ -1,8 +1,8 @@
-"""A scoring expression, or a condition, as a function over whole arrays.
+"""Vectorised evaluation: a scoring expression or condition as a function over whole arrays.
 
 Numbers are doubles throughout, also in comparisons: integers beyond 2^53 and decimals lose their
-last digits. NaN stands for an error, for a variable that is not bound and for what is no number.
-A division by zero is an error whatever the types, as SPARQL has it for integers and decimals.
+last digits. NaN stands for an error, an unbound variable, or a value that is not a number. A
+division by zero is an error for all types, as SPARQL defines it for integers and decimals.
 Conditions are 1 for true, 0 for false, NaN for an error.
 """
 
@@ -29,16 +29,17 @@ _Operation = Callable[..., FloatArray]
 
 
 def vectorise(expression: ast.Expression, functions: FunctionRegistry = DEFAULT_FUNCTIONS) -> ScoreFunction:
-    """Return a function from columns of numbers to a column of scores, or to one score if it needs no column.
+    """Return a function from columns of numbers to a column of scores.
 
-    NaN stands for an error: a value that is missing or not a number, or a division by zero; a row
-    whose score is NaN is not a solution.
+    It returns a single score if the expression needs no column. NaN stands for an error: a value
+    that is missing or not a number, or a division by zero. A row whose score is NaN is not a
+    solution.
 
     >>> score = vectorise(ast.Binary("*", ast.Literal("2", ast.XSD + "integer"), ast.Variable("x")))
     >>> score({"x": np.array([1.0, np.nan, 3.0])})
     array([ 2., nan,  6.])
     """
-    # A program for a stack machine: however deep the expression, running it takes no recursion.
+    # A program for a stack machine: running it takes no recursion, however deep the expression is.
     program = [(_operation(node, functions), len(operands(node))) for node in postorder(expression)]
 
     def run(columns: Columns) -> FloatArray:
@@ -57,7 +58,9 @@ def vectorise(expression: ast.Expression, functions: FunctionRegistry = DEFAULT_
 def vectorise_condition(
     expression: ast.Expression, functions: FunctionRegistry = DEFAULT_FUNCTIONS
 ) -> ConditionFunction:
-    """Return a function from columns of numbers to where a condition holds; where it is an error it does not.
+    """Return a function from columns of numbers to booleans: True if the condition holds.
+
+    An error counts as False.
 
     >>> condition = ast.Binary(">", ast.Variable("x"), ast.Literal("2", ast.XSD + "integer"))
     >>> vectorise_condition(condition)({"x": np.array([1.0, np.nan, 3.0])})
@@ -73,7 +76,7 @@ def vectorise_condition(
 
 
 def _operation(node: ast.Expression, functions: FunctionRegistry) -> Callable[..., FloatArray]:
-    """Return what to do for a node, as a function of the columns and of the operands' values."""
+    """Return the operation of a node, as a function of the columns and of its operands' values."""
     match node:
         case ast.Variable(name):
             return lambda columns: columns[name]
@@ -121,7 +124,7 @@ def _not(value: FloatArray) -> FloatArray:
 
 
 def _and(left: FloatArray, right: FloatArray) -> FloatArray:
-    # False, whatever the other is, even an error; so is true for _or.
+    # False if either is false, even if the other is an error; likewise for true in _or.
     unknown = np.isnan(left) | np.isnan(right)
     return np.where((left == 0) | (right == 0), 0.0, np.where(unknown, np.nan, 1.0))
 
