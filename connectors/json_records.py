@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from connectors.fields import FAULT, NOT_UTF8, ROW, misfit, path_of
+from connectors.json_types import fits, refuse_constant
 
 _MOST_NAMES = 3
 """Maximum number of fields, texts or integers, for which all combinations of types are tried."""
@@ -116,7 +116,7 @@ def _all_objects(text: pa.StringArray) -> bool:
 
 def _parse_line(line: bytes, fields: Fields, names: Collection[str]) -> dict[str, Any]:
     try:
-        record = json.loads(line.decode("utf-8"), parse_constant=_refuse)
+        record = json.loads(line.decode("utf-8"), parse_constant=refuse_constant)
     except UnicodeDecodeError:
         return {FAULT: NOT_UTF8}
     except (ValueError, RecursionError):
@@ -131,7 +131,7 @@ def _parse_line(line: bytes, fields: Fields, names: Collection[str]) -> dict[str
             return {FAULT: misfit(name, type_)}
         if name in names and isinstance(value, int) and not isinstance(value, bool):
             value = _digits(value)
-        if value is not None and not _fits(value, type_):
+        if value is not None and not fits(value, type_):
             return {FAULT: misfit(name, type_)}
         row[name] = float(value) if type_ == pa.float64() and value is not None else value
     return row
@@ -157,18 +157,3 @@ def _digits(value: int) -> str | None:
         return str(value)
     except ValueError:  # more digits than Python converts
         return None
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _fits(value: Any, type_: pa.DataType) -> bool:
-    if type_ == pa.string():
-        # JSON's escapes can encode half a character, which no text can contain.
-        return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    if type_ == pa.float64():
-        return abs(value) <= sys.float_info.max
-    return isinstance(value, int) and -(2**63) <= value < 2**63

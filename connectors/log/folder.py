@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -15,12 +14,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from connectors import ConnectorError
+from connectors.durable import sync_file, sync_folder, write_at
 from connectors.log.position import Position
 
 _MANIFEST, _RELEASED = "log.json", "released.json"
 _VERSION = 1
-_FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)
-"""Command that empties a disk's own cache if ``fdatasync`` does not (macOS)."""
 _SEGMENT = re.compile(r"segment-(\d{20})")
 
 
@@ -145,31 +143,3 @@ def replace_file(path: Path, pieces: Iterable[bytes | pa.Buffer]) -> None:
     write_file(unfinished, pieces)
     unfinished.replace(path)
     sync_folder(path.parent)
-
-
-def write_at(file: int, offset: int, pieces: Iterable[bytes | pa.Buffer]) -> int:
-    """Write pieces one after the other; return the offset after the last one."""
-    for piece in pieces:
-        left = memoryview(piece)
-        while left:
-            written = os.pwrite(file, left, offset)
-            offset += written
-            left = left[written:]
-    return offset
-
-
-def sync_file(file: int) -> None:
-    """Wait until the content of a file would survive a loss of power."""
-    if _FULL_SYNC is not None:
-        fcntl.fcntl(file, _FULL_SYNC)
-    else:
-        os.fdatasync(file)
-
-
-def sync_folder(path: Path) -> None:
-    """Wait until the names of a folder's files would survive a loss of power."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from connectors import ConnectorError
+from connectors.durable import sync_file, write_at
 from connectors.log.blocks import (
     BlockHead,
     DamageError,
@@ -21,7 +22,7 @@ from connectors.log.blocks import (
     encode_head,
     has_block_behind,
 )
-from connectors.log.folder import LogFolder, replace_file, sync_file, write_at
+from connectors.log.folder import LogFolder, replace_file
 from connectors.log.lock import WriterLock
 from connectors.log.position import Position
 from connectors.log.reader import numbered

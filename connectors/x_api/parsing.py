@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from connectors.fields import FAULT, NOT_UTF8, ROW, misfit
+from connectors.json_types import fits, refuse_constant
 from connectors.x_api.fields import POST
 
 NOT_JSON, NOT_A_POST = "not JSON", "not a post"
@@ -75,7 +75,7 @@ class LineParser:
 
     def _row(self, line: bytes) -> Mapping[str, Any]:
         try:
-            record = json.loads(line.decode("utf-8"), parse_constant=_refuse)
+            record = json.loads(line.decode("utf-8"), parse_constant=refuse_constant)
         except UnicodeDecodeError:
             return {FAULT: NOT_UTF8}
         except (ValueError, RecursionError):
@@ -104,7 +104,7 @@ def _fitting(value: Any, type_: pa.DataType, name: str) -> Any:
         return [_fitting(each, type_.value_type, name) for each in value]
     if type_ == pa.string() and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    _check(_is_of(value, type_), misfit(_shown(name), type_))
+    _check(fits(value, type_), misfit(_shown(name), type_))
     return float(value) if type_ == pa.float64() else value
 
 
@@ -115,21 +115,6 @@ def _shown(name: str) -> str:
 def _check(fits: bool, otherwise: str) -> None:
     if not fits:
         raise _MisfitError(otherwise)
-
-
-def _is_of(value: Any, type_: pa.DataType) -> bool:
-    if type_ == pa.string():
-        # JSON's escapes can encode half a character, which no text can contain.
-        return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    if type_ == pa.float64():
-        return abs(value) <= sys.float_info.max
-    return isinstance(value, int) and -(2**63) <= value < 2**63
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _is_finite(table: pa.Table) -> bool:

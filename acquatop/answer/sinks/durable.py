@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from acquatop.errors import EnvironmentProblem
+from connectors.durable import sync_folder
 
 _REMEDIES = {
     errno.ENOSPC: "make room there, or name another place",
@@ -70,15 +71,6 @@ def write_all(descriptor: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
-
-
-def sync_folder(folder: Path) -> None:
-    """Make durable which files are in a folder."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _replace(path: Path, content: bytes) -> None:

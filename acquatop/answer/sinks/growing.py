@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from acquatop.answer.sinks.durable import explained, sync_folder, write_all
+from acquatop.answer.sinks.durable import explained, write_all
 from acquatop.errors import UserError
+from connectors.durable import sync_folder
 
 BLOCK = 1 << 16
 """How many bytes are read at a time from the end; twice as many each time that no line begins in them."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
-_FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)
-"""What empties a disk's own cache where ``fsync`` does not (macOS)."""
+from connectors.durable import sync_file, sync_folder, write_at
 
 
 class Folder:
@@ -55,13 +53,7 @@ class Folder:
 
     def write(self, file: int, offset: int, pieces: Iterable[bytes]) -> int:
         """Write pieces one after the other, and return where they end."""
-        for piece in pieces:
-            left = memoryview(piece)
-            while left:
-                written = os.pwrite(file, left, offset)
-                offset += written
-                left = left[written:]
-        return offset
+        return write_at(file, offset, pieces)
 
     def cut(self, file: int, length: int) -> None:
         """Leave only the first bytes of a file."""
@@ -69,10 +61,7 @@ class Folder:
 
     def sync(self, file: int) -> None:
         """Return once the content of a file would survive a loss of power."""
-        if _FULL_SYNC is not None:
-            fcntl.fcntl(file, _FULL_SYNC)
-        else:
-            os.fdatasync(file)
+        sync_file(file)
 
     def close_file(self, file: int) -> None:
         """Close a file."""
@@ -107,11 +96,7 @@ def make_folder(path: Path) -> None:
     missing = [each for each in (path, *path.parents) if not each.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for each in missing:
-        parent = os.open(each.parent, os.O_RDONLY)
-        try:
-            os.fsync(parent)
-        finally:
-            os.close(parent)
+        sync_folder(each.parent)
 
 
 def write_file(folder: Folder, name: str, pieces: Iterable[bytes]) -> None:

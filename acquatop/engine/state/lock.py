@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
-import weakref
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -14,8 +12,7 @@ from typing import Any
 from acquatop.engine.state.folder import Folder, read_file
 from acquatop.engine.state.names import LOCK
 from acquatop.errors import EnvironmentProblem
-
-_held: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
+from connectors.process_lock import ProcessLock
 
 
 class DirectoryLock:
@@ -27,21 +24,19 @@ class DirectoryLock:
 
     def __init__(self, folder: Folder, file: int) -> None:
         self._folder = folder
-        self._file: int | None = file
+        self._lock = ProcessLock(file)
         found = os.fstat(file)
         self._identity = found.st_dev, found.st_ino
-        _held.add(self)
 
     @classmethod
     def take(cls, folder: Folder, now: datetime | None = None) -> DirectoryLock:
-        """Take the lock; raises :class:`EnvironmentProblem` that says who has it."""
+        """Take the lock; raises :class:`EnvironmentProblem` that names the holder."""
         file = folder.open(LOCK)
         try:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock = cls(folder, file)
             except BlockingIOError:
                 raise EnvironmentProblem(_in_use(folder)) from None
-            lock = cls(folder, file)
             lock.check()
             folder.cut(file, 0)
             folder.write(file, 0, [_describe(now or datetime.now(UTC))])
@@ -53,7 +48,7 @@ class DirectoryLock:
     def check(self) -> None:
         """Raise :class:`EnvironmentProblem` if the lock's file is no longer the one in the directory."""
         try:
-            kept = self._file is not None and self._folder.identity(LOCK) == self._identity
+            kept = self._lock.file is not None and self._folder.identity(LOCK) == self._identity
         except FileNotFoundError:
             kept = False
         if not kept:
@@ -63,16 +58,8 @@ class DirectoryLock:
             )
 
     def release(self) -> None:
-        """Let the next one have it."""
-        if self._file is not None:
-            self._folder.close_file(self._file)
-            self._file = None
-
-    def forget(self) -> None:
-        """Close the file in a copy of the process: the lock stays with the original."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        """Release the directory for the next engine."""
+        self._lock.release()
 
 
 def _describe(now: datetime) -> bytes:
@@ -98,11 +85,3 @@ def _holder(folder: Folder) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return holder if isinstance(holder, dict) and {"pid", "host", "since"} <= holder.keys() else {}
-
-
-def _forget_all() -> None:
-    for lock in list(_held):
-        lock.forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)

@@ -15,10 +15,10 @@ from acquatop.answer.sinks.ndjson import NdjsonSink
 from acquatop.answer.sinks.window_files import WindowFiles
 from acquatop.engine.engine import Engine
 from acquatop.engine.handle import RegisteredQuery
-from acquatop.engine.state import lock
 from acquatop.engine.state.folder import Folder
 from acquatop.engine.stream import Pipeline
 from acquatop.runtime.local import LocalCarrier
+from connectors import process_lock
 from replica.remotes.rest import RestRemote
 from replica.remotes.table import TableRemote
 
@@ -100,9 +100,9 @@ class Reaper:
                 for each in patches:
                     each.stop()
                 # As the system does when a process is gone.
-                for held in list(lock._held) if self.has_struck else ():
+                for held in list(process_lock._held) if self.has_struck else ():
                     with suppress(OSError):
-                        held.forget()
+                        held.release()
 
     def _step(self, owner: Any, name: str) -> Callable[..., Any]:
         done, said = getattr(owner, name), _name(owner, name)
