@@ -30,6 +30,7 @@ from replica.rankers.battery import check_ranker
 from rspql import compile_query
 from rspql.plan import TopKPlan
 from rspql.scoring import FUNCTIONS
+from tests.support.markdown import anchor_of, broken_links
 from tests.support.worlds import NS, catalog_text, query_text, user_term
 
 ROOT = Path(__file__).parents[1]
@@ -74,7 +75,9 @@ def test_every_verb_of_run_is_listed() -> None:
 
 def catalog_keys() -> set[str]:
     """Return every key that the catalog's code accepts."""
-    nodes = (node for file in (ROOT / "acquatop").glob("catalog*.py") for node in ast.walk(ast.parse(file.read_text())))
+    nodes = (
+        node for file in (ROOT / "acquatop" / "catalog").glob("*.py") for node in ast.walk(ast.parse(file.read_text()))
+    )
     calls = (node for node in nodes if isinstance(node, ast.Call))
     allowed = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow")
     found = {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
@@ -125,11 +128,6 @@ def test_every_option_of_a_connector_is_documented(name: str) -> None:
     shared = {option for cell, _ in rows if "," in cell for option in re.findall(r"`(\w+)`", cell)}
     required = {option for option, each in connector.options.items() if each.required}
     assert {option for option, default in names.items() if default == "required"} == required - shared
-
-
-def anchor_of(heading: str) -> str:
-    """Return the name that a heading has in links."""
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def test_every_policy_can_be_named_in_a_catalog() -> None:
@@ -248,8 +246,6 @@ def test_the_explanation_in_the_readme_is_what_is_printed(capsys: pytest.Capture
     assert capsys.readouterr().out == expected
 
 
-def test_links_in_the_documents_lead_somewhere() -> None:
-    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    for document in documents:
-        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
-            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda page: page.stem)
+def test_links_in_the_documents_lead_somewhere(page: Path) -> None:
+    assert broken_links(page) == []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)[^)#\s]+")
-_ALWAYS = ("CONTRIBUTING.md", "CHANGELOG.md")
+_ALWAYS = ("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "CHANGELOG.md")
 """In the site's navigation, whoever links to them."""
 _LANGUAGES = {".py": "python", ".toml": "toml", ".lark": "text", ".sh": "sh"}
 
