@@ -251,7 +251,7 @@ class Service:
             self._keep(paused)
             served.registration = paused
             self._halt(served)
-            self._tell("query", served.to_json())
+            self._tell_of(served)
         return served
 
     @_changing
@@ -260,7 +260,6 @@ class Service:
         served = self.query(id)
         if served.state == "running":
             return served
-        served.problem = None
         self._run(served)
         resumed = replace(served.registration, paused=False)
         try:
@@ -268,8 +267,8 @@ class Service:
         except Refused:
             self._halt(served)
             raise
-        served.registration = resumed
-        self._tell("query", served.to_json())
+        served.problem, served.registration = None, resumed
+        self._tell_of(served)
         return served
 
     @_changing
@@ -330,12 +329,18 @@ class Service:
         """Tell what has become of a query."""
         served = next((each for each in self.queries() if each.registration.name == name), None)
         if served is not None:
-            self._tell("query", served.to_json())
+            self._tell_of(served)
+
+    def _tell_of(self, served: Served) -> None:
+        """Tell a query's state, read under the lock: it is never older than one told before, nor told after its end."""
+        with self._telling:
+            if self._served.get(served.registration.id) is served:
+                self._tell("query", served.to_json())
 
     def _announce(self, served: Served) -> None:
         with self._telling:
             self._served[served.registration.id] = served
-            self._tell("query", served.to_json())
+            self._tell_of(served)
             newest = served.answers.newest()
             if newest is not None:
                 self._put("answer", newest.of(served.registration.id))

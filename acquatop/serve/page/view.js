@@ -30,6 +30,7 @@ export class View {
     this.id = query.described.id;
     this.announcedAt = 0;
     this.leader = null;
+    this.refused = null;
     this.element = h("article", { id: "query", "aria-labelledby": "title" });
     this.build();
     this.draw();
@@ -103,8 +104,8 @@ export class View {
     mark(this.state, "data-state", described.state);
     const runs = described.state === "running";
     say(this.turn, runs ? "Pause" : "Resume");
-    this.problem.hidden = !described.error;
-    say(this.problem, described.error ?? "");
+    this.offered = runs ? api.pause : api.resume;
+    this.drawProblem();
     mark(this.element, "data-answered", answer === null ? "no" : "yes");
     if (answer === null) return;
     this.drawTrust(answer);
@@ -113,6 +114,13 @@ export class View {
     this.drawGraphs(points);
     this.drawSentences(aboutAnswer(answer));
     this.announce(answer);
+  }
+
+  /** Show the last refusal until the next press succeeds, however many answers come; else the query's error. */
+  drawProblem() {
+    const wrong = this.refused ?? this.query.described.error;
+    this.problem.hidden = !wrong;
+    say(this.problem, wrong ?? "");
   }
 
   drawTrust(answer) {
@@ -200,8 +208,9 @@ export class View {
     await this.tell(async () => say(this.plan, await api.plan(this.id)));
   }
 
+  /** Do as the button says, even if the query's state has changed since that was drawn. */
   async pauseOrResume() {
-    await this.tell(() => (this.query.described.state === "running" ? api.pause(this.id) : api.resume(this.id)));
+    await this.tell(() => this.offered(this.id));
   }
 
   askToRemove() {
@@ -212,12 +221,18 @@ export class View {
     sure.showModal();
   }
 
+  /** Make way for another query: close the box that asks about this one. */
+  leave() {
+    if (byId("sure").open) byId("sure").close("cancel");
+  }
+
   async tell(work) {
     try {
       await work();
+      this.refused = null;
     } catch (error) {
-      this.problem.hidden = false;
-      say(this.problem, error.message);
+      this.refused = error.message;
     }
+    this.drawProblem();
   }
 }

@@ -2,79 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 from rdflib import Literal, URIRef
 
 from acquatop.answer import Answer, Counts, Row, Status
-from acquatop.serve.limits import Limits
 from replica.budget import Spending
-from tests.acquatop.serve.staged import LIMIT, QUERY, Stage, ranking, staged, wait_for
+from tests.acquatop.serve.browsing import DESK, NEEDS_CHROMIUM, Watched
+from tests.acquatop.serve.staged import QUERY, Stage, ranking, staged, wait_for
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DOCS = Path(__file__).parents[3] / "docs"
-UPDATES = "UPDATE_SCREENSHOTS" in os.environ
 USERS = "ada-abe ben-jones cleo-fox dara-hill elif-berg finn-eze gus-imai hana-cruz ivo-diaz juno-gray".split()
 SOCIAL = "http://example.org/social#"
 NOON = 1_750_075_200_000
-DESK: dict[str, Any] = {"viewport": {"width": 1360, "height": 940}}
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
-]
-
-expect.set_options(timeout=1000 * LIMIT)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Tests run as whoever they like, in machines that may not allow a sandbox; the pages are ours.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    with staged(Limits(work_rate=1e6, work_burst=10**6, read_rate=1e6, read_burst=10**6)) as stage:
-        yield stage
-
-
-class Watched:
-    """A page of which all is noted that it loads, and that goes wrong in it."""
-
-    def __init__(self, browser: Browser, stage: Stage, **options: Any) -> None:
-        context = browser.new_context(**(options or DESK))
-        context.set_default_timeout(1000 * LIMIT)
-        self.page: Page = context.new_page()
-        self.wrong: list[str] = []
-        self.page.on("console", lambda message: self.wrong.append(message.text))
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.page.on("request", lambda request: self._must_be(request.url, stage.url))
-        self.page.goto(stage.url)
-
-    def _must_be(self, url: str, ours: str) -> None:
-        if not url.startswith(ours):
-            self.wrong.append(f"it loads {url}")
-
-    def keep(self, name: str, **options: Any) -> None:
-        if UPDATES:
-            self.page.screenshot(path=DOCS / name, animations="disabled", **options)
-
-    def close(self) -> None:
-        self.page.context.close()
-        assert self.wrong == []
+pytestmark = NEEDS_CHROMIUM
 
 
 class Social:
