@@ -29,7 +29,7 @@ from acquatop.serve.problems import Problem
 from acquatop.serve.public import UNSAID, public_error
 from acquatop.serve.readers import EventStream, Readers, missed_answers
 from acquatop.serve.responses import json_response, problem_response
-from acquatop.serve.service import FILE, Refused, Service
+from acquatop.serve.service import FILE, Refused, Served, Service
 from replica.clocks import Clock
 from rspql.diagnostics import MOST_SHOWN, QueryError
 from rspql.explain import render
@@ -117,9 +117,8 @@ class _Api:
             return json_response({"queries": [each.to_json() for each in self._service.queries()]})
         name = _name(request)
         text = await self._text(request)
-        served = await self._changes.do(_said, self._service.register, text, name)
-        location = f"/queries/{served.registration.id}"
-        return json_response(served.to_json(), 201, location=location)
+        document = await self._changed(self._service.register, text, name)
+        return json_response(document, 201, location=f"/queries/{document['id']}")
 
     async def query(self, request: Request) -> Response:
         """Show a query, or remove it."""
@@ -131,13 +130,20 @@ class _Api:
 
     async def pause(self, request: Request) -> Response:
         """Pause a query."""
-        served = await self._changes.do(_said, self._service.pause, request.path_params["id"])
-        return json_response(served.to_json())
+        return json_response(await self._changed(self._service.pause, request.path_params["id"]))
 
     async def resume(self, request: Request) -> Response:
         """Let a query go on."""
-        served = await self._changes.do(_said, self._service.resume, request.path_params["id"])
-        return json_response(served.to_json())
+        return json_response(await self._changed(self._service.resume, request.path_params["id"]))
+
+    async def _changed(self, change: Callable[..., Served], *args: Any) -> dict[str, Any]:
+        """Change a query, and return how that has left it: described before the next change has its turn."""
+
+        def described() -> dict[str, Any]:
+            served: Served = _said(change, *args)
+            return served.to_json()
+
+        return await self._changes.do(described)
 
     async def plan(self, request: Request) -> Response:
         """Say how a query is answered."""

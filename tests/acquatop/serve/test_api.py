@@ -144,6 +144,117 @@ def test_a_paused_query_is_not_there_and_its_answers_stay(stage: Stage) -> None:
     assert [answer["window"]["index"] for answer in stage.client.answers("query")] == [1, 5]
 
 
+def test_a_query_that_waits_for_its_first_window_is_paused_resumed_and_removed(stage: Stage) -> None:
+    with requests.get(stage.url + "/events", stream=True, timeout=LIMIT) as reply:
+        events = events_of(reply)
+        assert next(events)[0] == "snapshot"
+        assert stage.client.register(QUERY)["newest"] is None
+        assert stage.client.pause("query")["state"] == "paused"
+        assert (stage.client.query("query")["state"], stage.engine.running) == ("paused", {})
+        assert stage.client.resume("query")["state"] == "running"
+        assert list(stage.engine.running) == ["query"]
+        stage.client.pause("query")
+        stage.client.remove("query")
+        stage.client.register(QUERY)
+        stage.client.remove("query")
+        assert (stage.client.queries(), stage.engine.running) == ([], {})
+        told = [next(events) for _ in range(7)]
+    assert [data.get("state", kind) for kind, _, data in told] == [
+        *("running", "paused", "running", "paused", "removed"),
+        *("running", "removed"),
+    ]
+
+
+def test_requests_in_one_breath_are_all_heeded_in_their_order(stage: Stage) -> None:
+    body = QUERY.encode()
+    host, port = stage.url.removeprefix("http://").split(":")
+    asked = [f"POST /queries/query/{each}" for each in ("pause", "resume", "pause", "pause", "resume", "resume")]
+    asked = ["POST /queries", *asked, "DELETE /queries/query", "POST /queries", "POST /queries/query/pause"]
+    sent = b""
+    for each in asked:
+        part = body if each == "POST /queries" else b""
+        head = f"{each} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {RSPQL['Content-Type']}\r\n"
+        sent += f"{head}Content-Length: {len(part)}\r\n\r\n".encode() + part
+    with socket.create_connection((host, int(port)), LIMIT) as connection:
+        connection.sendall(sent)
+        replies = [replied(connection) for _ in asked]
+    assert [status for status, _ in replies] == [201, 200, 200, 200, 200, 200, 200, 204, 201, 200]
+    states = [document and document["state"] for _, document in replies]
+    paused, running = "paused", "running"
+    assert states == [running, paused, running, paused, paused, running, running, None, running, paused]
+    assert (stage.client.query("query")["state"], stage.engine.running) == ("paused", {})
+
+
+def replied(connection: socket.socket) -> tuple[int, Any]:
+    reply = http.client.HTTPResponse(connection)
+    # A file of its own would read ahead, into the next reply.
+    reply.fp.close()
+    reply.fp = connection.makefile("rb", buffering=0)
+    reply.begin()
+    body = b""
+    while reply.length:
+        body += reply.read(reply.length)
+    return reply.status, json.loads(body) if body else None
+
+
+def test_a_query_can_be_paused_and_removed_while_it_is_being_registered(stage: Stage) -> None:
+    register, begun, go_on = stage.engine.register, threading.Event(), threading.Event()
+
+    def slowly(*given: Any, **more: Any) -> Any:
+        begun.set()
+        assert go_on.wait(LIMIT)
+        return register(*given, **more)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
+        for work, code in (("POST /queries/query/pause", 200), ("DELETE /queries/query", 204)):
+            patch.setattr(stage.engine, "register", slowly)
+            begun.clear()
+            go_on.clear()
+            name = pool.submit(post, stage, "/queries", QUERY)
+            assert begun.wait(LIMIT)
+            method, path = work.split()
+            asked = pool.submit(requests.request, method, stage.url + path, timeout=LIMIT)
+            assert get(stage, "/queries").json() == {"queries": []}
+            go_on.set()
+            assert (name.result().status_code, asked.result().status_code) == (201, code)
+            assert stage.engine.running == {}
+            patch.undo()
+            for each in stage.client.queries():
+                assert each["state"] == "paused"
+                stage.client.remove(each["id"])
+
+
+def test_two_who_press_at_once_are_both_heard(stage: Stage) -> None:
+    stage.client.register(QUERY)
+    with ThreadPoolExecutor(8) as pool:
+        for path, state in [("/queries/query/pause", "paused"), ("/queries/query/resume", "running")] * 5:
+            replies = list(pool.map(lambda _, path=path: post(stage, path), range(8)))
+            assert {(each.status_code, each.json()["state"]) for each in replies} == {(200, state)}
+            assert list(stage.engine.running) == (["query"] if state == "running" else [])
+        mixed = list(pool.map(lambda at: post(stage, f"/queries/query/{('pause', 'resume')[at % 2]}"), range(40)))
+        assert [each.json()["state"] for each in mixed] == ["paused", "running"] * 20
+        gone = list(pool.map(lambda _: requests.delete(f"{stage.url}/queries/query", timeout=LIMIT), range(8)))
+    assert sorted(each.status_code for each in gone) == [204, *[404] * 7]
+    assert stage.engine.running == {}
+
+
+def test_nothing_is_told_of_a_query_after_its_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.client.register(QUERY)
+    found = stage.service.queries
+
+    def removed_meanwhile() -> Any:
+        queries = found()
+        monkeypatch.undo()
+        stage.service.remove("query")
+        return queries
+
+    monkeypatch.setattr(stage.service, "queries", removed_meanwhile)
+    stage.service.query_changed("query")
+    newest = stage.service.events.newest()
+    assert newest is not None
+    assert newest.kind == "removed"
+
+
 def test_a_query_that_fails_says_so_without_what_is_nobody_s_business_and_can_be_resumed(stage: Stage) -> None:
     stage.client.register(QUERY)
     stage.engine.fail("query", EvaluationError("the SPARQL engine refuses /etc/secret of http://me:pw@h/x?key=s"))
