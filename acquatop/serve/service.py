@@ -16,7 +16,7 @@ from acquatop.catalog import Catalog
 from acquatop.checking import check_query, replicas_of, structure_of
 from acquatop.engine import Engine, RegisteredQuery
 from acquatop.errors import EnvironmentProblem, UserError
-from acquatop.serve.answers import Answers
+from acquatop.serve.answers import Answers, KeptAnswer, answer_sink
 from acquatop.serve.bell import Bell
 from acquatop.serve.channel import Channel, Event, frame
 from acquatop.serve.limits import Limits
@@ -55,6 +55,8 @@ class Served:
         self.answers = answers
         self.warnings: Sequence[dict[str, object]] = ()
         self.query: RegisteredQuery | None = None
+        self.run: object = None
+        """Stands for the time between its start and its halt: answers of another are not wanted."""
         self.problem: str | None = None
         """Why it could not even begin."""
 
@@ -289,14 +291,17 @@ class Service:
         return Served(registration, Answers(self.bell, self.limits))
 
     def _run(self, served: Served) -> None:
-        registration = served.registration
-        sink = served.answers.sink(lambda event: self._answered(served, event.of(registration.id)))
+        registration, run = served.registration, object()
+        sink = answer_sink(lambda kept: self._answered(served, run, kept))
+        served.run = run
         served.query = self._engine.register(
             registration.text, name=registration.name, file=FILE, sinks=[sink], backlog=0
         )
 
     def _halt(self, served: Served) -> None:
         # Also one that has failed: the engine forgets it then.
+        with self._telling:
+            served.run = None
         query, served.query = served.query, None
         if query is not None:
             query.stop()
@@ -345,10 +350,14 @@ class Service:
             if newest is not None:
                 self._put("answer", newest.of(served.registration.id))
 
-    def _answered(self, served: Served, data: bytes) -> None:
+    def _answered(self, served: Served, run: object, kept: KeptAnswer) -> None:
+        """Keep and tell an answer, unless its query was halted while the batch was under way."""
         with self._telling:
+            if served.run is not run:
+                return
+            served.answers.put(kept)
             if served.registration.id in self._served:
-                self._put("answer", data)
+                self._put("answer", kept.of(served.registration.id))
 
     def _tell(self, kind: str, document: dict[str, Any]) -> None:
         self._put(kind, json.dumps(document).encode())

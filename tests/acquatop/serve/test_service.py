@@ -140,14 +140,16 @@ def test_a_query_without_a_window_yet_is_paused_resumed_and_removed_over_http(wo
             wait_for(lambda: (world.events(3), client.answers("one"))[1])
             client.register(QUERY, name="other")
             assert client.pause("other")["state"] == "paused"
+            # A busy engine may have had windows of it to close before.
+            other = client.answers("other")
             client.register(QUERY, name="gone")
             client.remove("gone")
             given = len(client.answers("one"))
             wait_for(lambda: (world.events(3), len(client.answers("one")) > given + 5)[1])
-            assert client.answers("other") == []
+            assert client.answers("other") == other
             client.resume("other")
             client.pause("one")
-            wait_for(lambda: (world.events(3), client.answers("other"))[1])
+            wait_for(lambda: (world.events(3), client.answers("other") != other)[1])
             for each in ("one", "other"):
                 client.remove(each)
             engine: Any = service._engine
