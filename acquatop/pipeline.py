@@ -28,6 +28,7 @@ from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.job import Job
 from acquatop.operators.reduce.late import RECORD, BoolArray, LateFinder, are_late
 from acquatop.operators.reduce.records import Records
+from acquatop.place import Place
 from acquatop.runtime import Batch, Carrier, Position
 from acquatop.stream_time import StreamTime
 from acquatop.topk.contract import IntArray
@@ -35,7 +36,6 @@ from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.watch.observer import BatchSeen, Observer
 from acquatop.windows import Windows
 from connectors.mapping import BAD, TIME
-from connectors.places import Place
 from replica.clocks import Clock
 
 if TYPE_CHECKING:

@@ -14,31 +14,11 @@ ARRIVED = "received"
 """When a row came: a timestamp."""
 
 
-class Place(NamedTuple):
-    """Where one item stands, as far as its source says: the file, and the byte or the row in it."""
-
-    file: str | None = None
-    position: int | None = None
-
-    def __str__(self) -> str:
-        """Return it as messages say it, nothing where nothing is known.
-
-        >>> str(Place("events", 30)), str(Place(None, 7)), str(Place())
-        ('position 30 of events', 'position 7', '')
-        """
-        parts = ["" if self.position is None else f"position {self.position}", self.file or ""]
-        return " of ".join(filter(None, parts))
-
-
 class Places(NamedTuple):
     """Where each row stands; nothing where its source does not say."""
 
     files: pa.Array | None
     positions: pa.Array | None
-
-    def at(self, row: int) -> Place:
-        """Return where one row stands."""
-        return Place(*(None if column is None else column[row].as_py() for column in self))
 
 
 def places_of(rows: pa.RecordBatch) -> Places:

@@ -52,7 +52,7 @@ class Unusable:
 def told(stream: str, came: Came, *, so_far: bool = False) -> str:
     """Return the message about a stream: the number of bad items, their reasons, the place of the first of each.
 
-    >>> from connectors.places import Place
+    >>> from acquatop.place import Place
     >>> told("urn:s", Came(3, {"not JSON": 2}, {"not JSON": Place("events", 30)}))
     '2 of 3 items of <urn:s> could not be used: not JSON (2, the first at position 30 of events)'
     """

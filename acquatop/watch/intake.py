@@ -11,7 +11,7 @@ from acquatop.watch.bounded import BoundedLabels
 from acquatop.watch.observer import BatchSeen, Silent
 
 if TYPE_CHECKING:
-    from connectors.places import Place
+    from acquatop.place import Place
 
 REASONS = 20
 """The number of reasons of a stream with a count of their own; the rest are counted together."""

@@ -21,7 +21,7 @@ from acquatop.watch.seldom import Seldom
 from replica.clocks import Clock
 
 if TYPE_CHECKING:
-    from connectors.places import Place
+    from acquatop.place import Place
 
 
 class Level(enum.IntEnum):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from acquatop.answer import Answer
-    from connectors.places import Place
+    from acquatop.place import Place
 
 _log = logging.getLogger(__name__)
 

@@ -25,11 +25,12 @@ from acquatop.cli.unusable import MOST_REASONS, NothingUsable, Unusable, told
 from acquatop.operators.reduce.contract import MOST_PLACES, Facts, Part
 from acquatop.operators.reduce.job import Job
 from acquatop.operators.reduce.records import Records
+from acquatop.place import Place
 from acquatop.runtime import RUNTIMES
 from acquatop.watch import BatchSeen
 from acquatop.watch.intake import Came
 from connectors.mapping import JsonMapping, Template
-from connectors.places import FILE, POSITION, Place
+from connectors.places import FILE, POSITION
 from examples.oxigraph import OxigraphServer
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.operators.reduce.rows import is_of_statements, plain
+from acquatop.operators.reduce.rows import is_of_statements, place_at, plain
 from acquatop.topk.contract import IntArray
 from connectors.contract import RecordDecoder
 from connectors.fields import ROW
@@ -53,7 +53,7 @@ def _items(rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder
     places = places_of(rows)
     for record in at.tolist():
         first = int(firsts[record])
-        said = {"reason": records.column(BAD)[record].as_py(), **places.at(first)._asdict()}
+        said = {"reason": records.column(BAD)[record].as_py(), **place_at(places, first)._asdict()}
         yield json.dumps(said | _content(rows, first, int(ends[record])), default=str)
 
 

@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 
 from acquatop.operators.match import Found, Matcher
+from acquatop.operators.reduce.rows import place_at
+from acquatop.place import Place
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 from connectors.fields import ROW
 from connectors.mapping import BAD, TIME, count_faults
-from connectors.places import Place, places_of
+from connectors.places import places_of
 
 MOST_PLACES = 20
 """Of how many reasons a partition says where an item stands that is bad for it."""
@@ -61,7 +63,9 @@ def _first_places(rows: pa.RecordBatch, records: pa.RecordBatch) -> dict[str, Pl
     # Codes are given in the order in which reasons come.
     firsts = np.unique(coded.indices.to_numpy(), return_index=True)[1][:MOST_PLACES]
     places = places_of(rows)
-    return {bad[record].as_py(): places.at(records.column(ROW)[record].as_py()) for record in at[firsts].tolist()}
+    return {
+        bad[record].as_py(): place_at(places, records.column(ROW)[record].as_py()) for record in at[firsts].tolist()
+    }
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from acquatop.place import Place
 from acquatop.watch import BatchSeen
 from acquatop.watch.intake import REASONS, Came, Intake
-from connectors.places import Place
 
 
 def test_items_are_counted_by_stream_and_reason_with_the_place_of_the_first() -> None:
