@@ -28,6 +28,7 @@ from acquatop.operators.reduce.contract import Part, Reducer
 from acquatop.operators.reduce.job import Job
 from acquatop.operators.reduce.late import RECORD, BoolArray, LateFinder, are_late
 from acquatop.operators.reduce.records import Records
+from acquatop.place import Place
 from acquatop.runtime import Batch, Carrier, Position
 from acquatop.stream_time import StreamTime
 from acquatop.topk.contract import IntArray
@@ -258,12 +259,13 @@ class Pipeline:
             self._has_changed = False
             self._outlet.give(answers)
             self._listen_on(batch)
-        events, bad = _facts(batch)
+        events, bad, bad_at = _facts(batch)
         self._observer.batch(
             BatchSeen(
                 stream=self.stream.iri,
                 events=events,
                 bad=bad,
+                bad_at=bad_at,
                 late=late,
                 watermark_ms=self.watermark_ms,
                 seconds=batch.seconds + self._clock() - due_at,
@@ -647,13 +649,16 @@ def _times_of(tables: Sequence[pa.Table]) -> IntArray:
     return np.concatenate([np.empty(0, dtype=np.int64), *times])
 
 
-def _facts(batch: Batch) -> tuple[int, Mapping[str, int]]:
+def _facts(batch: Batch) -> tuple[int, Mapping[str, int], Mapping[str, Place]]:
+    """Return how many items came, how many of them are bad for which reason, and where the first of these stands."""
     bad: dict[str, int] = {}
+    bad_at: dict[str, Place] = {}
     first = [partition[0].facts for partition in batch.partitions if partition]
     for facts in first:
         for reason, count in (facts.bad or {}).items():
             bad[reason] = bad.get(reason, 0) + count
-    return sum(facts.events for facts in first), bad
+        bad_at = {**(facts.bad_at or {}), **bad_at}
+    return sum(facts.events for facts in first), bad, bad_at
 
 
 def _packed(partition: Sequence[Part]) -> bytes:

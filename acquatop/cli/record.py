@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from acquatop.catalog import Catalog
     from acquatop.recording.full_snapshots import SnapshotBudget
     from acquatop.recording.recording import Recording
+    from acquatop.watch.observer import Observer
 
 SNAPSHOT_REQUESTS = 100
 
@@ -50,13 +51,15 @@ def execute(options: argparse.Namespace) -> None:
 
     from acquatop.catalog import Catalog
     from acquatop.cli.texts import read_text
+    from acquatop.cli.unusable import Unusable
     from acquatop.recording.recording import Recording
 
     catalog, query = Catalog.load(options.catalog), read_text(options.query)
     opened = Recording.open(options.out, catalog, query, file=options.query, snapshots=_snapshots(options))
-    with closing(opened) as recording:
-        _record(options, recording, catalog, query)
+    with Unusable(at_first=True) as unusable, closing(opened) as recording:
+        _record(options, recording, catalog, query, unusable.intake)
         _say(recording, as_json=options.json)
+        unusable.check()
 
 
 def _snapshots(options: argparse.Namespace) -> SnapshotBudget | None:
@@ -66,7 +69,7 @@ def _snapshots(options: argparse.Namespace) -> SnapshotBudget | None:
     return None if every_ms is None else SnapshotBudget(every_ms, options.snapshot_requests)
 
 
-def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog, query: str) -> None:
+def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog, query: str, intake: Observer) -> None:
     from acquatop.cli.bounds import Bounds
     from acquatop.cli.ending import Ending
     from acquatop.cli.progress import LoadingProgress, RecordingProgress
@@ -80,7 +83,7 @@ def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog,
             catalog,
             runtime="local",
             progress=loading,
-            observer=Several([progress, bounds]),
+            observer=Several([intake, progress, bounds]),
             state=recording.state,
             autostart=False,
             recording=recording,

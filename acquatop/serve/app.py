@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -98,16 +98,24 @@ class _Api:
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Let the engine's threads reach the readers as long as the event loop runs."""
         self._service.bell.attach()
-        beating = asyncio.create_task(self._readers.keep_alive(self._limits.heartbeat_seconds))
+        tasks = [
+            asyncio.create_task(self._readers.keep_alive(self._limits.heartbeat_seconds)),
+            asyncio.create_task(self._tell_items(self._limits.items_seconds)),
+        ]
         try:
             yield
         finally:
-            beating.cancel()
-            with suppress(asyncio.CancelledError):
-                await beating
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             self._service.bell.detach()
             self._changes.close()
             self._studies.close()
+
+    async def _tell_items(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            self._service.tell_items()
 
     # Queries --------------------------------------------------------------------------------------
 

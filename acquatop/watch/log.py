@@ -12,13 +12,16 @@ import threading
 import time
 import traceback
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acquatop.watch.bounded import BoundedLabels
 from acquatop.watch.json_lines import JsonLines
 from acquatop.watch.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
 from acquatop.watch.seldom import Seldom
 from replica.clocks import Clock
+
+if TYPE_CHECKING:
+    from acquatop.place import Place
 
 
 class Level(enum.IntEnum):
@@ -66,6 +69,8 @@ class Log:
         self._reasons = BoundedLabels(REASONS)
         self._seldom: Seldom[tuple[str, str, str]] = Seldom(interval, clock=clock)
         self._failing: set[str] = set()
+        # Of the first item that no line has told of.
+        self._places: dict[tuple[str, str], Place] = {}
 
     def say(self, level: Level, event: str, **facts: Any) -> None:
         """Write a line, unless its level is below the log's."""
@@ -80,7 +85,7 @@ class Log:
         self.say(Level.DEBUG, "batch", events=seen.events, watermark_ms=seen.watermark_ms, **_times(seen))
         self._sum("late", seen.stream, "", seen.late)
         for reason, count in seen.bad.items():
-            self._sum("bad", seen.stream, reason, count)
+            self._sum("bad", seen.stream, reason, count, seen.bad_at.get(reason))
         if seen.seconds >= self._slow and (times := self._due("slow_batch", seen.stream)):
             self.say(Level.WARNING, "slow_batch", events=seen.events, times=times, **_times(seen))
 
@@ -127,11 +132,13 @@ class Log:
             self._tell(event, about, reason, total)
         self._lines.close()
 
-    def _sum(self, event: str, about: str, reason: str, count: int) -> None:
+    def _sum(self, event: str, about: str, reason: str, count: int, place: Place | None = None) -> None:
         if count:
             with self._lock:
                 reason = self._reasons(f"{event} {about}", reason)
                 total = self._seldom.add((event, about, reason), count)
+                if place is not None:
+                    self._places.setdefault((about, reason), place)
             if total is not None:
                 self._tell(event, about, reason, total)
 
@@ -141,7 +148,10 @@ class Log:
 
     def _tell(self, event: str, about: str, reason: str, total: int) -> None:
         level, subject, amount = _SUMS.get(event, (Level.INFO, "about", "times"))
-        self.say(level, event, **{subject: about, amount: total}, **({"reason": reason} if reason else {}))
+        with self._lock:
+            place = self._places.pop((about, reason), None)
+        facts = {"reason": reason} if reason else {}
+        self.say(level, event, **{subject: about, amount: total}, **facts, **(place._asdict() if place else {}))
 
 
 _SUMS = {

@@ -8,7 +8,7 @@ import { Editor } from "./editor.js";
 import { pressOnce, watchPresses } from "./press.js";
 import { Store } from "./store.js";
 import { View } from "./view.js";
-import { short, termText } from "./words.js";
+import { came, short, termText } from "./words.js";
 
 const RATE_EVERY = 1000;
 const items = new Map();
@@ -103,7 +103,7 @@ class Item {
     say(this.status, runs ? (answer ? STATUS[answer.status].title : "waiting") : described.state);
     mark(this.status, "data-status", runs ? (answer?.status ?? null) : null);
     mark(this.status, "data-state", runs ? null : described.state);
-    say(this.leader, answer === null ? "no answer yet" : glance(answer));
+    say(this.leader, answer === null ? ["no answer yet", came(described)].filter(Boolean).join(": ") : glance(answer));
   }
 }
 

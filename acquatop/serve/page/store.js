@@ -93,6 +93,7 @@ export class Store {
     else if (kind === "query") this.describe(data);
     else if (kind === "removed") this.queries.delete(data.id);
     else if (kind === "answer") this.take(data);
+    else if (kind === "items") this.count(data.queries);
     this.touch(data.id ?? null);
   }
 
@@ -110,6 +111,14 @@ export class Store {
     const known = this.queries.get(described.id);
     if (known?.described.registered === described.registered) known.described = described;
     else this.queries.set(described.id, new Query(described));
+  }
+
+  /** Take in the counts of items for queries without an answer. */
+  count(queries) {
+    for (const [id, streams] of Object.entries(queries)) {
+      const known = this.queries.get(id);
+      if (known) known.described = { ...known.described, streams };
+    }
   }
 
   take({ id, answer }) {

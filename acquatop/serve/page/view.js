@@ -5,9 +5,10 @@ import { aboutAnswer, STATUS } from "./about.js";
 import { chart } from "./charts.js";
 import { byId, h, mark, say } from "./dom.js";
 import { announce, Leaderboard } from "./leaderboard.js";
-import { clock, many, milliseconds, mostly, number, percent, seconds, short, total } from "./words.js";
+import { came, clock, many, milliseconds, mostly, number, percent, seconds, short, total } from "./words.js";
 
 const MOST_TRIPLES = 200;
+const FIRST = "The first answer comes when the first window closes.";
 const ANNOUNCED_EVERY = 10_000;
 
 /** A figure with a name: its value, and a line below. */
@@ -46,7 +47,7 @@ export class View {
     this.badge = h("strong", { class: "badge" });
     this.worth = h("span", { class: "worth" });
     this.lead = h("p");
-    this.waiting = h("p", { class: "waiting" }, "The first answer comes when the first window closes.");
+    this.waiting = h("p", { class: "waiting" }, FIRST);
     this.board = new Leaderboard();
     this.truth = h("p", { class: "truth", hidden: true });
     this.triples = h("pre", { class: "triples", tabindex: "0", "aria-label": "Triples", hidden: true });
@@ -107,6 +108,7 @@ export class View {
     this.offered = runs ? api.pause : api.resume;
     this.drawProblem();
     mark(this.element, "data-answered", answer === null ? "no" : "yes");
+    say(this.waiting, came(described) ? `${FIRST} So far ${came(described)}.` : FIRST);
     if (answer === null) return;
     this.drawTrust(answer);
     this.drawResults(answer, moves);

@@ -40,5 +40,17 @@ export const many = (count, one, more = `${one}s`) => `${number(count)} ${count 
 
 export const total = (counts) => Object.values(counts).reduce((sum, each) => sum + each, 0);
 
+/** A query's items so far, and the bad ones among them, in words. Empty before the first. */
+export function came({ streams }) {
+  const items = streams.reduce((sum, each) => sum + each.items, 0);
+  if (!items) return "";
+  const bad = {};
+  for (const [reason, count] of streams.flatMap((each) => Object.entries(each.bad))) {
+    bad[reason] = (bad[reason] ?? 0) + count;
+  }
+  const reason = Object.keys(bad).length > 1 ? `, mostly: ${mostly(bad)}` : `: ${mostly(bad)}`;
+  return `${many(items, "item")} came, ${total(bad) ? `${number(total(bad))} of them bad${reason}` : "all good"}`;
+}
+
 /** The commonest of some reasons. */
 export const mostly = (counts) => Object.entries(counts).sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";

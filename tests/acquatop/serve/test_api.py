@@ -24,7 +24,7 @@ from acquatop.serve.limits import Limits
 from acquatop.serve.server import Server
 from acquatop.watch.address import Address
 from tests.acquatop.serve.staged import LIMIT, QUERY, Stage, ranking, staged, wait_for
-from tests.worlds import query_text
+from tests.worlds import STREAM, query_text
 
 JSON, SRJ = "application/json", "application/sparql-results+json"
 PROBLEM = "application/problem+json"
@@ -76,6 +76,7 @@ def test_a_query_is_registered_listed_shown_and_removed(stage: Stage) -> None:
         "error": None,
         "registered": "",
         "newest": None,
+        "streams": [{"iri": STREAM, "items": 0, "bad": {}}],
         "text": QUERY,
         "warnings": [],
     }
@@ -122,6 +123,42 @@ def test_what_a_query_names_must_be_in_the_catalog(stage: Stage) -> None:
             assert kind_of(post(stage, "/queries", QUERY.replace("WHERE", f"{clause} WHERE"))) == "invalid-query"
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
+
+
+def test_a_query_says_what_has_come_since_it_began_and_what_of_it_was_bad(stage: Stage) -> None:
+    stage.engine.bring(7, not_JSON=7)
+    stage.client.register(QUERY)
+    assert stage.client.query("query")["streams"] == [{"iri": STREAM, "items": 0, "bad": {}}]
+    stage.engine.bring(3, not_JSON=1)
+    stage.engine.bring(2, no_time=2)
+    came = [{"iri": STREAM, "items": 5, "bad": {"not JSON": 1, "no time": 2}}]
+    assert stage.client.query("query")["streams"] == came == stage.client.queries()[0]["streams"]
+    stage.give("query", 1000)
+    assert stage.client.query("query")["streams"] == came
+    assert stage.client.pause("query")["streams"] == []
+    stage.engine.bring(9)
+    assert stage.client.resume("query")["streams"] == [{"iri": STREAM, "items": 0, "bad": {}}]
+
+
+def test_readers_are_told_what_comes_for_queries_without_an_answer() -> None:
+    with staged(Limits(items_seconds=0.01)) as stage:
+        for name in ("first", "second"):
+            stage.client.register(QUERY, name=name)
+        with requests.get(stage.url + "/events", stream=True, timeout=LIMIT) as reply:
+            events = events_of(reply)
+            assert next(events)[0] == "snapshot"
+            stage.engine.bring(4, not_JSON=4)
+            came = [{"iri": STREAM, "items": 4, "bad": {"not JSON": 4}}]
+            kind, _, data = next(events)
+            assert (kind, data) == ("items", {"queries": {"first": came, "second": came}})
+            stage.give("first", 1000)
+            assert next(events)[0] == "answer"
+            stage.engine.bring(1)
+            kind, _, data = next(events)
+            more = [{"iri": STREAM, "items": 5, "bad": {"not JSON": 4}}]
+            assert (kind, data) == ("items", {"queries": {"second": more}})
+            stage.client.remove("second")
+            assert next(events)[0] == "removed"
 
 
 def test_the_plan_comes_as_json_and_as_text(stage: Stage) -> None:

@@ -174,6 +174,27 @@ def test_a_query_is_written_by_keyboard_alone(browser: Browser, stage: Stage) ->
     watched.close()
 
 
+def test_without_an_answer_the_page_says_what_has_come_and_what_of_it_was_bad(browser: Browser, stage: Stage) -> None:
+    stage.client.register(QUERY)
+    watched = Watched(browser, stage)
+    page = watched.page
+    leader, waiting = page.locator("#queries .leader"), page.locator(".waiting")
+    expect(leader).to_have_text("no answer yet")
+    expect(waiting).to_have_text("The first answer comes when the first window closes.")
+    stage.engine.bring(2)
+    expect(leader).to_have_text("no answer yet: 2 items came, all good")
+    stage.engine.bring(1500, no_time=2, not_JSON=1400)
+    said = "1,502 items came, 1,402 of them bad, mostly: not JSON"
+    expect(leader).to_have_text(f"no answer yet: {said}")
+    expect(waiting).to_contain_text(said)
+    page.reload()
+    expect(waiting).to_contain_text(said)
+    stage.give("query", NOON)
+    expect(leader).to_have_text("1. ann")
+    expect(waiting).to_be_hidden()
+    watched.close()
+
+
 def test_the_page_keeps_up_and_does_not_grow(browser: Browser, stage: Stage) -> None:
     names = [f"q{at}" for at in range(100)]
     for name in names:

@@ -17,7 +17,8 @@ from acquatop.sinks import open_sink
 from acquatop.sinks.mqtt import Broker, MqttSink
 from acquatop.sinks.registry import PASSWORD as PASSWORD_VARIABLE
 from acquatop.sinks.registry import USER as USER_VARIABLE
-from tests.acquatop.sinks.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto, free_port
+from examples.server_process import free_port
+from tests.acquatop.sinks.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto
 from tests.acquatop.sinks.samples import QUERY, answer
 from tests.faults import CERTIFICATE
 

@@ -15,7 +15,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from connectors import ConnectorError
 from connectors.live import LEAST_LOG_BYTES, LiveReader
 from connectors.mqtt import MqttDataSource
-from tests.acquatop.sinks.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto, free_port
+from examples.server_process import free_port
+from tests.acquatop.sinks.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto
 from tests.connectors.mqtt.proxy import Proxy
 from tests.connectors.mqtt.publisher import Publisher
 from tests.connectors.test_live import offset_at, until
