@@ -38,7 +38,7 @@ endpoint = "{endpoint}/{name}/{{keys}}"
 concurrency = 1
 timeout = "60s"
 mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ ":followers" = {{ field = "n", datatype = "xsd:integer" }} }} }}
-refresh = {{ policy = "AT-TSM", n = {n}, refill = {refill}, items = {items}, requests = 1, deadline = "60s"{more} }}
+refresh = {{ n = {n}, refill = {refill}, items = {items}, requests = 1, deadline = "60s"{more} }}
 """  # noqa: E501
 _TABLE = """
 [services.":ranks"]
@@ -46,7 +46,7 @@ remote = "table"
 path = "{folder}/ranks.csv"
 time = "t"
 mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ ":rank" = {{ field = "rank", datatype = "xsd:integer" }} }} }}
-refresh = {{ policy = "AT-LRU", n = 2, items = 3, requests = 1, deadline = "60s" }}
+refresh = {{ n = 2, items = 3, requests = 1, deadline = "60s" }}
 """  # noqa: E501
 
 _HINT = 'strategy = "shared-skyline"'
