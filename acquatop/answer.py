@@ -20,9 +20,9 @@ class Status(enum.StrEnum):
     """How far an answer can be trusted."""
 
     EXACT = "exact"
-    """No other answer is possible: every value that could matter was fetched in this evaluation."""
+    """No other answer is possible: every value that could matter was fetched in this evaluation, each the only one."""
     CERTIFIED = "certified"
-    """The right answer for the replica's values, of which some were fetched before this evaluation."""
+    """The right answer for the replica's values, some fetched before this evaluation or chosen out of several."""
     APPROXIMATE = "approximate"
     """Something without a known score, or already let go, might belong in the answer; the reason says what."""
 
@@ -57,6 +57,7 @@ class Counts:
     """What has happened since the answer before; ``unscored`` are the window's solutions without a score.
 
     ``bad`` are the stream's records that could not be used, ``rejected`` the remotes' records, each by the reason.
+    ``ambiguous`` are the remote's solutions beyond the one that is used for a key; with any of them no answer is exact.
     """
 
     events: int = 0

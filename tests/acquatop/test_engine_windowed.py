@@ -143,6 +143,39 @@ def test_rows_with_a_remote_s_blank_nodes_are_not_lost(world: World) -> None:
     assert answer.status is Status.EXACT
 
 
+ELSEWHERE = "http://example.com/a/b"
+
+
+def test_iri_resolves_against_the_query_s_base_on_every_road(world: World) -> None:
+    world.server.update(
+        f"PREFIX : <{NS}> INSERT DATA {{ <http://example.com/a/x> :friend :m , <http://example.com/n> , :o }}"
+    )
+    world.write("a", Record(1_000, "k", 1, r="x"))
+    # The remote is asked for keys that IRI makes, and compares with IRIs that it makes itself.
+    text = f"""BASE <http://example.com/> BASE <a/b> PREFIX : <{NS}>
+        SELECT ?key ?f (IRI("iri") AS ?i) (URI(CONCAT("../", ?r)) AS ?u) (IRI(STR(<#it>)) AS ?same)
+        FROM NAMED WINDOW :v ON :a [RANGE 10s]
+        WHERE {{ WINDOW :v {{ ?s :r ?r }} BIND(IRI(?r) AS ?key)
+                 SERVICE :people {{ ?key :friend ?f FILTER(?f = IRI("../n")) }} }}"""
+    (answer,) = world.engine(load="load = false").register(text)
+    assert [[str(term) for term in row.bindings.values()] for row in answer.rows] == [
+        [f"http://example.com/{each}" for each in ("a/x", "n", "a/iri", "x", "a/b#it")]
+    ]
+    (described,) = world.engine(load="load = true").register(text.replace("SELECT ?key ?f", "SELECT DISTINCT ?f ?key"))
+    assert [str(row.bindings["f"]) for row in described.rows] == ["http://example.com/n"]
+    template = text[text.index("FROM") :]
+    (made,) = world.engine().register(
+        f"BASE <{ELSEWHERE}> PREFIX : <{NS}> CONSTRUCT {{ ?f :of ?made }} "
+        + template.replace("BIND(IRI(?r) AS ?key)", 'BIND(IRI(?r) AS ?key) BIND(IRI("?q") AS ?made)')
+    )
+    assert made.triples == (f"<http://example.com/n> <{NS}of> <{ELSEWHERE}?q> .",)
+    (without,) = world.engine().register(
+        f"PREFIX : <{NS}> SELECT (IRI(?r) AS ?i) (IRI(STR(:x)) AS ?j) FROM NAMED WINDOW :v ON :a [RANGE 10s] "
+        "WHERE { WINDOW :v { ?s :r ?r } }"
+    )
+    assert [{name: str(term) for name, term in row.bindings.items()} for row in without.rows] == [{"j": f"{NS}x"}]
+
+
 def test_two_parts_of_a_query_share_the_budget_of_their_service(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     fetch = SparqlRemote.fetch
