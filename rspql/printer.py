@@ -392,7 +392,7 @@ def duration_text(length_ms: int) -> str:
 
 
 def _moment(epoch_ms: int) -> ast.Literal:
-    """Return a moment in UTC; ``datetime`` knows the years 1 to 9999."""
+    """Return a moment of the years 1 to 9999 in UTC."""
     text = (_EPOCH + timedelta(milliseconds=epoch_ms)).isoformat(timespec="milliseconds")
     return ast.Literal(text + "Z", ast.XSD + "dateTime")
 

@@ -36,6 +36,7 @@ arrivals = "{arrivals}"
 {start}
 [streams."http://example.org/stream".options]
 path = "{path}"
+{options}
 [streams."http://example.org/stream".mapping]
 subject = "http://example.org/user/{{user}}"
 time = "t"
@@ -60,6 +61,7 @@ def catalog_text(**changes: object) -> str:
         "arrivals": "latest",
         "start": "",
         "path": "events",
+        "options": "",
         "endpoint": "http://127.0.0.1:9/query",
         "service": "",
         "deadline": "5s",

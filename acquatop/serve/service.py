@@ -9,13 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from acquatop.catalog import Catalog
 from acquatop.checking import check_query, replicas_of, structure_of
 from acquatop.engine import Engine, RegisteredQuery
 from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.instants import instant_text
 from acquatop.serve.answers import Answers, KeptAnswer, answer_sink
 from acquatop.serve.bell import Bell
 from acquatop.serve.channel import Channel, Event, frame
@@ -101,13 +101,12 @@ class Served:
     def to_json(self) -> dict[str, Any]:
         """Return what there is to say of it, but for its answers."""
         registration, newest = self.registration, self.answers.newest()
-        since = datetime.fromtimestamp(registration.since_ms / 1000, UTC).isoformat(timespec="milliseconds")
         return {
             "id": registration.id,
             "name": registration.name,
             "state": self.state,
             "error": self.error,
-            "registered": since.replace("+00:00", "Z"),
+            "registered": instant_text(registration.since_ms),
             "newest": None if newest is None else newest.id,
             "streams": self.streams(),
             "text": registration.text,

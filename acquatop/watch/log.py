@@ -11,9 +11,9 @@ import logging
 import threading
 import time
 import traceback
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from acquatop.instants import instant_text
 from acquatop.watch.bounded import BoundedLabels
 from acquatop.watch.json_lines import JsonLines
 from acquatop.watch.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
@@ -75,10 +75,8 @@ class Log:
     def say(self, level: Level, event: str, **facts: Any) -> None:
         """Write a line, unless its level is below the log's."""
         if level >= self._level:
-            now = datetime.fromtimestamp(self._wall(), UTC).isoformat(timespec="milliseconds")
-            self._lines.write(
-                {"time": now.replace("+00:00", "Z"), "level": level.name.lower(), "event": event, **facts}
-            )
+            now = instant_text(round(1000 * self._wall()))
+            self._lines.write({"time": now, "level": level.name.lower(), "event": event, **facts})
 
     def batch(self, seen: BatchSeen) -> None:
         """Say what was wrong with a batch, and that it was slow; at level debug, all of it."""

@@ -58,9 +58,12 @@ class ExpectedImpact:
         return np.concatenate([first, rest[~np.isin(rest, first)]])
 
     def impacts(self, candidates: Candidates, places: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return what a refresh of each is worth to this answer: as the only one, and when all others are right."""
-        if not len(candidates):
-            return np.empty(0), np.empty(0)
+        """Return what a refresh of each is worth to this answer: as the only one, and when all others are right.
+
+        Where the answer has no order, it has no places either, and nothing is worth more than anything else.
+        """
+        if not len(candidates) or not candidates.k:
+            return np.zeros(len(candidates)), np.zeros(len(candidates))
         worlds = _Worlds.drawn_for(candidates)
         old, new = worlds.places_of(worlds.merits), worlds.places_of(worlds.drawn)
         said = worlds.says.any(axis=0)

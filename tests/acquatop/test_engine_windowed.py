@@ -78,7 +78,7 @@ def test_a_query_over_two_live_streams_waits_for_the_one_that_lags(world: World)
     world.write("b", Record(7_000, "x", 1), Record(14_000, "y", 2))
     answers = list(query.answers(limit=1))
     assert [(answer.closes_ms, shown(answer)) for answer in answers] == [(10_000, [("k", "x", "1")])]
-    world.write("b", Record(15_000, "y", 2))
+    world.write("b", Record(15_001, "y", 2))
     assert [answer.closes_ms for answer in query.answers(limit=1)] == [15_000]
 
 
@@ -120,13 +120,13 @@ def test_all_solutions_of_the_remote_join_and_each_evaluation_asks_again(world: 
     )
     world.write("a", Record(1_000, "k", 1))
     query = world.engine(until_end=False, start="").register(PREFIX + FRIENDS)
-    world.write("a", Record(10_000, "x", 1))
+    world.write("a", Record(10_000, "x", 1), Record(10_001, "x", 1))
     first, second = query.answers(limit=2)
     assert [answer.closes_ms for answer in (first, second)] == [5_000, 10_000]
     assert shown(first) == [("k", "m"), ("k", "n", "Enn"), ("k", "n", "N")]
     assert (first.status, [row.refreshed for row in first.rows]) == (Status.EXACT, [True] * 3)
     world.server.update(f"PREFIX : <{NS}> DELETE DATA {{ :k :friend :n }} ; INSERT DATA {{ :x :friend :k }}")
-    world.write("a", Record(15_000, "x", 1))
+    world.write("a", Record(15_000, "x", 1), Record(15_001, "x", 1))
     (third,) = query.answers(limit=1)
     assert (shown(third), third.status) == ([("x", "k")], Status.EXACT)
     assert third.spending.items == 1

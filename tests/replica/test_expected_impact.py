@@ -187,6 +187,14 @@ def test_without_an_outlook_results_that_may_have_changed_come_first() -> None:
     assert order(candidates(nothing, chances=[0.5, 0.5, 0.3, 0.9])) == [0, 1, 3, 2]
 
 
+def test_without_places_in_the_answer_the_likelier_to_have_changed_and_then_the_older_is_first() -> None:
+    """So it is of queries without ORDER BY: no result is known to be better than another."""
+    nothing = [float("nan")] * 3
+    given_ = candidates(nothing, k=0, chances=[0.2, 0.5, 0.5], fetched_at=[1.0, 9.0, 5.0])
+    assert order(given_) == [2, 1, 0]
+    assert order(candidates([], k=0)) == []
+
+
 def test_the_same_random_state_gives_the_same_order_of_many() -> None:
     def outlook_of(random: np.random.Generator) -> Outlook:
         return lambda at, count: random.normal(size=(count, len(at)))

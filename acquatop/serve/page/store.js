@@ -1,6 +1,6 @@
 // What is known of the queries. Memory is bounded: two answers and some numbers of each query.
 
-import { total } from "./words.js";
+import { isAfter, total } from "./words.js";
 
 export const WINDOWS = 60;
 
@@ -17,7 +17,7 @@ class Query {
   /** Take in an answer; one that closes no later than the last takes its place. */
   take(answer) {
     const before = this.answer;
-    if (before !== null && answer.window.closes <= before.window.closes) this.points.pop();
+    if (before !== null && !isAfter(answer.window.closes, before.window.closes)) this.points.pop();
     else this.before = this.ranks;
     const keys = keysOf(answer.results);
     const ranks = new Map(answer.results.map((row, at) => [keys[at], row.rank]));
@@ -34,7 +34,7 @@ class Query {
     const [newest, ranks] = [this.answer, this.ranks];
     [this.answer, this.ranks, this.points] = [null, new Map(), []];
     answers.forEach((each) => this.take(each));
-    if (newest !== null && (this.answer === null || newest.window.closes > this.answer.window.closes)) {
+    if (newest !== null && (this.answer === null || isAfter(newest.window.closes, this.answer.window.closes))) {
       this.take(newest);
     }
     if (this.answer === null) this.ranks = ranks;

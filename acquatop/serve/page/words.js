@@ -21,7 +21,12 @@ export function number(value) {
   return value.toLocaleString("en", { maximumFractionDigits: digits });
 }
 
-export const clock = (instant) => instant.slice(11, 23).replace(/\.000Z?$|Z$/, "");
+/** The time of day of an instant; its year may have any number of digits. */
+export const clock = (instant) => instant.split("T")[1].replace(/\.000Z?$|Z$/, "");
+
+/** Whether an instant is after another. Both are from the year 1 on; a year of five digits makes a longer text. */
+export const isAfter = (instant, other) =>
+  instant.length === other.length ? instant > other : instant.length > other.length;
 
 export const percent = (part) => `${Math.round(100 * part)} %`;
 

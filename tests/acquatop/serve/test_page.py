@@ -123,6 +123,23 @@ def test_the_page_shows_what_an_answer_is_worth(browser: Browser, stage: Stage) 
     watched.close()
 
 
+def test_windows_of_any_year_are_shown_in_the_order_of_time(browser: Browser, stage: Stage) -> None:
+    """As texts, years of five digits would come before those of four."""
+    stage.client.register(QUERY, name=SOCIAL + "TopkUsersToContact")
+    answer, year_10000 = Social(3).answer(f"{SOCIAL}TopkUsersToContact", NOON), 253_402_300_800_000
+    watched = Watched(browser, stage)
+    for closes_ms in (year_10000 - 2_000, year_10000 + 2_000, year_10000 + 4_000):
+        stage.engine.give(replace(answer, opens_ms=closes_ms - 6_000, closes_ms=closes_ms))
+    shown = watched.page.locator("main")
+    expect(shown).to_contain_text("window 23:59:58 – 00:00:04")
+    latency = watched.page.locator(".chart.latency .line")
+    expect(latency).to_have_attribute("d", re.compile(r"^[^L]*(L[^L]*){2}$"))
+    watched.page.reload()
+    expect(shown).to_contain_text("window 23:59:58 – 00:00:04")
+    expect(latency).to_have_attribute("d", re.compile(r"^[^L]*(L[^L]*){2}$"))
+    watched.close()
+
+
 @pytest.mark.parametrize(("name", "options"), [("dark", DESK), ("phone", PHONE)])
 def test_the_page_in_the_dark_and_on_a_phone(browser: Browser, stage: Stage, name: str, options: Any) -> None:
     gallery(stage)

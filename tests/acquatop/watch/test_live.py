@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import pytest
 from rdflib import URIRef
 from rich.console import Console
 
@@ -105,10 +106,14 @@ def test_what_does_not_fit_is_left_out_and_counted() -> None:
     assert len(shown.splitlines()) <= 28
 
 
-def test_a_watermark_beyond_the_calendar_is_shown_as_a_number() -> None:
+@pytest.mark.parametrize(
+    ("time_ms", "shown"), [(253_402_300_799_999, "23:59:59.999"), (-62_135_596_800_001, "23:59:59.999")]
+)
+def test_a_watermark_of_any_year_is_shown(time_ms: int, shown: str) -> None:
+    """With a lateness it may lie before the year 1."""
     view = LiveView(console(), Intake(), named=False)
-    view.batch(BatchSeen(stream="s", events=1, watermark_ms=10**18))
-    assert f"watermark {10**18} ms" in picture(view)
+    view.batch(BatchSeen(stream="s", events=1, watermark_ms=time_ms))
+    assert f"watermark {shown}" in picture(view)
 
 
 def test_it_is_drawn_on_a_terminal_and_stays_there_at_the_end() -> None:
