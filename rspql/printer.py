@@ -1,8 +1,8 @@
 """Syntax trees back to text: plain SPARQL 1.1 wherever the tree is, with what RSP-QL adds where it is not.
 
 Every text parses back to the tree that it came from. Names are written out, so that no text needs a
-prologue; a text's length grows with the tree's size times its depth, and its depth is bounded by
-Python's recursion limit.
+prologue but for the base of IRI(); a text's length grows with the tree's size times its depth, and
+its depth is bounded by Python's recursion limit.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def inside_text(group: ast.Group) -> str:
     """Return what stands between a group graph pattern's braces."""
     match group.elements:
         case (ast.SubSelect(query),):
-            return query_text(query)
+            return _body_text(query)
         case elements:
             return "\n".join(map(_element_text, elements))
 
@@ -267,7 +267,7 @@ def _element_text(element: ast.Pattern) -> str:
         case ast.Assignment():
             return f"BIND {_assignment_text(element)}"
         case ast.SubSelect(query):
-            return _block(query_text(query))
+            return _block(_body_text(query))
         case _:
             return f"{_keyword_text(element)} {group_text(element.group)}"
 
@@ -306,7 +306,7 @@ def _cell_text(cell: ast.Iri | ast.Literal | None) -> str:
 
 
 def query_text(query: ast.Query) -> str:
-    """Return a query, or the inside of a sub-select, a clause a line.
+    """Return a query, a clause a line; with a BASE if it calls IRI under one.
 
     >>> x, w, s = ast.Variable("x"), ast.Iri("urn:w"), ast.Iri("urn:s")
     >>> where = ast.Group((ast.WindowPattern(w, ast.Group((ast.TriplePattern(x, ast.Iri("urn:p"), x),))),))
@@ -321,6 +321,21 @@ def query_text(query: ast.Query) -> str:
     }
     LIMIT 3
     """
+    base = ast.base_of(query)
+    return _body_text(query) if base is None else f"{base_text(base)}\n{_body_text(query)}"
+
+
+def base_text(base: str) -> str:
+    """Return the declaration of a base, under which patterns with calls of IRI have to stand.
+
+    >>> base_text("http://example.org/")
+    'BASE <http://example.org/>'
+    """
+    return f"BASE <{base}>"
+
+
+def _body_text(query: ast.Query) -> str:
+    """Return a query without its prologue, as it stands within another's braces."""
     return "\n".join(_clauses(query))
 
 
@@ -377,7 +392,7 @@ def duration_text(length_ms: int) -> str:
 
 
 def _moment(epoch_ms: int) -> ast.Literal:
-    """Return a moment in UTC; ``datetime`` knows the years 1 to 9999."""
+    """Return a moment of the years 1 to 9999 in UTC."""
     text = (_EPOCH + timedelta(milliseconds=epoch_ms)).isoformat(timespec="milliseconds")
     return ast.Literal(text + "Z", ast.XSD + "dateTime")
 

@@ -19,11 +19,12 @@ class Certificate:
     bound: float | None = None
 
 
-def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
+def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[str], ambiguous: int = 0) -> Certificate:
     """Return the certificate of an answer that a remote has a part in; ``fetched`` are the keys fetched just now.
 
-    The merit of the last result, or minus infinity where there are fewer than k, is the bar: what cannot reach
-    it cannot matter.
+    ``ambiguous`` is how many solutions the remote had for these besides those that are used. One was chosen where
+    another might have been, so another answer is possible: none is exact then. The merit of the last result, or
+    minus infinity where there are fewer than k, is the bar: what cannot reach it cannot matter.
     """
     bar = float(top.merits[-1]) if len(top) == operator.k else -math.inf
     reaches = operator.without_value(window, bar).tolist()
@@ -31,7 +32,7 @@ def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[st
         reason = f"{len(reaches)} of the window's solutions have no value from the remote yet"
         return Certificate(Status.APPROXIMATE, reason, max(*reaches, -math.inf if top.bound is None else top.bound))
     certificate = certify_alone(top)
-    if certificate.status is Status.EXACT and operator.stale_can_reach(window, bar, fetched):
+    if certificate.status is Status.EXACT and (ambiguous or operator.stale_can_reach(window, bar, fetched)):
         return Certificate(Status.CERTIFIED)
     return certificate
 

@@ -82,7 +82,7 @@ class GroupMember(Generic[OperatorT]):
         """Return the answer of a window that has closed, once what has changed is applied."""
         window, refreshed, plan, remote = closed.window, closed.refreshed, self.bound.plan, self._remote
         top = self.operator.top(window)
-        certificate = certify_alone(top) if remote is None else remote.certify(window, top, refreshed.fetched)
+        certificate = certify_alone(top) if remote is None else remote.certify(window, top, refreshed)
         expected = None
         if remote is not None:
             expected = CERTAIN if certificate.status is Status.EXACT else remote.expect(window, top)

@@ -12,7 +12,7 @@ from acquatop.refresh.lookup_cache import Glimpse
 from acquatop.topk.contract import Top
 from replica.budget import Budget
 from replica.freshness.change_model import ChangeModel
-from replica.maintainer import Maintainer
+from replica.maintainer import Maintainer, Refreshed
 from replica.store import ReplicaStore
 
 
@@ -44,9 +44,9 @@ class RemoteSide:
         """What may be spent on an evaluation."""
         return self._maintainer.budget
 
-    def certify(self, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
-        """Say how far an answer can be trusted, after some keys were fetched."""
-        return certify(self._operator, window, top, fetched)
+    def certify(self, window: int, top: Top, refreshed: Refreshed) -> Certificate:
+        """Say how far an answer can be trusted, after a refresh."""
+        return certify(self._operator, window, top, refreshed.fetched, refreshed.ambiguous)
 
     def expect(self, window: int, top: Top) -> Estimate | None:
         """Return what an answer can be expected to be worth, if anybody wants to know."""

@@ -24,7 +24,7 @@ class Candidates:
     - ``rows`` in the store; ``fetched_at`` on the clock of ``now``, minus infinity if never.
     - ``merits``: the scores, or their negatives where the least are wanted; NaN if unknown.
     - ``k``: how many results are wanted, so the border between what is reported and what is not lies between
-      positions k-1 and k.
+      positions k-1 and k; 0 where nothing says what is in the answer, and there may be more than candidates.
     - ``slide``: seconds between evaluations; ``remaining``: in how many further ones each candidate will be.
     - ``intervals``: the seconds between changes of each, as they are estimated, infinite if it never changes.
     - ``chances``: how likely each has another value by now than the replica has.

@@ -47,7 +47,8 @@ class SparqlRemote:
     ``pattern`` is the inside of a group graph pattern, ``key`` the variable that requests bind; a
     pattern without one is fetched whole, as one item. ``nested`` patterns are asked
     for within a group of their own: needed unless what joins with the keys may as well stand
-    before the pattern as after it, as it may with triple patterns. A request is a POST, or a GET where
+    before the pattern as after it, as it may with triple patterns. ``base`` is what its calls of IRI resolve
+    against. A request is a POST, or a GET where
     its address has room for it and ``method`` says so, and carries at most ``block_size`` keys; ``client``
     sends it. Keys that are not a single IRI or literal are never sent. Rows whose key was not asked
     for, is a blank node or is missing are left out, as are those with a term that is none or is longer
@@ -65,6 +66,7 @@ class SparqlRemote:
         key: str | None,
         block_size: int = 100,
         nested: bool = False,
+        base: str | None = None,
         method: str = "post",
         most_per_key: int | None = None,
         client: HttpClient | None = None,
@@ -77,6 +79,7 @@ class SparqlRemote:
         self._method = _METHODS[method]
         # A line end of its own, as the pattern's last line may be anything.
         self._pattern = f"{{ {pattern}\n}}" if nested else pattern
+        self._prologue = "" if base is None else f"BASE <{base}> "
         self._wanted = dict.fromkeys([*([key] if key else []), *variables])
         self._projection = " ".join(f"?{name}" for name in variables) or "*"
         self._order = " ".join(f"?{name}" for name in self._wanted)
@@ -98,7 +101,7 @@ class SparqlRemote:
             return []
         values = f"VALUES ?{self._key} {{ {' '.join(sendable)} }} " if self._key is not None else ""
         asked = None if self._key is None else sendable
-        query = f"SELECT {self._projection} WHERE {{ {values}{self._pattern} }}"
+        query = f"{self._prologue}SELECT {self._projection} WHERE {{ {values}{self._pattern} }}"
         rows = self._select(query, timeout, asked, self._most_rows(len(sendable)))
         return [row for row in rows if row is not None]
 
@@ -152,7 +155,7 @@ class SparqlRemote:
 
     def _page(self, offset: int) -> str:
         order = f"ORDER BY {self._order} " if self._order else ""
-        select = f"SELECT {self._projection} WHERE {{ {self._pattern} }}"
+        select = f"{self._prologue}SELECT {self._projection} WHERE {{ {self._pattern} }}"
         return f"{select} {order}LIMIT {PAGE_SIZE} OFFSET {offset}"
 
     def _select(
@@ -185,7 +188,7 @@ class SparqlRemote:
         return Request(composed.get_method(), url, dict(composed.header_items()), composed.data)
 
     def _solutions(self, reply: Reply, asked: Container[str] | None, most: int) -> Iterator[Solution | None]:
-        question = f"{self.endpoint} {self._pattern}"
+        question = f"{self.endpoint} {self._prologue}{self._pattern}"
         for count, row in enumerate(read_rows(reply, self._wanted)):
             if count == most:
                 raise RemoteError(f"{self._name} failed: it sent more than {most} rows", too_large=True)
