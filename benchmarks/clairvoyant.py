@@ -85,4 +85,4 @@ def _worth(merits: FloatArray, relevance: FloatArray, k: int) -> FloatArray:
     answers = relevance[np.argsort(-merits, axis=1, kind="stable")[:, :k]]
     discounts = 1 / np.log2(np.arange(answers.shape[1]) + 2)
     ideal = float((-np.sort(-relevance)[: answers.shape[1]] * discounts).sum())
-    return np.asarray(answers @ discounts / max(ideal, 1e-300) + (answers > 0).sum(axis=1) / k)
+    return np.asarray(answers @ discounts / max(ideal, 1e-300) + (answers > 0).sum(axis=1) / max(k, 1))

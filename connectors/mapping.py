@@ -199,8 +199,8 @@ class _Items:
         written = self._fields[name]
         self._note(pc.is_valid(written), f'no time in the field "{name}"')
         times = _READ_AS[written_as](_single(written))
-        good = pc.and_(pc.is_valid(times), is_time(times))
-        self._note(pc.or_(pc.is_null(written), pc.fill_null(good, False)), _no_time(name, written_as))
+        self._note(pc.or_(pc.is_null(written), pc.is_valid(times)), _no_time(name, written_as))
+        self._note(pc.fill_null(is_time(times), True), f'the time in the field "{name}" is not in the years 1 to 9999')
         return times
 
     def _subjects(self) -> pa.StringArray:
@@ -242,8 +242,10 @@ def _no_time(field: str, written_as: str) -> str:
 
 
 def _of_seconds(seconds: pa.DoubleArray) -> pa.Int64Array:
-    within = pc.less_equal(pc.abs(seconds), float(LATEST_MS))
-    return pc.cast(pc.round(pc.multiply(pc.if_else(within, seconds, None), 1000.0)), pa.int64(), safe=False)
+    # So many seconds are beyond all years, and fit once they are multiplied.
+    most, options = float(LATEST_MS), {"skip_nulls": False}
+    within = pc.max_element_wise(pc.min_element_wise(seconds, most, **options), -most, **options)
+    return pc.cast(pc.round(pc.multiply(within, 1000.0)), pa.int64(), safe=False)
 
 
 _READ_AS = {"milliseconds": lambda times: times, "seconds": _of_seconds, "dateTime": milliseconds}

@@ -30,15 +30,20 @@ def show_answers(options: argparse.Namespace, scene: Path, variables: dict[str, 
     """
     # Imported only here, so that a Ctrl-C during the import ends the demo properly.
     from acquatop.app.cli.show import shower
+    from acquatop.app.cli.unusable import Unusable
     from acquatop.engine.engine import Engine
 
-    query_file = scene / "query.rspql"
-    with Engine.from_catalog(scene / "catalog.toml", runtime=options.runtime, variables=variables) as engine:
-        query = engine.register(query_file.read_text("utf-8"), file=str(query_file))
-        say(f"{start()}; an answer follows at every window close (Ctrl-C ends it)\n")
-        show = shower(as_json=options.json)
-        for answer in query.answers(limit=options.windows):
-            show(answer)
+    query_file, catalog = scene / "query.rspql", scene / "catalog.toml"
+    with Unusable(at_first=True) as unusable:
+        with Engine.from_catalog(
+            catalog, runtime=options.runtime, variables=variables, observer=unusable.intake
+        ) as engine:
+            query = engine.register(query_file.read_text("utf-8"), file=str(query_file))
+            say(f"{start()}; an answer follows at every window close (Ctrl-C ends it)\n")
+            show = shower(as_json=options.json)
+            for answer in query.answers(limit=options.windows):
+                show(answer)
+        unusable.check()
 
 
 def say(message: str) -> None:

@@ -1,7 +1,8 @@
 """Abstract syntax tree of a query. Every node knows its place in the source.
 
 Nodes are frozen and compare by meaning alone: a span never makes two nodes differ. Prefixes and
-bases are resolved. Collections and ``[ … ]`` are written out as the triples that they stand for.
+bases are resolved; only calls of IRI keep the base of their query. Collections and ``[ … ]`` are
+written out as the triples that they stand for.
 """
 
 from __future__ import annotations
@@ -113,11 +114,14 @@ class Call(Node):
     """A function call. ``function`` is an IRI or a name.
 
     A built-in function's name is in lower case; a bare name is as written.
+
+    ``base`` is the base of IRI and URI, whose text is known only when they are called.
     """
 
     function: Iri | str
     arguments: tuple[Expression, ...]
     distinct: bool = False
+    base: str | None = None
 
 
 @dataclass(frozen=True)
@@ -400,6 +404,18 @@ def walk(node: Node) -> Iterator[Node]:
         node = pending.pop()
         yield node
         pending.extend(reversed(list(children(node))))
+
+
+def base_of(node: Node) -> str | None:
+    """Return the base that the calls under a node need, None if none does: a query has one base for all of them."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Call) and node.base is not None:
+            return node.base
+        # There may be very many values, and there are no calls among them.
+        pending.extend(() if isinstance(node, Values) else children(node))
+    return None
 
 
 def rewritten(

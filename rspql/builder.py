@@ -17,7 +17,7 @@ from rspql import ast
 from rspql.built_ins import arity_problem
 from rspql.diagnostics import Diagnostic
 from rspql.durations import epoch_ms, milliseconds
-from rspql.iris import resolve
+from rspql.iris import is_absolute, resolve
 from rspql.names import is_name
 from rspql.source import Source
 
@@ -205,7 +205,8 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         problem = arity_problem(name, len(arguments))
         if problem:
             self._report("arity", problem, meta)
-        return ast.Call(name, arguments, span=self._span(meta))
+        base = self._base if name in ("iri", "uri") and is_absolute(self._base) else None
+        return ast.Call(name, arguments, base=base, span=self._span(meta))
 
     def bound(self, meta: Meta, children: list[Any]) -> ast.Call:
         return ast.Call("bound", tuple(_nodes(children)), span=self._span(meta))

@@ -18,6 +18,8 @@ _LONGEST_MS = 10**15
 _SHORT = re.compile(rf"{_NUMBER}[ \t]*([A-Za-z]+)")
 _ISO = re.compile(rf"P(?:{_NUMBER}D)?(?:T(?=[0-9])(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?")
 _DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)(:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999 in UTC: no event happens before or after them."""
 _ISO_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
@@ -66,7 +68,10 @@ def epoch_ms(text: str) -> int:
     except ValueError:
         raise ValueError(problem) from None
     whole = (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    return whole + int(f"{fraction or 0:0<3}"[:3]) + (86_400_000 if is_midnight else 0)
+    whole += int(f"{fraction or 0:0<3}"[:3]) + (86_400_000 if is_midnight else 0)
+    if not _EARLIEST_MS <= whole <= _LATEST_MS:
+        raise ValueError(f'"{text}" is not in the years 1 to 9999, in UTC')
+    return whole
 
 
 def _iso(text: str) -> Fraction:

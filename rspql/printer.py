@@ -1,7 +1,8 @@
 """Printer from syntax trees to text: plain SPARQL 1.1, plus RSP-QL where the tree uses it.
 
 Every text parses back to the tree that it came from. Names are written out, so no text needs a
-prologue. A text's length grows with the tree's size times its depth; the depth is bounded by
+prologue except for the base of IRI(). A text's length grows with the tree's size times its depth;
+the depth is bounded by
 Python's recursion limit.
 """
 
@@ -239,7 +240,7 @@ def inside_text(group: ast.Group) -> str:
     """Return the text between a group graph pattern's braces."""
     match group.elements:
         case (ast.SubSelect(query),):
-            return query_text(query)
+            return _body_text(query)
         case elements:
             return "\n".join(map(_element_text, elements))
 
@@ -268,7 +269,7 @@ def _element_text(element: ast.Pattern) -> str:
         case ast.Assignment():
             return f"BIND {_assignment_text(element)}"
         case ast.SubSelect(query):
-            return _block(query_text(query))
+            return _block(_body_text(query))
         case _:
             return f"{_keyword_text(element)} {group_text(element.group)}"
 
@@ -311,7 +312,7 @@ def _cell_text(cell: ast.Iri | ast.Literal | None) -> str:
 
 
 def query_text(query: ast.Query) -> str:
-    """Return a query, or the inside of a sub-select, one clause per line.
+    """Return a query, one clause per line, with a BASE if it calls IRI under one.
 
     >>> x, w, s = ast.Variable("x"), ast.Iri("urn:w"), ast.Iri("urn:s")
     >>> where = ast.Group((ast.WindowPattern(w, ast.Group((ast.TriplePattern(x, ast.Iri("urn:p"), x),))),))
@@ -326,6 +327,21 @@ def query_text(query: ast.Query) -> str:
     }
     LIMIT 3
     """
+    base = ast.base_of(query)
+    return _body_text(query) if base is None else f"{base_text(base)}\n{_body_text(query)}"
+
+
+def base_text(base: str) -> str:
+    """Return the declaration of a base, under which patterns with calls of IRI have to stand.
+
+    >>> base_text("http://example.org/")
+    'BASE <http://example.org/>'
+    """
+    return f"BASE <{base}>"
+
+
+def _body_text(query: ast.Query) -> str:
+    """Return a query without its prologue, as it stands within another's braces."""
     return "\n".join(_clauses(query))
 
 

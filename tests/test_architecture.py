@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 OURS = ("rspql", "replica", "connectors", "acquatop")
 
 ROOMS = (
-    *("errors", "windows", "catalog", "topk", "ingest", "plan", "answer", "refresh", "query"),
+    *("errors", "instants", "windows", "catalog", "topk", "ingest", "plan", "answer", "refresh", "query"),
     *("runtime", "engine", "lab", "app"),
 )
 """The rooms of ``acquatop`` in their order: a room may import those before it, and no other."""

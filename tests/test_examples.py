@@ -2,13 +2,130 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+from paho.mqtt.client import Client, MQTTv5
+from paho.mqtt.enums import CallbackAPIVersion
 
 from acquatop.errors import EnvironmentProblem
-from examples import mosquitto
+from examples import mosquitto, server_process
+from examples.mosquitto import MosquittoBroker
+from examples.oxigraph import OxigraphServer
+from examples.server_process import free_ports, is_taken
+
+MOSQUITTO = shutil.which("mosquitto", path=mosquitto._PATH)
+needs_broker = pytest.mark.skipif(MOSQUITTO is None, reason="there is no mosquitto")
+
+
+class Ticks:
+    """A clock that does something when it is read for the nth time, and goes by steps."""
+
+    def __init__(self, step: float = 0.0, at: int = 0, action: Callable[[], object] = lambda: None) -> None:
+        self.reads = 0
+        self._step, self._at, self._action = step, at, action
+
+    def __call__(self) -> float:
+        self.reads += 1
+        if self.reads == self._at:
+            self._action()
+        return self._step * self.reads
+
+
+def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Let a script be found as the broker's program."""
+    program = folder / "mosquitto"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(mosquitto, "_PATH", str(folder))
+
+
+def connects(port: int) -> None:
+    """Connect as a client does that tries but once."""
+    client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTv5)
+    client.connect("127.0.0.1", port)
+    client.disconnect()
 
 
 def test_a_broker_that_is_missing_is_named_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mosquitto, "_PATH", "")
-    with pytest.raises(EnvironmentProblem, match="apt-get install mosquitto"), mosquitto.MosquittoBroker():
+    with pytest.raises(EnvironmentProblem, match="apt-get install mosquitto"), MosquittoBroker():
         pass
+
+
+@needs_broker
+def test_a_broker_that_is_slow_to_open_its_port_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    pretend(tmp_path, monkeypatch, f'read -r _ < "{gate}"\nexec "{MOSQUITTO}" "$@"')
+    ticks = Ticks(at=5, action=lambda: gate.write_text("go\n"))
+    with MosquittoBroker(clock=ticks) as broker:
+        assert ticks.reads >= 5
+        connects(broker.port)
+    assert not is_taken(broker.port)
+
+
+def test_a_broker_that_ends_as_it_starts_is_said_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(tmp_path, monkeypatch, "echo Error: out of luck >&2\nexit 3")
+    said = "the MQTT broker ended as it started, with exit code 3: Error: out of luck"
+    with pytest.raises(EnvironmentProblem, match=said), MosquittoBroker():
+        pass
+
+
+def test_a_broker_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pid = tmp_path / "pid"
+    pretend(tmp_path, monkeypatch, f'echo $$ > "{pid}.new"\nmv "{pid}.new" "{pid}"\nexec cat /dev/zero > /dev/null')
+
+    def has_begun() -> None:
+        while not pid.exists():
+            os.sched_yield()
+
+    ticks = Ticks(step=10.0, at=2, action=has_begun)
+    with (
+        pytest.raises(EnvironmentProblem, match="did not answer within 30 seconds: it did not say why"),
+        MosquittoBroker(clock=ticks),
+    ):
+        pass
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def taken_first(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    """Let the first choice of a free port fall on one that is not."""
+    chosen = iter([port, *free_ports(server_process.ATTEMPTS)])
+    monkeypatch.setattr(server_process, "free_port", lambda: next(chosen))
+
+
+@needs_broker
+def test_two_brokers_that_choose_the_same_port_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    with MosquittoBroker() as first:
+        taken_first(monkeypatch, first.port)
+        with MosquittoBroker() as second:
+            assert second.port != first.port
+            connects(second.port)
+
+
+@pytest.mark.server
+def test_two_servers_that_choose_the_same_port_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    with OxigraphServer() as first:
+        taken_first(monkeypatch, first.port)
+        with OxigraphServer() as second:
+            assert second.port != first.port
+            second.update("INSERT DATA { <urn:a> <urn:b> <urn:c> }")
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(EnvironmentProblem, match=f"port {port} is taken"), OxigraphServer(port):
+            pass
+
+
+def test_ports_that_are_chosen_together_are_different() -> None:
+    assert len(set(free_ports(50))) == 50

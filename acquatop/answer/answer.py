@@ -6,13 +6,13 @@ import enum
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from rdflib import BNode, Literal, URIRef
 from rdflib.term import Identifier
 
 from acquatop.answer.estimate import Estimate
+from acquatop.instants import instant_text
 from replica.budget import Budget, Spending
 
 
@@ -20,9 +20,9 @@ class Status(enum.StrEnum):
     """How far an answer can be trusted."""
 
     EXACT = "exact"
-    """No other answer is possible: every value that could matter was fetched in this evaluation."""
+    """No other answer is possible: every value that could matter was fetched in this evaluation, each the only one."""
     CERTIFIED = "certified"
-    """The right answer for the replica's values, of which some were fetched before this evaluation."""
+    """The right answer for the replica's values, some fetched before this evaluation or chosen out of several."""
     APPROXIMATE = "approximate"
     """Something without a known score, or already let go, might belong in the answer; the reason says what."""
 
@@ -57,6 +57,7 @@ class Counts:
     """What has happened since the answer before; ``unscored`` are the window's solutions without a score.
 
     ``bad`` are the stream's records that could not be used, ``rejected`` the remotes' records, each by the reason.
+    ``ambiguous`` are the remote's solutions beyond the one that is used for a key; with any of them no answer is exact.
     """
 
     events: int = 0
@@ -115,7 +116,11 @@ class Answer:
         return {
             "query": self.query,
             "form": self.form,
-            "window": {"index": self.window, "opens": _instant(self.opens_ms), "closes": _instant(self.closes_ms)},
+            "window": {
+                "index": self.window,
+                "opens": instant_text(self.opens_ms),
+                "closes": instant_text(self.closes_ms),
+            },
             **self._windows_json(),
             "results": [
                 {
@@ -137,8 +142,8 @@ class Answer:
             {
                 "name": each.window,
                 "index": each.index,
-                "opens": _instant(each.opens_ms),
-                "closes": _instant(each.closes_ms),
+                "opens": instant_text(each.opens_ms),
+                "closes": instant_text(each.closes_ms),
             }
             for each in self.windows
         ]
@@ -178,7 +183,7 @@ class Answer:
             "skipped": self.counts.skipped,
             "rejected": dict(self.counts.rejected),
             "latency_ms": round(1000 * self.latency_seconds, 1),
-            "emitted": _instant(self.emitted_ms),
+            "emitted": instant_text(self.emitted_ms),
         }
 
 
@@ -198,7 +203,3 @@ def term_json(term: Identifier) -> dict[str, str]:
     elif isinstance(term, Literal) and term.datatype:
         document["datatype"] = str(term.datatype)
     return document
-
-
-def _instant(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

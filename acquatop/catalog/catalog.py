@@ -20,6 +20,7 @@ from acquatop.catalog.section import CatalogError, Document, Section
 from acquatop.catalog.services import SOLUTIONS, Refresh, Service, read_service
 from acquatop.catalog.vocabulary import PROPOSERS, Strategy
 from connectors.contract import RecordDecoder
+from connectors.instants import EARLIEST_MS, LATEST_MS
 from connectors.registry import CONNECTORS
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 
@@ -166,7 +167,7 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
         mapping=mapping,
         arrivals=arrivals,
         lateness_ms=section.duration_ms("lateness", default=0),
-        start_ms=section.whole("start_ms", default=None),
+        start_ms=section.whole("start_ms", default=None, least=EARLIEST_MS, most=LATEST_MS),
         idle_ms=section.duration_ms("idle", default=0, zero=False) or None,
         late_path=section.path("late") if "late" in section else None,
         ahead_ms=section.duration_ms("ahead", default=0, zero=False) or None,

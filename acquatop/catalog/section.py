@@ -157,16 +157,18 @@ class Section:
         return values
 
     @overload
-    def whole(self, key: str, *, default: None, least: int | None = None) -> int | None: ...
+    def whole(self, key: str, *, default: None, least: int | None = None, most: int | None = None) -> int | None: ...
     @overload
-    def whole(self, key: str, *, default: int = ..., least: int | None = None) -> int: ...
-    def whole(self, key: str, *, default: Any = ..., least: int | None = None) -> int | None:
+    def whole(self, key: str, *, default: int = ..., least: int | None = None, most: int | None = None) -> int: ...
+    def whole(self, key: str, *, default: Any = ..., least: int | None = None, most: int | None = None) -> int | None:
         """Return a whole number; a default of None makes it optional."""
         if default is None and key not in self._data:
             return None
         value: int = self._typed(key, int, "a whole number", None if default is ... else default, 0)
         if least is not None and value < least:
             self.problem(f'"{key}" must be at least {least}', key)
+        if most is not None and value > most:
+            self.problem(f'"{key}" must be at most {most}', key)
         return value
 
     def scalar(self, key: str) -> str:

@@ -47,12 +47,13 @@ class RegisteredQuery:
         leave: Callable[[RegisteredQuery], None] = lambda query: None,
     ) -> None:
         self.name = name
+        self.streams = tuple(streams)
         self.slide_ms = slide_ms
         self.missed = 0
         self.sinks = tuple(sinks)
         self._live = live
         self._backlog = backlog
-        self._running = set(streams)
+        self._running = set(self.streams)
         self._answers: deque[tuple[int, Answer]] = deque()
         self._end: _End | None = None
         self._news = news

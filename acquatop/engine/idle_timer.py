@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 LEAST_SECONDS = 0.01
 """How long the thread sleeps at least."""
+MOST_SECONDS = 3_600.0 * 24
+"""How long it sleeps at most until it asks again: the system knows no sleep of some hundreds of years."""
 
 
 class IdleTimer:
@@ -56,7 +58,7 @@ class IdleTimer:
             seconds = self._due()
             with self._changed:
                 if not self._woken and not self._stopped:
-                    self._changed.wait(None if seconds is None else max(seconds, LEAST_SECONDS))
+                    self._changed.wait(None if seconds is None else min(max(seconds, LEAST_SECONDS), MOST_SECONDS))
                 if self._stopped:
                     return False
             if (seconds := self._due()) is not None and seconds <= 0:

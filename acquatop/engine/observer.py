@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from acquatop.answer.answer import Answer
+    from acquatop.ingest.place import Place
 
 _log = logging.getLogger(__name__)
 
@@ -23,16 +24,18 @@ _log = logging.getLogger(__name__)
 class BatchSeen:
     """One batch of a stream, when all is done with it.
 
-    ``events`` are those that could be decoded, ``bad`` counts the others by the reason; ``late`` those of the events
-    that came after the last window that could have held them. ``seconds`` is all of the batch,
-    ``reduce_seconds`` what went on in the executors, ``evaluate_seconds`` what it took to make answers (with the waits
-    for remotes), ``commit_seconds`` to make the state durable. ``backlog_bytes`` is what the source holds beyond this
-    batch, if it can say. ``done`` of ``total`` of what the source holds at present has been read, in a unit of its own.
+    ``events`` are all items, the bad ones among them. ``bad`` counts these by the reason, ``bad_at`` has the place of
+    the first of each reason. ``late`` are the good ones that came after the last window that could have held them.
+    ``seconds`` is all of the batch, ``reduce_seconds`` what went on in the executors, ``evaluate_seconds`` what it
+    took to make answers (with the waits for remotes), ``commit_seconds`` to make the state durable. ``backlog_bytes``
+    is what the source holds beyond this batch, if it can say. ``done`` of ``total`` of what the source holds at present
+    has been read, in a unit of its own.
     """
 
     stream: str
     events: int
     bad: Mapping[str, int] = field(default_factory=dict)
+    bad_at: Mapping[str, Place] = field(default_factory=dict)
     late: int = 0
     watermark_ms: int | None = None
     seconds: float = 0.0

@@ -24,6 +24,7 @@ from acquatop.engine.side_outputs.growing_file import AsideFile
 from acquatop.engine.side_outputs.late_records import LateFile
 from acquatop.engine.watermark import StreamTime
 from acquatop.errors import EnvironmentProblem
+from acquatop.ingest.place import Place
 from acquatop.ingest.reduce.bad import ITEM
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import Job
@@ -259,12 +260,13 @@ class Pipeline:
             self._has_changed = False
             self._outlet.give(answers)
             self._listen_on(batch)
-        events, bad = _facts(batch)
+        events, bad, bad_at = _facts(batch)
         self._observer.batch(
             BatchSeen(
                 stream=self.stream.iri,
                 events=events,
                 bad=bad,
+                bad_at=bad_at,
                 late=late,
                 watermark_ms=self.watermark_ms,
                 seconds=batch.seconds + self._clock() - due_at,
@@ -648,13 +650,16 @@ def _times_of(tables: Sequence[pa.Table]) -> IntArray:
     return np.concatenate([np.empty(0, dtype=np.int64), *times])
 
 
-def _facts(batch: Batch) -> tuple[int, Mapping[str, int]]:
+def _facts(batch: Batch) -> tuple[int, Mapping[str, int], Mapping[str, Place]]:
+    """Return how many items came, how many of them are bad for which reason, and where the first of these stands."""
     bad: dict[str, int] = {}
+    bad_at: dict[str, Place] = {}
     first = [partition[0].facts for partition in batch.partitions if partition]
     for facts in first:
         for reason, count in (facts.bad or {}).items():
             bad[reason] = bad.get(reason, 0) + count
-    return sum(facts.events for facts in first), bad
+        bad_at = {**(facts.bad_at or {}), **bad_at}
+    return sum(facts.events for facts in first), bad, bad_at
 
 
 def _packed(partition: Sequence[Part]) -> bytes:

@@ -1,4 +1,8 @@
-"""The time that has passed on one stream: as far as its events say, and as the clock says while it brings none."""
+"""The time that has passed on one stream: as far as its events say, and as the clock says while it brings none.
+
+The watermark is computed here and nowhere else. Everything up to it has come, itself included: a
+window that closes at the watermark or before it can be answered.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,24 @@ from typing import Any
 
 
 class StreamTime:
-    """A stream's watermark: its newest event less the lateness; where it is idle, what the clock adds to that.
+    """A stream's watermark: one millisecond before its newest event less the lateness; the clock adds to it.
 
-    A stream is idle once nothing has come for ``idle_ms`` while somebody listened. From then on its watermark goes on
-    as the clock does, from where it was. It never goes back: what comes with an older time is late. The clock is read
-    by who calls, in seconds; only differences of it count. O(1).
+    An event says that nothing comes any more that is older than itself by more than the lateness.
+    Others of the same millisecond may still come, so the watermark stays one before it.
+
+    A stream is idle once nothing has come for ``idle_ms`` while somebody listened. From then on its
+    watermark goes on as the clock does, from where it was. It never goes back: what comes with an
+    older time is late. The clock is read by who calls, in seconds; only differences of it count. O(1).
 
     >>> time = StreamTime(lateness_ms=100, idle_ms=2_000, now=0.0)
     >>> time.note(5_000)
     >>> time.listen(now=0.0)
     >>> time.watermark_ms, time.is_idle(1.9), time.is_idle(2.0)
-    (4900, False, True)
+    (4899, False, True)
     >>> time.tick(now=2.5)
     >>> time.note(5_200)
     >>> time.watermark_ms
-    5400
+    5399
     """
 
     def __init__(self, lateness_ms: int, idle_ms: int | None, now: float) -> None:
@@ -37,7 +44,7 @@ class StreamTime:
         if newest_ms is None:
             return
         self.newest_ms = newest_ms if self.newest_ms is None else max(newest_ms, self.newest_ms)
-        reached = self.newest_ms - self._lateness_ms
+        reached = self.newest_ms - self._lateness_ms - 1
         self.watermark_ms = reached if self.watermark_ms is None else max(reached, self.watermark_ms)
 
     def listen(self, now: float) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from acquatop.ingest.terms import from_ast
 from replica.remotes.records import RecordMapping, Star
-from rspql.ast import Group, Iri, Literal, TriplePattern, Variable
+from rspql.ast import Group, Iri, Literal, TriplePattern, Variable, base_of
 from rspql.diagnostics import Diagnostic, nearest
 from rspql.printer import inside_text
 
@@ -24,6 +24,11 @@ class Question:
     def text(self) -> str:
         """The inside of the pattern as SPARQL."""
         return inside_text(self.group)
+
+    @property
+    def base(self) -> str | None:
+        """What the pattern's calls of IRI resolve against."""
+        return base_of(self.group)
 
     def star(self, mapping: RecordMapping) -> Star:
         """Return the pattern as a star of a mapping's properties; binding has made sure that it is one."""

@@ -10,11 +10,12 @@ from acquatop.query.ranking import TopKOperator
 from acquatop.topk.contract import Certainty, Top
 
 
-def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
+def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[str], ambiguous: int = 0) -> Certificate:
     """Return the certificate of an answer that a remote has a part in; ``fetched`` are the keys fetched just now.
 
     The bar is the merit of the last result, or minus infinity if there are fewer than k. Solutions that cannot reach
-    it cannot matter.
+    it cannot matter. ``ambiguous`` counts the solutions that the remote had besides those used. If there are any,
+    another answer was possible, so none is exact.
     """
     bar = float(top.merits[-1]) if len(top) == operator.k else -math.inf
     reaches = operator.without_value(window, bar).tolist()
@@ -22,7 +23,7 @@ def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[st
         reason = f"{len(reaches)} of the window's solutions have no value from the remote yet"
         return Certificate(Status.APPROXIMATE, reason, max(*reaches, -math.inf if top.bound is None else top.bound))
     certificate = certify_alone(top)
-    if certificate.status is Status.EXACT and operator.stale_can_reach(window, bar, fetched):
+    if certificate.status is Status.EXACT and (ambiguous or operator.stale_can_reach(window, bar, fetched)):
         return Certificate(Status.CERTIFIED)
     return certificate
 

@@ -82,7 +82,7 @@ class Member(Generic[OperatorT]):
         """Return the answer of a window that has closed, after all changes were applied."""
         window, fetched = closed.window, refreshed.fetched
         top = self.operator.top(window)
-        certificate = self._facts.certify(window, top, fetched)
+        certificate = self._facts.certify(window, top, refreshed)
         expected = self._facts.expect(window, top, certificate.status)
         result = Result(tuple(self._rows(top, fetched)), self.bound.plan.projection)
         use = RemoteUse(

@@ -17,7 +17,7 @@ from acquatop.refresh.lookup_cache import Glimpse
 from acquatop.topk.contract import Top
 from replica.budget import NOTHING, Budget
 from replica.freshness.change_model import ChangeModel
-from replica.maintainer import Maintainer
+from replica.maintainer import Maintainer, Refreshed
 from replica.store import ReplicaStore
 
 
@@ -28,8 +28,8 @@ class RemoteFacts(Protocol):
     def budget(self) -> Budget:
         """Budget of an evaluation."""
 
-    def certify(self, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
-        """Return the certificate of an answer, after some keys were fetched."""
+    def certify(self, window: int, top: Top, refreshed: Refreshed) -> Certificate:
+        """Return the certificate of an answer, after a refresh."""
 
     def expect(self, window: int, top: Top, status: Status) -> Estimate | None:
         """Return the expected quality of an answer; None if nothing is estimated."""
@@ -49,7 +49,7 @@ class NoRemoteFacts:
 
     budget = NOTHING
 
-    def certify(self, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
+    def certify(self, window: int, top: Top, refreshed: Refreshed) -> Certificate:
         """Return the certificate of an answer that the stream alone decides."""
         return certify_alone(top)
 
@@ -98,9 +98,9 @@ class ReplicaFacts:
         """Budget of an evaluation."""
         return self._maintainer.budget
 
-    def certify(self, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
-        """Return the certificate of an answer, after some keys were fetched."""
-        return certify(self._operator, window, top, fetched)
+    def certify(self, window: int, top: Top, refreshed: Refreshed) -> Certificate:
+        """Return the certificate of an answer, after a refresh."""
+        return certify(self._operator, window, top, refreshed.fetched, refreshed.ambiguous)
 
     def expect(self, window: int, top: Top, status: Status) -> Estimate | None:
         """Return the expected quality of an answer: an exact one is certain to be right."""

@@ -180,6 +180,7 @@ class Replicas:
                     key=question.key,
                     block_size=service.block_size,
                     nested=question.key is not None and not is_bound_from_the_start(question.key, question.group),
+                    base=question.base,
                     method=method,
                     most_per_key=_MOST_OF_ONE if uses_one else None,
                     name=_name(service, address),

@@ -66,17 +66,14 @@ def demo(options: argparse.Namespace) -> None:
 
 def _on_the_terminal(options: argparse.Namespace, variables: dict[str, str], driver: Driver) -> None:
     """Print answers as they arrive."""
-    from acquatop.app.cli.show import shower
-    from acquatop.engine.engine import Engine
+    from examples.command import show_answers
 
-    catalog = HERE / "catalog.toml"
-    with Engine.from_catalog(catalog, runtime=options.runtime, variables=variables) as engine:
-        query = engine.register(QUERY.read_text("utf-8"), file=str(QUERY))
+    def start() -> str:
         driver.start()
-        say("mentions are streaming in; an answer follows at every window close (Ctrl-C ends it)\n")
-        show = shower(as_json=options.json)
-        for answer in query.answers(limit=options.windows or WINDOWS):
-            show(answer)
+        return "mentions are streaming in"
+
+    options.windows = options.windows or WINDOWS
+    show_answers(options, HERE, variables, start)
 
 
 def _on_a_page(options: argparse.Namespace, variables: dict[str, str], driver: Driver) -> None:

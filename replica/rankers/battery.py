@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from replica.rankers.contract import Candidates, FloatArray, IntArray, RankerError, ranked
+from replica.rankers.contract import Candidates, FloatArray, IntArray, RankerError, no_outlook, ranked
 from replica.rankers.registry import RankerClass
 
 _SIZES = (0, 1, 2, 3, 7, 50, 1000)
-_KS = (1, 5, 2000)
+_KS = (0, 1, 5, 2000, 10**15)
+_ALIKE = (math.nan, math.inf, -math.inf, 1.0)
+"""Merits that all candidates of a kind may have; of most kinds each has its own."""
 
 
 def check_ranker(ranker: RankerClass) -> None:
@@ -21,17 +25,21 @@ def check_ranker(ranker: RankerClass) -> None:
     arrays are read-only.
     """
     with np.errstate(all="ignore"):
-        for number, (first, second) in enumerate(zip(_all_candidates(), _all_candidates(), strict=True)):
+        for number, (first, second) in enumerate(zip(all_candidates(), all_candidates(), strict=True)):
             said = ranked(ranker(), first)
             if not np.array_equal(said, ranked(ranker(), second)):
                 raise RankerError(f"{ranker.__name__} is of two minds about the same candidates (kind {number})")
 
 
-def _all_candidates() -> Iterator[Candidates]:
+def all_candidates() -> Iterator[Candidates]:
+    """Yield candidates of every kind: none, one and many, with and without merits, for answers of all lengths."""
     for seed, size in enumerate(_SIZES):
         for k in _KS:
             for slide in (0.0, 60.0):
                 yield sample_candidates(size, k=k, slide=slide, seed=seed)
+            for merit in _ALIKE:
+                alike = replace(sample_candidates(size, k=k, seed=seed), merits=_unchangeable(np.full(size, merit)))
+                yield from (alike, replace(alike, outlook=no_outlook))
 
 
 def sample_candidates(size: int, *, k: int = 5, slide: float = 60.0, seed: int = 0) -> Candidates:
@@ -42,8 +50,7 @@ def sample_candidates(size: int, *, k: int = 5, slide: float = 60.0, seed: int =
         """Replace some values by odd ones, and make the array read-only."""
         for value in odd:
             values[random.random(size) < 0.1] = value
-        values.setflags(write=False)
-        return values
+        return _unchangeable(values)
 
     rows, remaining = random.permutation(size), random.integers(0, 5, size)
     rows.setflags(write=False)
@@ -61,6 +68,11 @@ def sample_candidates(size: int, *, k: int = 5, slide: float = 60.0, seed: int =
         outlook=_outlook,
         random=np.random.default_rng(seed),
     )
+
+
+def _unchangeable(values: FloatArray) -> FloatArray:
+    values.setflags(write=False)
+    return values
 
 
 def _outlook(at: IntArray, count: int) -> FloatArray:

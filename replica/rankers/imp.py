@@ -25,6 +25,9 @@ _MEMBERSHIP = 2.0
 _TURNS = 32
 """Number of refreshes after which the worth of one on its own no longer matters."""
 
+_FURTHEST = 1 << 10
+"""An answer of more places, and of more than candidates, is weighed as one of so many: what is behind gains nothing."""
+
 _NEXT_TO_NOTHING = 1e-9
 """Tie-breaker: among candidates without visible impact, prefer the likelier to have changed."""
 
@@ -38,7 +41,8 @@ class ExpectedImpact:
     (``shifts``). The first in the order may be the only one refreshed, so it is chosen by the first
     value; further down the second value counts more. Both are up to twice as large for a candidate
     that is also in the next evaluation, if its value lasts that long. If nothing is known of
-    changed merits, a candidate in the answer is assumed to leave it when it changes.
+    changed merits, a candidate in the answer is assumed to leave it when it changes. Nothing is worth anything
+    to an answer without places: then the likelier to have changed is first, of equals the one fetched longest ago.
 
     O(n log n), and O(worlds · n log k).
     """
@@ -55,13 +59,16 @@ class ExpectedImpact:
         return np.concatenate([first, rest[~np.isin(rest, first)]])
 
     def impacts(self, candidates: Candidates, places: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the worth of each refresh: as the only one, and if all others are right."""
-        if not len(candidates):
-            return np.empty(0), np.empty(0)
+        """Return the worth of each refresh: as the only one, and if all others are right.
+
+        All are zero if the answer has no places.
+        """
+        if not len(candidates) or not candidates.k:
+            return np.zeros(len(candidates)), np.zeros(len(candidates))
         worlds = _Worlds.drawn_for(candidates)
         old, new = worlds.places_of(worlds.merits), worlds.places_of(worlds.drawn)
         said = worlds.says.any(axis=0)
-        leaving = worth_of(candidates.k)[np.minimum(places, candidates.k)]
+        leaving = worth_of(worlds.k)[np.minimum(places, worlds.k)]
         together = candidates.chances * np.where(said, worlds.shifts(old, new), leaving)
         alone = worlds.gains(places, np.where(worlds.changed, new, old))
         return np.where(said, alone, together), together
@@ -85,9 +92,10 @@ def worth_of(k: int) -> FloatArray:
 
     >>> worth_of(2).round(2).tolist()
     [1.83, 1.17, 0.0]
+    >>> worth_of(0).tolist()
+    [0.0]
     """
-    gains = _gains_of(k) * _discounts_of(k)
-    return np.append(gains[:k] + _MEMBERSHIP / k, 0.0)
+    return _gains_of(k) * _discounts_of(k) + _member_of(k)
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,8 @@ class _Worlds:
         drawn = candidates.outlook(np.arange(count), int(np.clip(_CELLS // count, _FEWEST, _MOST)))
         says = ~np.isnan(drawn)
         changed = says & (candidates.random.random(drawn.shape) < candidates.chances)
-        return cls(candidates.k, _known(candidates.merits), drawn, says, changed)
+        k = min(candidates.k, max(count, _FURTHEST))
+        return cls(k, _known(candidates.merits), drawn, says, changed)
 
     @cached_property
     def true(self) -> FloatArray:
@@ -146,7 +155,7 @@ class _Worlds:
         ``places`` are the places by the replica's merits, ``true`` those in each world.
         """
         k, discounts = self.k, _discounts_of(self.k)
-        gains, member = _gains_of(k), np.append(np.full(k, _MEMBERSHIP / k), 0.0)
+        gains, member = _gains_of(k), _member_of(k)
         shown = np.argsort(places)[: k + 1]
         # A candidate that leaves its place shifts others: those reported, and the next one.
         at, theirs = np.arange(len(shown)), true[:, shown]
@@ -194,7 +203,17 @@ def _above(best: FloatArray, merits: FloatArray) -> IntArray:
 def _gains_of(k: int) -> FloatArray:
     """Return the gain of each correct place, 0 beyond k, as a share of the ideal DCG."""
     gains = np.append(2.0 ** -np.arange(k) - 2.0**-k, 0.0)
-    return np.asarray(gains / (gains * _discounts_of(k)).sum())
+    return _shares(gains, float((gains * _discounts_of(k)).sum()))
+
+
+def _member_of(k: int) -> FloatArray:
+    """Return what is gained by being at each place at all, and 0 for what is not in the answer."""
+    return _shares(np.append(np.full(k, _MEMBERSHIP), 0.0), k)
+
+
+def _shares(gains: FloatArray, whole: float) -> FloatArray:
+    """Return gains as shares of a whole; of nothing, as of an answer without places, each share is nothing."""
+    return gains / whole if whole else np.zeros_like(gains)
 
 
 def _discounts_of(k: int) -> FloatArray:

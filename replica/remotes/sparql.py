@@ -47,7 +47,8 @@ class SparqlRemote:
     ``pattern`` is the inside of a group graph pattern, ``key`` the variable that requests bind. A
     pattern without a key is fetched whole, as one item. ``nested`` patterns are sent as a group of
     their own: needed unless the VALUES block may stand before the pattern as well as after it, as
-    with triple patterns. A request is a POST, or a GET if its address is short enough and
+    with triple patterns. ``base`` is the base that its calls of IRI resolve against. A request
+    is a POST, or a GET if its address is short enough and
     ``method`` says so. It carries at most ``block_size`` keys and is sent by ``client``.
 
     Keys that are not a single IRI or literal are never sent. Rows are dropped if their key is
@@ -66,6 +67,7 @@ class SparqlRemote:
         key: str | None,
         block_size: int = 100,
         nested: bool = False,
+        base: str | None = None,
         method: str = "post",
         most_per_key: int | None = None,
         client: HttpClient | None = None,
@@ -78,6 +80,7 @@ class SparqlRemote:
         self._method = _METHODS[method]
         # A line break of its own, as the pattern's last line may be a comment.
         self._pattern = f"{{ {pattern}\n}}" if nested else pattern
+        self._prologue = "" if base is None else f"BASE <{base}> "
         self._wanted = dict.fromkeys([*([key] if key else []), *variables])
         self._projection = " ".join(f"?{name}" for name in variables) or "*"
         self._order = " ".join(f"?{name}" for name in self._wanted)
@@ -99,7 +102,7 @@ class SparqlRemote:
             return []
         values = f"VALUES ?{self._key} {{ {' '.join(sendable)} }} " if self._key is not None else ""
         asked = None if self._key is None else sendable
-        query = f"SELECT {self._projection} WHERE {{ {values}{self._pattern} }}"
+        query = f"{self._prologue}SELECT {self._projection} WHERE {{ {values}{self._pattern} }}"
         rows = self._select(query, timeout, asked, self._most_rows(len(sendable)))
         return [row for row in rows if row is not None]
 
@@ -153,7 +156,7 @@ class SparqlRemote:
 
     def _page(self, offset: int) -> str:
         order = f"ORDER BY {self._order} " if self._order else ""
-        select = f"SELECT {self._projection} WHERE {{ {self._pattern} }}"
+        select = f"{self._prologue}SELECT {self._projection} WHERE {{ {self._pattern} }}"
         return f"{select} {order}LIMIT {PAGE_SIZE} OFFSET {offset}"
 
     def _select(
@@ -186,7 +189,7 @@ class SparqlRemote:
         return Request(composed.get_method(), url, dict(composed.header_items()), composed.data)
 
     def _solutions(self, reply: Reply, asked: Container[str] | None, most: int) -> Iterator[Solution | None]:
-        question = f"{self.endpoint} {self._pattern}"
+        question = f"{self.endpoint} {self._prologue}{self._pattern}"
         for count, row in enumerate(read_rows(reply, self._wanted)):
             if count == most:
                 raise RemoteError(f"{self._name} failed: it sent more than {most} rows", too_large=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from rspql import ast
@@ -41,8 +42,8 @@ def with_operands(expression: ast.Expression, parts: tuple[ast.Expression, ...])
             return ast.Binary(operator, *parts, span=span)
         case ast.In(_, _, negated):
             return ast.In(parts[0], parts[1:], negated, span=span)
-        case ast.Call(function, _, distinct):
-            return ast.Call(function, parts, distinct, span=span)
+        case ast.Call():
+            return replace(expression, arguments=parts)
         case ast.Aggregate(function, ast.Node(), distinct, separator):
             return ast.Aggregate(function, parts[0], distinct, separator, span=span)
         case _:

@@ -93,7 +93,7 @@ def better(merits: list[float], true: list[float], at: int, k: int) -> float:
     return quality(after, true, k) - quality(merits, true, k)
 
 
-@given(data=st.data(), count=st.integers(1, 6), worlds=st.integers(1, 4), k=st.integers(1, 4))
+@given(data=st.data(), count=st.integers(1, 6), worlds=st.integers(1, 4), k=st.integers(0, 4))
 def test_impacts_are_what_brute_force_over_all_worlds_finds(
     data: st.DataObject, count: int, worlds: int, k: int
 ) -> None:
@@ -130,6 +130,7 @@ def test_a_place_s_worth_is_nothing_behind_the_answer_and_finite_for_long_answer
         assert worth[:-1].sum() == pytest.approx(3)
         assert worth[-1] == 0
         assert (np.diff(worth) <= 0).all()
+    assert worth_of(0).tolist() == [0.0]
     assert worth_of(3).tolist() == pytest.approx([gain(3, at) for at in range(4)])
 
 
@@ -166,10 +167,32 @@ def test_where_nothing_matters_the_likelier_to_have_changed_and_then_the_older_i
     assert order(given_) == [4, 3, 2, 1, 0]
 
 
+def test_an_answer_without_places_gains_nothing_and_the_likelier_to_have_changed_is_first() -> None:
+    chances, fetched_at = [0.1, 0.5, 0.5, 0.9], [1.0, 9.0, 3.0, 4.0]
+    for merits in ([9.0, 8.0, 3.0, 2.0], [float("nan")] * 4):
+        for outlook in (no_outlook, becoming([[1.0, 9.0, 5.0, 3.0]])):
+            given_ = candidates(merits, outlook, chances=chances, fetched_at=fetched_at, k=0)
+            assert [each.tolist() for each in impacts(given_)] == [[0.0] * 4] * 2
+            assert order(given_) == [3, 2, 1, 0]
+
+
+def test_an_answer_of_any_length_is_weighed_in_time_and_room_of_the_candidates() -> None:
+    given_ = candidates([9.0, 8.0, 3.0, 2.0], becoming([[1.0, 9.0, 5.0, 3.0]]), chances=[0.1, 0.5, 0.5, 0.9], k=5000)
+    assert order(replace(given_, k=10**15)) == order(given_)
+
+
 def test_without_an_outlook_results_that_may_have_changed_come_first() -> None:
     assert order(candidates([9.0, 8.0, 7.0, 6.0], chances=[0.0, 0.3, 0.2, 0.9])) == [1, 3, 2, 0]
     nothing = [float("nan")] * 4
     assert order(candidates(nothing, chances=[0.5, 0.5, 0.3, 0.9])) == [0, 1, 3, 2]
+
+
+def test_without_places_in_the_answer_the_likelier_to_have_changed_and_then_the_older_is_first() -> None:
+    """So it is of queries without ORDER BY: no result is known to be better than another."""
+    nothing = [float("nan")] * 3
+    given_ = candidates(nothing, k=0, chances=[0.2, 0.5, 0.5], fetched_at=[1.0, 9.0, 5.0])
+    assert order(given_) == [2, 1, 0]
+    assert order(candidates([], k=0)) == []
 
 
 def test_the_same_random_state_gives_the_same_order_of_many() -> None:

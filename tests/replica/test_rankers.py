@@ -19,7 +19,7 @@ from replica.rankers import (
     ranked,
     told_the_truth,
 )
-from replica.rankers.battery import check_ranker
+from replica.rankers.battery import all_candidates, check_ranker
 from replica.rankers.contract import IntArray, no_outlook
 from replica.rankers.ordering import ascending
 
@@ -70,6 +70,23 @@ def test_every_ranker_passes_the_battery(name: str) -> None:
     check_ranker(ALL[name])
 
 
+@pytest.mark.parametrize("name", DEFAULT_RANKERS)
+def test_our_rankers_divide_nothing_by_nothing(name: str) -> None:
+    with np.errstate(divide="raise", invalid="raise"):
+        for given_ in all_candidates():
+            ranked(ALL[name](), given_)
+
+
+def test_candidates_of_every_kind_are_in_the_battery() -> None:
+    kinds = list(all_candidates())
+    assert {0, 1} <= {len(each) for each in kinds}
+    assert {each.k for each in kinds} >= {0, 1, 10**15}
+    assert any(each.k == 0 < len(each) for each in kinds)
+    assert any(each.k > len(each) > 0 for each in kinds)
+    for is_so in (np.isnan, np.isposinf, np.isneginf):
+        assert any(len(each) > 1 and is_so(each.merits).all() for each in kinds)
+
+
 numbers = st.floats(allow_nan=False) | st.sampled_from([float("-inf"), float("inf"), 0.0, 1.0])
 
 
@@ -77,7 +94,7 @@ numbers = st.floats(allow_nan=False) | st.sampled_from([float("-inf"), float("in
 @settings(max_examples=40)
 @given(
     each=st.lists(st.tuples(numbers, numbers, st.integers(0, 2**40)), max_size=12),
-    k=st.integers(1, 20),
+    k=st.integers(0, 20) | st.just(10**15),
     now=st.floats(-1e12, 1e12),
     slide=st.just(0.0) | st.floats(0, 1e9),
 )
@@ -115,6 +132,11 @@ def test_the_battery_finds_what_is_no_ranker(ranker: RankerClass, message: str) 
     with pytest.raises(ValueError, match=message) as raised:
         check_ranker(ranker)
     assert isinstance(raised.value, RankerError) or message == "read-only"
+
+
+def test_the_battery_finds_what_divides_by_the_answer_s_length() -> None:
+    with pytest.raises(ZeroDivisionError):
+        check_ranker(bad(lambda given_: np.arange(min(len(given_), 1 // given_.k))))
 
 
 def test_a_registry_is_extended_into_another() -> None:

@@ -49,6 +49,26 @@ def test_other_processors_read_what_is_printed(query: ast.Query) -> None:
         pass  # It is read, and asks for a function or a service that is not there.
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'SELECT (IRI("x") AS ?y) WHERE { }',
+        "SELECT * WHERE { { SELECT (URI(?y) AS ?z) WHERE { } } }",
+        'ASK { ?s ?p ?o FILTER EXISTS { ?s ?q ?o FILTER(ABS(?o) = 3 && ?s IN (IRI("x"), IRI(CONCAT("a", ?t)))) } }',
+    ],
+)
+def test_the_base_of_iri_is_printed_with_it_and_only_once(text: str) -> None:
+    query = parse(f"BASE <http://example.org/> BASE <a/b> {text}")
+    printed = query_text(query)
+    assert printed.startswith("BASE <http://example.org/a/b>\n")
+    assert printed.count("BASE") == 1
+    assert parse(printed) == query
+    assert parse(text, base="http://example.org/a/b") == query
+    assert query != parse(text)
+    assert "BASE" not in query_text(parse(text))
+    assert "BASE" not in query_text(parse(f"BASE <relative/> {text}"))
+
+
 @given(literals)
 def test_a_term_is_the_same_term_elsewhere(literal: ast.Literal) -> None:
     (found,) = pyoxigraph.parse(f"<urn:s> <urn:p> {term_text(literal)} .", pyoxigraph.RdfFormat.N_TRIPLES)

@@ -76,7 +76,7 @@ remote = "table"
 path = "{folder}/weights.csv"
 load = {load}
 mapping = {{ key = "{ns}key/{{id}}", properties = {{ ":weight" = {{ field = "weight", datatype = "xsd:integer" }} }} }}
-refresh = {{ policy = "AT-TSM", n = 2, items = 6, requests = 2, deadline = "60s" }}
+refresh = {{ n = 2, items = 6, requests = 2, deadline = "60s" }}
 """
 _SERVICES = {"known": "true", "asked": "false"}
 

@@ -23,10 +23,10 @@ from acquatop.app.watch.address import Address
 from acquatop.app.watch.prometheus import Metrics
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.handle import News, RegisteredQuery
-from acquatop.engine.observer import AnswerSeen, Observer, QueryState, Several
+from acquatop.engine.observer import AnswerSeen, BatchSeen, Observer, QueryState, Several
 from replica.budget import Budget, Spending
 from tests.acquatop.answer.test_relation_to_stream import NOTHING
-from tests.support.worlds import NS, catalog_text, query_text
+from tests.support.worlds import NS, STREAM, catalog_text, query_text
 
 ANYWHERE = Address("127.0.0.1", 0)
 QUERY = query_text()
@@ -46,7 +46,7 @@ class StagedEngine:
     def register(self, text: str, *, name: str, file: str, sinks: Sequence[Any], backlog: int) -> RegisteredQuery:
         if self.refuses is not None:
             raise self.refuses
-        query = RegisteredQuery(name, (), live=True, news=News(), sinks=sinks, backlog=backlog, leave=self._left)
+        query = RegisteredQuery(name, (STREAM,), live=True, news=News(), sinks=sinks, backlog=backlog, leave=self._left)
         self.running[name] = query
         return query
 
@@ -59,6 +59,11 @@ class StagedEngine:
         for sink in query.sinks:
             sink.write([answer])
         query.put(answer)
+
+    def bring(self, items: int, **bad: int) -> None:
+        """Let items come on the stream, some of them bad for reasons without spaces."""
+        reasons = {reason.replace("_", " "): count for reason, count in bad.items()}
+        self.observer.batch(BatchSeen(stream=STREAM, events=items, bad=reasons))
 
     def fail(self, name: str, error: Exception) -> None:
         self.running[name].finish(error)

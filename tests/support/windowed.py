@@ -27,7 +27,7 @@ from rspql.compiler import compile_query
 from rspql.plan import RemotePart, TopKPlan, WindowedPlan
 from rspql.printer import inside_text, query_text
 from tests.support.fed import Fed
-from tests.support.worlds import NS
+from tests.support.worlds import NS, with_policy
 
 PREFIX = f"PREFIX : <{NS}>\n"
 
@@ -47,7 +47,7 @@ endpoint = "{endpoint}"
 solutions = "many"
 {load}
 [services."http://example.org/people".refresh]
-policy = "{policy}"
+{policy}
 items = {items}
 requests = {requests}
 deadline = "5s"
@@ -67,14 +67,14 @@ def catalog(**changes: object) -> Catalog:
         "start": "",
         "folder": "events",
         "endpoint": "http://127.0.0.1:9/query",
-        "policy": "AT-LRU",
+        "policy": None,
         "items": 99,
         "requests": 9,
         "load": "",
         "graphs": "",
         "properties": _PROPERTIES,
     }
-    text = CATALOG.format(**{**values, **changes})
+    text = CATALOG.format(**with_policy({**values, **changes}))
     return Catalog.parse(text, file=Path("catalog.toml"), variables={})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +36,7 @@ arrivals = "{arrivals}"
 {start}
 [streams."http://example.org/stream".options]
 path = "{path}"
+{options}
 [streams."http://example.org/stream".mapping]
 subject = "http://example.org/user/{{user}}"
 time = "t"
@@ -45,7 +46,7 @@ time = "t"
 endpoint = "{endpoint}"
 {service}
 [services."http://example.org/people".refresh]
-policy = "{policy}"
+{policy}
 n = {n}
 refill = {refill}
 items = {items}
@@ -60,16 +61,23 @@ def catalog_text(**changes: object) -> str:
         "arrivals": "latest",
         "start": "",
         "path": "events",
+        "options": "",
         "endpoint": "http://127.0.0.1:9/query",
         "service": "",
         "deadline": "5s",
-        "policy": "AT-TSM",
+        "policy": None,
         "n": 2,
         "refill": "false",
         "items": 3,
         "requests": 3,
     }
-    return CATALOG.format(**{**values, **changes})
+    return CATALOG.format(**with_policy({**values, **changes}))
+
+
+def with_policy(values: Mapping[str, object]) -> dict[str, object]:
+    """Return a catalog's values with the line that names the policy: none for None, which is the default policy."""
+    policy = values.get("policy")
+    return {**values, "policy": "" if policy is None else f'policy = "{policy}"'}
 
 
 def query_text(**changes: object) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import UTC, datetime
+
+from acquatop.instants import instant_text
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 _OTHER = re.compile(r"[^a-z0-9_]+")
 _DIGITS = 24
+_YEAR_DIGITS = 4
 
 
 def safe_name(query: str) -> str:
@@ -28,10 +30,13 @@ def safe_name(query: str) -> str:
 
 
 def instant_name(time_ms: int) -> str:
-    """Return a time as a part of a file's name; such names are in the order of time.
+    """Return a time from the year 1 on as a part of a file's name; such names are in the order of time.
 
-    >>> instant_name(1_750_000_000_123)
-    '20250615T150640.123Z'
+    A year of five digits has a letter before it, as letters come after digits.
+
+    >>> instant_name(1_750_000_000_123), instant_name(253_402_300_800_000)
+    ('20250615T150640.123Z', 'Y100000101T000000.000Z')
     """
-    text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.replace("-", "").replace(":", "").replace("+0000", "Z")
+    text = instant_text(time_ms)
+    name = text.replace("-", "").replace(":", "")
+    return f"Y{name}" if text.index("-") > _YEAR_DIGITS else name

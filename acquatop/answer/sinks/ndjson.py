@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
 
 from acquatop.answer.answer import Answer
@@ -14,10 +13,10 @@ from acquatop.answer.sinks.growing import GrowingFile
 from acquatop.answer.sinks.json_line import json_line
 from acquatop.answer.sinks.naming import safe_name
 from acquatop.errors import UserError
+from acquatop.instants import instant_ms
 
 SUFFIXES = (".ndjson", ".jsonl")
 """A path that ends so is a file, which one query can have; any other is a folder."""
-_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 class NdjsonSink:
@@ -70,7 +69,6 @@ def _closes_ms(line: bytes) -> int | None:
     if not line.endswith(b"}\n"):
         return None
     try:
-        closes = datetime.fromisoformat(json.loads(line)["window"]["closes"])
-    except (ValueError, LookupError, TypeError):
+        return instant_ms(json.loads(line)["window"]["closes"])
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    return (closes - _EPOCH) // timedelta(milliseconds=1)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from acquatop.answer.answer import Answer
 from acquatop.app.cli.show import clock_text, printable, render
+from acquatop.app.watch.intake import Intake
 from acquatop.app.watch.rate import Rate
 from acquatop.app.watch.reading import Reading
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Silent
@@ -30,18 +31,20 @@ LINES = 7
 class LiveView(Silent):
     """Each query's present answer, below a line about the whole; an observer, and what is called with each answer.
 
-    Where not all answers fit, those of the queries are shown that were answered last. Use it as a context manager.
+    Where not all answers fit, those of the queries are shown that were answered last. ``intake`` is an observer of the
+    same engine, and counts bad items. Use it as a context manager.
     A batch or an answer costs O(1); drawing costs O(what is shown), four times per second.
     """
 
-    def __init__(self, console: Console, *, named: bool, clock: Clock = time.monotonic) -> None:
+    def __init__(self, console: Console, intake: Intake, *, named: bool, clock: Clock = time.monotonic) -> None:
         self._console = console
+        self._intake = intake
         self._named = named
         self._lock = threading.Lock()
         self._rate = Rate(clock=clock)
         self._reading = Reading(clock=clock)
         self._watermarks: dict[str, int] = {}
-        self._late = self._bad = 0
+        self._late = 0
         self._failing: dict[str, str] = {}
         self._last: Answer | None = None
         self._order: dict[str, int] = {}
@@ -63,7 +66,6 @@ class LiveView(Silent):
             self._rate.add(seen.events)
             self._reading.add(seen)
             self._late += seen.late
-            self._bad += sum(seen.bad.values())
             if seen.watermark_ms is not None:
                 self._watermarks[seen.stream] = seen.watermark_ms
 
@@ -111,11 +113,13 @@ class LiveView(Silent):
         how_far = self._reading.how_far()
         line.append(f"{self._rate():,.0f} events/s" if how_far is None else str(how_far), "bold")
         line.append(f" · {self._late:,} late") if self._late else None
-        line.append(f" · {self._bad:,} bad", "yellow") if self._bad else None
+        bad = self._intake.bad_items
+        line.append(f" · {bad:,} bad", "yellow") if bad else None
         if self._watermarks:
             line.append(f" · watermark {clock_text(min(self._watermarks.values()))}")
         if self._last is None:
             line.append(" · no answer yet", "dim")
+            line.append(", all items are bad" if self._intake.is_all_bad else "", "yellow")
             return line
         line.append(f" · latency {1000 * self._last.latency_seconds:.0f} ms")
         if self._last.budget.items:

@@ -10,6 +10,7 @@ from acquatop.app.cli.evaluate import positive
 
 if TYPE_CHECKING:
     from acquatop.catalog.catalog import Catalog
+    from acquatop.engine.observer import Observer
     from acquatop.lab.record.full_snapshots import SnapshotBudget
     from acquatop.lab.record.recording import Recording
 
@@ -49,14 +50,16 @@ def execute(options: argparse.Namespace) -> None:
     from contextlib import closing
 
     from acquatop.app.cli.texts import read_text
+    from acquatop.app.cli.unusable import Unusable
     from acquatop.catalog.catalog import Catalog
     from acquatop.lab.record.recording import Recording
 
     catalog, query = Catalog.load(options.catalog), read_text(options.query)
     opened = Recording.open(options.out, catalog, query, file=options.query, snapshots=_snapshots(options))
-    with closing(opened) as recording:
-        _record(options, recording, catalog, query)
+    with Unusable(at_first=True) as unusable, closing(opened) as recording:
+        _record(options, recording, catalog, query, unusable.intake)
         _say(recording, as_json=options.json)
+        unusable.check()
 
 
 def _snapshots(options: argparse.Namespace) -> SnapshotBudget | None:
@@ -66,7 +69,7 @@ def _snapshots(options: argparse.Namespace) -> SnapshotBudget | None:
     return None if every_ms is None else SnapshotBudget(every_ms, options.snapshot_requests)
 
 
-def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog, query: str) -> None:
+def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog, query: str, intake: Observer) -> None:
     from acquatop.app.cli.bounds import Bounds
     from acquatop.app.cli.ending import Ending
     from acquatop.app.cli.progress import LoadingProgress, RecordingProgress
@@ -80,7 +83,7 @@ def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog,
             catalog,
             runtime="local",
             progress=loading,
-            observer=Several([progress, bounds]),
+            observer=Several([intake, progress, bounds]),
             state=recording.state,
             autostart=False,
             recording=recording,

@@ -67,6 +67,7 @@ def execute(options: argparse.Namespace) -> None:
             with watching.answers() as show:
                 for answer in engine.answers(limit=options.windows):
                     show(answer)
+        watching.check()
 
 
 def _register(engine: Engine, options: argparse.Namespace, sinks: Sequence[Sink]) -> list[str]:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acquatop import __version__
-from acquatop.app.cli.watching import add_log_options, address, open_log, say_end, tell
+from acquatop.app.cli.tell import tell
+from acquatop.app.cli.unusable import Unusable
+from acquatop.app.cli.watching import add_log_options, address, open_log, say_end
 from acquatop.app.watch.address import Address
 
 if TYPE_CHECKING:
@@ -54,7 +56,8 @@ def execute(options: argparse.Namespace) -> None:
         log = open_log(options, made)
         error: BaseException | None = None
         try:
-            _serve(options, log)
+            with Unusable(at_first=True, silent=options.log == "-") as unusable:
+                _serve(options, log, unusable)
         except BaseException as raised:
             error = raised
             raise
@@ -76,7 +79,7 @@ def _need_packages() -> None:
         )
 
 
-def _serve(options: argparse.Namespace, log: Log | None) -> None:
+def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> None:
     from acquatop.app.cli.ending import Ending
     from acquatop.app.cli.progress import LoadingProgress
     from acquatop.app.serve.guard import token_from
@@ -106,6 +109,7 @@ def _serve(options: argparse.Namespace, log: Log | None) -> None:
         make_engine,
         registrations=options.state and InFolder(options.state / "queries"),
         limits=Limits(queries=options.queries, answers=options.answers),
+        intake=unusable.intake,
     )
     server = Server(service, Meters(metrics.registry), options.listen, token=token_from(), hosts=options.host)
 

@@ -6,7 +6,6 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 
 from rdflib import Literal
 from rdflib.term import Identifier
@@ -16,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from acquatop.answer.answer import Answer, Row, Status
+from acquatop.instants import instant_text
 
 _STYLES = {Status.EXACT: "bold green", Status.CERTIFIED: "green", Status.APPROXIMATE: "yellow"}
 
@@ -123,10 +123,7 @@ def clock_text(time_ms: int) -> str:
     >>> clock_text(1_500)
     '00:00:01.500'
     """
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
-    except (ValueError, OverflowError, OSError):
-        return f"{time_ms} ms"  # one event with a time beyond the calendar moves a watermark there
+    return instant_text(time_ms).partition("T")[2].removesuffix("Z")
 
 
 def _short(term: Identifier) -> str:

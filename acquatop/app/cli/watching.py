@@ -14,6 +14,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from acquatop import __version__
+from acquatop.app.cli.tell import tell
+from acquatop.app.cli.unusable import Unusable
 from acquatop.engine.observer import Observer, Several
 
 if TYPE_CHECKING:
@@ -52,10 +54,13 @@ class Watching:
         self._resources = ExitStack()
         self._log: Log | None = None
         self._since = time.monotonic()
-        self._stack: list[Observer] = []
+        self._unusable = Unusable(at_first=not options.until_end, silent=options.log == "-")
+        self._stack: list[Observer] = [self._unusable.intake]
 
     def __enter__(self) -> Self:
         with ExitStack() as made:
+            # Entered first, it speaks last: below a table, and after the line about a recording is gone.
+            made.enter_context(self._unusable)
             self._open_log(made)
             self._open_metrics(made)
             self._show = self._open_show(made)
@@ -66,7 +71,11 @@ class Watching:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._log is not None:
             say_end(self._log, self._since, error)
-        self._resources.close()
+        self._resources.__exit__(kind, error, at)
+
+    def check(self) -> None:
+        """Raise :class:`~acquatop.app.cli.unusable.NothingUsable` if the run has met nothing but bad items."""
+        self._unusable.check()
 
     def _open_log(self, made: ExitStack) -> None:
         self._log = open_log(self._options, made)
@@ -94,7 +103,7 @@ class Watching:
         if self._is_live():
             from acquatop.app.cli.live import LiveView
 
-            view = LiveView(output_console(), named=self._several)
+            view = LiveView(output_console(), self._unusable.intake, named=self._several)
             self._stack.append(view)
             return lambda: view
         plain = shower(as_json=self._options.json, named=self._several) if self._prints() else _nothing
@@ -178,11 +187,6 @@ def _listening(handler: logging.Handler, *, alone: bool) -> Iterator[None]:
         yield
     finally:
         root.handlers = before
-
-
-def tell(message: str) -> None:
-    """Say something on the standard error."""
-    print(f"acquatop: {message}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _nothing(_: Answer) -> None:

@@ -32,18 +32,13 @@ def kept_answer(answer: Answer) -> KeptAnswer:
     return KeptAnswer(answer.closes_ms, "answer", json_line(answer.to_json()).rstrip(b"\n"), answer=answer)
 
 
+def answer_sink(take: Callable[[KeptAnswer], None]) -> CallbackSink:
+    """Return a sink for the engine that hands on its answers as they are kept."""
+    return CallbackSink(lambda answer: take(kept_answer(answer)))
+
+
 class Answers(Channel[KeptAnswer]):
     """A channel of answers."""
 
     def __init__(self, bell: Bell, limits: Limits) -> None:
         super().__init__(bell, most=limits.answers, most_bytes=limits.answers_bytes)
-
-    def sink(self, told: Callable[[KeptAnswer], None]) -> CallbackSink:
-        """Return a sink for the engine that keeps its answers here, and hands them on."""
-
-        def take(answer: Answer) -> None:
-            kept = kept_answer(answer)
-            self.put(kept)
-            told(kept)
-
-        return CallbackSink(take)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
@@ -27,7 +27,7 @@ from acquatop.app.serve.problems import Problem
 from acquatop.app.serve.public import UNSAID, public_error
 from acquatop.app.serve.readers import EventStream, Readers, missed_answers
 from acquatop.app.serve.responses import json_response, problem_response
-from acquatop.app.serve.service import FILE, Refused, Service
+from acquatop.app.serve.service import FILE, Refused, Served, Service
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import EnvironmentProblem, UserError
 from replica.clocks import Clock
@@ -98,16 +98,24 @@ class _Api:
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Let the engine's threads reach the readers as long as the event loop runs."""
         self._service.bell.attach()
-        beating = asyncio.create_task(self._readers.keep_alive(self._limits.heartbeat_seconds))
+        tasks = [
+            asyncio.create_task(self._readers.keep_alive(self._limits.heartbeat_seconds)),
+            asyncio.create_task(self._tell_items(self._limits.items_seconds)),
+        ]
         try:
             yield
         finally:
-            beating.cancel()
-            with suppress(asyncio.CancelledError):
-                await beating
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             self._service.bell.detach()
             self._changes.close()
             self._studies.close()
+
+    async def _tell_items(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            self._service.tell_items()
 
     # Queries --------------------------------------------------------------------------------------
 
@@ -117,9 +125,8 @@ class _Api:
             return json_response({"queries": [each.to_json() for each in self._service.queries()]})
         name = _name(request)
         text = await self._text(request)
-        served = await self._changes.do(_said, self._service.register, text, name)
-        location = f"/queries/{served.registration.id}"
-        return json_response(served.to_json(), 201, location=location)
+        document = await self._changed(self._service.register, text, name)
+        return json_response(document, 201, location=f"/queries/{document['id']}")
 
     async def query(self, request: Request) -> Response:
         """Show a query, or remove it."""
@@ -131,13 +138,20 @@ class _Api:
 
     async def pause(self, request: Request) -> Response:
         """Pause a query."""
-        served = await self._changes.do(_said, self._service.pause, request.path_params["id"])
-        return json_response(served.to_json())
+        return json_response(await self._changed(self._service.pause, request.path_params["id"]))
 
     async def resume(self, request: Request) -> Response:
         """Let a query go on."""
-        served = await self._changes.do(_said, self._service.resume, request.path_params["id"])
-        return json_response(served.to_json())
+        return json_response(await self._changed(self._service.resume, request.path_params["id"]))
+
+    async def _changed(self, change: Callable[..., Served], *args: Any) -> dict[str, Any]:
+        """Change a query, and return how that has left it: described before the next change has its turn."""
+
+        def described() -> dict[str, Any]:
+            served: Served = _said(change, *args)
+            return served.to_json()
+
+        return await self._changes.do(described)
 
     async def plan(self, request: Request) -> Response:
         """Say how a query is answered."""

@@ -33,6 +33,8 @@ class Limits:
     """How long a reader may take nothing of what is sent, until its connection is cut."""
     heartbeat_seconds: float = 15.0
     """How often readers get a sign of life when there is nothing else."""
+    items_seconds: float = 1.0
+    """How often at most readers are told what has come for queries without an answer."""
     work_rate: float = 20.0
     """Requests per second, of one address, that compile a query or change something."""
     work_burst: int = 60

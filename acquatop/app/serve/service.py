@@ -7,21 +7,22 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from acquatop.app.serve.answers import Answers
+from acquatop.app.serve.answers import Answers, KeptAnswer, answer_sink
 from acquatop.app.serve.bell import Bell
 from acquatop.app.serve.channel import Channel, Event, frame
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.public import public_error
 from acquatop.app.serve.registrations import InMemory, Registration, Registrations
+from acquatop.app.watch.intake import Came, Intake
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine, RegisteredQuery
-from acquatop.engine.observer import Observer, QueryState, Silent
+from acquatop.engine.observer import BatchSeen, Observer, QueryState, Silent
 from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.instants import instant_text
 from acquatop.plan.check import check_query, replicas_of, structure_of
 from replica.clocks import Clock
 from rspql.compiler import Analysis
@@ -50,42 +51,64 @@ class Refused(UserError):  # noqa: N818 (it is an answer to who asks, and none t
 class Served:
     """One query of the service: what was asked for, what has become of it, and its last answers."""
 
-    def __init__(self, registration: Registration, answers: Answers) -> None:
+    def __init__(self, registration: Registration, answers: Answers, intake: Intake) -> None:
         self.registration = registration
         self.answers = answers
+        self._intake = intake
+        self._before: Mapping[str, Came] = {}
         self.warnings: Sequence[dict[str, object]] = ()
         self.query: RegisteredQuery | None = None
+        self.run: object = None
+        """Stands for the time between its start and its halt: answers of another are not wanted."""
         self.problem: str | None = None
         """Why it could not even begin."""
 
     @property
     def state(self) -> str:
         """``running``, ``paused``, ``failed``, or ``ended`` with its streams."""
+        query = self.query  # once, as another thread may take it away
         if self.registration.paused:
             return "paused"
-        if self.problem is not None or (self.query is not None and self.query.error is not None):
+        if self.problem is not None or (query is not None and query.error is not None):
             return "failed"
-        return "ended" if self.query is None or self.query.stopped else "running"
+        return "ended" if query is None or query.stopped else "running"
 
     @property
     def error(self) -> str | None:
         """Why it has failed, as far as outsiders may know."""
+        query = self.query
         if self.state != "failed":
             return None
-        error = None if self.query is None else self.query.error
+        error = None if query is None else query.error
         return self.problem if error is None else public_error(error)
+
+    def begins(self) -> None:
+        """Count the items of its streams from now on."""
+        self._before = self._intake.streams()
+
+    def streams(self) -> list[dict[str, Any]]:
+        """Return the items of its streams since it began, and the bad ones among them by reason."""
+        query = self.query
+        names = () if query is None else query.streams
+        came = {name: self._intake.of(name).since(self._before.get(name, Came())) for name in names}
+        return [{"iri": name, "items": each.items, "bad": dict(each.bad)} for name, each in came.items()]
+
+    @property
+    def waits(self) -> bool:
+        """True if it runs, and has not been answered."""
+        return self.state == "running" and self.answers.newest() is None
 
     def to_json(self) -> dict[str, Any]:
         """Return what there is to say of it, but for its answers."""
         registration, newest = self.registration, self.answers.newest()
-        since = datetime.fromtimestamp(registration.since_ms / 1000, UTC).isoformat(timespec="milliseconds")
         return {
             "id": registration.id,
             "name": registration.name,
             "state": self.state,
             "error": self.error,
-            "registered": since.replace("+00:00", "Z"),
+            "registered": instant_text(registration.since_ms),
             "newest": None if newest is None else newest.id,
+            "streams": self.streams(),
             "text": registration.text,
             "warnings": list(self.warnings),
         }
@@ -110,7 +133,7 @@ class Service:
     """An engine's queries, for many. Safe for several threads.
 
     ``make_engine`` is given the observer that the engine must have, and returns one that has not started. ``events``
-    are those of all queries.
+    are those of all queries, ``intake`` counts the items of all streams.
     """
 
     def __init__(
@@ -119,6 +142,7 @@ class Service:
         *,
         registrations: Registrations | None = None,
         limits: Limits | None = None,
+        intake: Intake | None = None,
         wall: Clock = time.time,
     ) -> None:
         self.limits = limits or Limits()
@@ -132,6 +156,8 @@ class Service:
         # Held while something is put into ``events``: what is told of a query keeps its order.
         self._telling = threading.RLock()
         self._next_event = round(1_000_000 * wall())
+        self.intake = intake or Intake()
+        self._told_items: dict[str, list[dict[str, Any]]] = {}
         self._engine = make_engine(_Observing(self))
 
     def start(self) -> None:
@@ -251,7 +277,7 @@ class Service:
             self._keep(paused)
             served.registration = paused
             self._halt(served)
-            self._tell("query", served.to_json())
+            self._tell_of(served)
         return served
 
     @_changing
@@ -260,7 +286,6 @@ class Service:
         served = self.query(id)
         if served.state == "running":
             return served
-        served.problem = None
         self._run(served)
         resumed = replace(served.registration, paused=False)
         try:
@@ -268,8 +293,8 @@ class Service:
         except Refused:
             self._halt(served)
             raise
-        served.registration = resumed
-        self._tell("query", served.to_json())
+        served.problem, served.registration = None, resumed
+        self._tell_of(served)
         return served
 
     @_changing
@@ -287,17 +312,21 @@ class Service:
         served.answers.close(over=True)
 
     def _new(self, registration: Registration) -> Served:
-        return Served(registration, Answers(self.bell, self.limits))
+        return Served(registration, Answers(self.bell, self.limits), self.intake)
 
     def _run(self, served: Served) -> None:
-        registration = served.registration
-        sink = served.answers.sink(lambda event: self._answered(served, event.of(registration.id)))
+        registration, run = served.registration, object()
+        sink = answer_sink(lambda kept: self._answered(served, run, kept))
+        served.run = run
+        served.begins()
         served.query = self._engine.register(
             registration.text, name=registration.name, file=FILE, sinks=[sink], backlog=0
         )
 
     def _halt(self, served: Served) -> None:
         # Also one that has failed: the engine forgets it then.
+        with self._telling:
+            served.run = None
         query, served.query = served.query, None
         if query is not None:
             query.stop()
@@ -330,20 +359,42 @@ class Service:
         """Tell what has become of a query."""
         served = next((each for each in self.queries() if each.registration.name == name), None)
         if served is not None:
-            self._tell("query", served.to_json())
+            self._tell_of(served)
+
+    def _tell_of(self, served: Served) -> None:
+        """Tell a query's state, read under the lock: it is never older than one told before, nor told after its end."""
+        with self._telling:
+            if self._served.get(served.registration.id) is served:
+                self._tell("query", served.to_json())
+
+    def tell_items(self) -> None:
+        """Tell readers what has come for queries without an answer, if anything new has. O(such queries)."""
+        waiting = {each.registration.id: each.streams() for each in self.queries() if each.waits}
+        told, self._told_items = self._told_items, waiting
+        changed = {
+            id: streams
+            for id, streams in waiting.items()
+            if streams != told.get(id) and any(each["items"] for each in streams)
+        }
+        if changed:
+            self._tell("items", {"queries": changed})
 
     def _announce(self, served: Served) -> None:
         with self._telling:
             self._served[served.registration.id] = served
-            self._tell("query", served.to_json())
+            self._tell_of(served)
             newest = served.answers.newest()
             if newest is not None:
                 self._put("answer", newest.of(served.registration.id))
 
-    def _answered(self, served: Served, data: bytes) -> None:
+    def _answered(self, served: Served, run: object, kept: KeptAnswer) -> None:
+        """Keep and tell an answer, unless its query was halted while the batch was under way."""
         with self._telling:
+            if served.run is not run:
+                return
+            served.answers.put(kept)
             if served.registration.id in self._served:
-                self._put("answer", data)
+                self._put("answer", kept.of(served.registration.id))
 
     def _tell(self, kind: str, document: dict[str, Any]) -> None:
         self._put(kind, json.dumps(document).encode())
@@ -355,10 +406,14 @@ class Service:
 
 
 class _Observing(Silent):
-    """Tells the service which queries have come to an end by themselves."""
+    """Tells the service of items, and of queries that have come to an end by themselves."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
+
+    def batch(self, seen: BatchSeen) -> None:
+        """Count items."""
+        self._service.intake.batch(seen)
 
     def query(self, name: str, state: QueryState) -> None:
         """Hand on what readers should know."""

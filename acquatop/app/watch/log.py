@@ -11,14 +11,17 @@ import logging
 import threading
 import time
 import traceback
-from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acquatop.app.watch.bounded import BoundedLabels
 from acquatop.app.watch.json_lines import JsonLines
 from acquatop.app.watch.seldom import Seldom
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
+from acquatop.instants import instant_text
 from replica.clocks import Clock
+
+if TYPE_CHECKING:
+    from acquatop.ingest.place import Place
 
 
 class Level(enum.IntEnum):
@@ -66,21 +69,21 @@ class Log:
         self._reasons = BoundedLabels(REASONS)
         self._seldom: Seldom[tuple[str, str, str]] = Seldom(interval, clock=clock)
         self._failing: set[str] = set()
+        # Of the first item that no line has told of.
+        self._places: dict[tuple[str, str], Place] = {}
 
     def say(self, level: Level, event: str, **facts: Any) -> None:
         """Write a line, unless its level is below the log's."""
         if level >= self._level:
-            now = datetime.fromtimestamp(self._wall(), UTC).isoformat(timespec="milliseconds")
-            self._lines.write(
-                {"time": now.replace("+00:00", "Z"), "level": level.name.lower(), "event": event, **facts}
-            )
+            now = instant_text(round(1000 * self._wall()))
+            self._lines.write({"time": now, "level": level.name.lower(), "event": event, **facts})
 
     def batch(self, seen: BatchSeen) -> None:
         """Say what was wrong with a batch, and that it was slow; at level debug, all of it."""
         self.say(Level.DEBUG, "batch", events=seen.events, watermark_ms=seen.watermark_ms, **_times(seen))
         self._sum("late", seen.stream, "", seen.late)
         for reason, count in seen.bad.items():
-            self._sum("bad", seen.stream, reason, count)
+            self._sum("bad", seen.stream, reason, count, seen.bad_at.get(reason))
         if seen.seconds >= self._slow and (times := self._due("slow_batch", seen.stream)):
             self.say(Level.WARNING, "slow_batch", events=seen.events, times=times, **_times(seen))
 
@@ -127,11 +130,13 @@ class Log:
             self._tell(event, about, reason, total)
         self._lines.close()
 
-    def _sum(self, event: str, about: str, reason: str, count: int) -> None:
+    def _sum(self, event: str, about: str, reason: str, count: int, place: Place | None = None) -> None:
         if count:
             with self._lock:
                 reason = self._reasons(f"{event} {about}", reason)
                 total = self._seldom.add((event, about, reason), count)
+                if place is not None:
+                    self._places.setdefault((about, reason), place)
             if total is not None:
                 self._tell(event, about, reason, total)
 
@@ -141,7 +146,10 @@ class Log:
 
     def _tell(self, event: str, about: str, reason: str, total: int) -> None:
         level, subject, amount = _SUMS.get(event, (Level.INFO, "about", "times"))
-        self.say(level, event, **{subject: about, amount: total}, **({"reason": reason} if reason else {}))
+        with self._lock:
+            place = self._places.pop((about, reason), None)
+        facts = {"reason": reason} if reason else {}
+        self.say(level, event, **{subject: about, amount: total}, **facts, **(place._asdict() if place else {}))
 
 
 _SUMS = {

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.ingest.reduce.rows import is_of_statements, plain
+from acquatop.ingest.reduce.rows import is_of_statements, place_at, plain
 from acquatop.topk.contract import IntArray
 from connectors.contract import RecordDecoder
 from connectors.fields import ROW
@@ -50,14 +50,10 @@ def _few(items: Iterator[str]) -> Iterator[str]:
 def _items(rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder, at: IntArray) -> Iterator[str]:
     firsts = np.asarray(records.column(ROW).to_numpy())
     ends = _ends(firsts, len(rows)) if is_of_statements(mapping) else firsts + 1
-    files, positions = places_of(rows)
+    places = places_of(rows)
     for record in at.tolist():
         first = int(firsts[record])
-        said = {
-            "reason": records.column(BAD)[record].as_py(),
-            "file": None if files is None else files[first].as_py(),
-            "position": None if positions is None else positions[first].as_py(),
-        }
+        said = {"reason": records.column(BAD)[record].as_py(), **place_at(places, first)._asdict()}
         yield json.dumps(said | _content(rows, first, int(ends[record])), default=str)
 
 

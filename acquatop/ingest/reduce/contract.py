@@ -13,9 +13,16 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 
 from acquatop.ingest.match import Found, Matcher
+from acquatop.ingest.place import Place
+from acquatop.ingest.reduce.rows import place_at
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
+from connectors.fields import ROW
 from connectors.mapping import BAD, TIME, count_faults
+from connectors.places import places_of
+
+MOST_PLACES = 20
+"""Of how many reasons a partition says where an item stands that is bad for it."""
 
 _METADATA = b"acquatop"
 
@@ -29,10 +36,12 @@ class Facts:
     newest_ms: int | None = None
     earliest_ms: int | None = None
     """Of the good records."""
+    bad_at: Mapping[str, Place] | None = None
+    """Where the first item stands that is bad for a reason."""
 
     @classmethod
-    def of(cls, records: pa.RecordBatch) -> Facts:
-        """Return the facts about decoded records."""
+    def of(cls, records: pa.RecordBatch, rows: pa.RecordBatch | None = None) -> Facts:
+        """Return the facts about decoded records; ``rows`` are those of the source that they were decoded from."""
         times = records.column(TIME)
         good = times.filter(pc.is_null(records.column(BAD)))
         return cls(
@@ -40,7 +49,23 @@ class Facts:
             count_faults([records]) or None,
             pc.max(times).as_py(),
             pc.min(good).as_py() if len(good) else None,
+            None if rows is None else _first_places(rows, records) or None,
         )
+
+
+def _first_places(rows: pa.RecordBatch, records: pa.RecordBatch) -> dict[str, Place]:
+    """Return where the first bad item of each reason stands. O(1) where none is bad."""
+    bad = records.column(BAD)
+    if bad.null_count == len(bad):
+        return {}
+    at = np.flatnonzero(pc.is_valid(bad).to_numpy(zero_copy_only=False))
+    coded = bad.take(pa.array(at)).dictionary_encode()
+    # Codes are given in the order in which reasons come.
+    firsts = np.unique(coded.indices.to_numpy(), return_index=True)[1][:MOST_PLACES]
+    places = places_of(rows)
+    return {
+        bad[record].as_py(): place_at(places, records.column(ROW)[record].as_py()) for record in at[firsts].tolist()
+    }
 
 
 @dataclass(frozen=True)
@@ -61,6 +86,7 @@ class Part:
             "bad": self.facts.bad,
             "newest_ms": self.facts.newest_ms,
             "earliest_ms": self.facts.earliest_ms,
+            "bad_at": self.facts.bad_at,
         }
         said = json.dumps({"facts": facts, "panes": self.panes.tolist()}).encode()
         table = self.table.replace_schema_metadata({**(self.table.schema.metadata or {}), _METADATA: said})
@@ -76,7 +102,10 @@ class Part:
         metadata = dict(table.schema.metadata)
         said = json.loads(metadata.pop(_METADATA))
         panes = np.array(said["panes"], dtype=np.int64).reshape(-1, 2)
-        return cls(Facts(**said["facts"]), panes, table.replace_schema_metadata(metadata or None))
+        facts = said["facts"]
+        if facts.get("bad_at") is not None:
+            facts["bad_at"] = {reason: Place(*place) for reason, place in facts["bad_at"].items()}
+        return cls(Facts(**facts), panes, table.replace_schema_metadata(metadata or None))
 
 
 class Reducer(Protocol):

@@ -45,15 +45,18 @@ class Job:
         records = self.mapping.records(rows)
         if self.latest_ms is not None:
             records = without_far_ahead(records, self.latest_ms)
-        yield from reduced(records, self.reducers)
+        yield from reduced(records, self.reducers, rows)
         late = None if self.late is None else self.late.find(rows, records, self.mapping)
         bad = bad_items(rows, records, self.mapping) if self.keeps_bad else None
         yield from (Part(Facts(), _NOWHERE, table) for table in (late, bad) if table is not None)
 
 
-def reduced(records: pa.RecordBatch, reducers: Sequence[Reducer]) -> Iterator[Part]:
-    """Yield what decoded records come to for each reducer: matched once per pattern."""
-    facts = Facts.of(records)
+def reduced(records: pa.RecordBatch, reducers: Sequence[Reducer], rows: pa.RecordBatch | None = None) -> Iterator[Part]:
+    """Yield what decoded records come to for each reducer: matched once per pattern.
+
+    ``rows`` are the source's, to say where bad ones stand.
+    """
+    facts = Facts.of(records, rows)
     found: dict[str, Found] = {}
     panes: dict[Windows, IntArray] = {}
     for reducer in reducers:

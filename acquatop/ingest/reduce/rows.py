@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from acquatop.ingest.place import Place
 from connectors.columns import MISFIT
 from connectors.contract import RecordDecoder
-from connectors.places import ROW_FILE, ROW_NUMBER
+from connectors.places import ROW_FILE, ROW_NUMBER, Places
 
 
 def is_of_statements(mapping: RecordDecoder) -> bool:
@@ -26,3 +27,8 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
         for name, value in row.items()
         if name not in (MISFIT, ROW_FILE, ROW_NUMBER)
     }
+
+
+def place_at(places: Places, row: int) -> Place:
+    """Return the place of one row."""
+    return Place(*(None if column is None else column[row].as_py() for column in places))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TypeGuard
 
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, QueryBoolean, QuerySolution, QuerySolutions, Store
 
 from acquatop.catalog.graphs import is_static
 from acquatop.errors import EvaluationError
+from acquatop.instants import instant_text
 from acquatop.query.sparql.functions import engine_functions
 from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.query.sparql.template import Solution, Term, construct, describe, text_of, variables_of
@@ -166,7 +166,7 @@ def _is_service(node: ast.Node) -> TypeGuard[ast.ServicePattern]:
 
 def _at(time_ms: int, query: ast.Query) -> ast.Query:
     """Return a query with a time in the place of NOW()."""
-    now = ast.Literal(datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(), ast.XSD + "dateTime")
+    now = ast.Literal(instant_text(time_ms), ast.XSD + "dateTime")
     return rewritten(query, lambda node: now if _is_now(node) else node)
 
 

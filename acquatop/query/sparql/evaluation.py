@@ -90,6 +90,8 @@ class SparqlEvaluation:
             wall_clock=wall_clock,
         )
         self._watermarks: dict[str, float] = {stream.iri: -math.inf for stream in bound.streams}
+        self._ended: set[str] = set()
+        """The streams that have ended, as far as this process has seen: their time is no matter any more."""
         self._newest_ms = -math.inf
         self._results: dict[str, list[str]] = {}
         self._tally = Tally()
@@ -130,7 +132,7 @@ class SparqlEvaluation:
         stream, watermark_ms = tick.stream, tick.watermark_ms
         self._watermarks[stream] = max(watermark_ms, self._watermarks[stream])
         self._newest_ms = max(watermark_ms, self._newest_ms)
-        yield from self._advance(min(self._watermarks.values()), tick.due_at, tick.longest_wait)
+        yield from self._advance(self._time(), tick.due_at, tick.longest_wait)
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the close of the next window on a stream."""
@@ -147,8 +149,8 @@ class SparqlEvaluation:
         With the last of the streams, these are the answers of all windows that close until the
         stream that got furthest has come, or that still hold events, as if time went on.
         """
-        self._watermarks[stream] = math.inf
-        until = min(self._watermarks.values())
+        self._ended.add(stream)
+        until = self._time()
         if until == math.inf:
             closes = [close for graph in self._graphs if (close := graph.last_close_ms()) is not None]
             # Which stream ends last must not decide which windows are answered.
@@ -193,7 +195,9 @@ class SparqlEvaluation:
                 graph.resume(parts[f"graph{at}"])
             self._store.resume(parts["store"])
             self._remotes.resume(parts["remotes"])
-            self._watermarks = {iri: settings["watermarks"][iri] for iri in self._watermarks}
+            # A stream that had ended may go on; once it was noted so in its watermark.
+            known = {iri: settings["watermarks"][iri] for iri in self._watermarks}
+            self._watermarks = {iri: -math.inf if at == math.inf else at for iri, at in known.items()}
             self._newest_ms, self._results = settings["newest_ms"], settings["results"]
         self._is_resumed = True
 
@@ -205,6 +209,10 @@ class SparqlEvaluation:
         return Sizes()
 
     # Time goes on ---------------------------------------------------------------------------------
+
+    def _time(self) -> float:
+        """Return the time of the slowest stream, infinite once all have ended."""
+        return min((at for stream, at in self._watermarks.items() if stream not in self._ended), default=math.inf)
 
     def _advance(self, watermark_ms: float, due_at: float, longest_wait: float) -> Iterator[Answer]:
         for graph in self._graphs:

@@ -30,7 +30,7 @@ def totally_ordered(query: Query, visible: Visible, *, always: bool = True) -> Q
 
     >>> select = Query(Select((Variable("x"),)), None, limit=3)
     >>> [condition.expression for condition in totally_ordered(select, lambda query: ()).order][:2]
-    [Variable(name='x'), Call(function='str', arguments=(Variable(name='x'),), distinct=False)]
+    [Variable(name='x'), Call(function='str', arguments=(Variable(name='x'),), distinct=False, base=None)]
     """
 
     def change(node: Node) -> Node:

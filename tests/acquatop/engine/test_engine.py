@@ -80,6 +80,33 @@ def test_functions_of_one_s_own_score_in_both_evaluations(world: World, optional
     assert [row.score for row in answer.rows] == [12.5]
 
 
+def test_no_query_of_a_group_is_called_exact_where_one_of_several_values_was_chosen(world: World) -> None:
+    world.server.update(f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 6 }}")
+    world.write(1)
+    engine = world.engine(until_end=True)
+    queries = [engine.register(query_text(k=k), name=f"best {k}") for k in (1, 2)]
+    for query in queries:
+        (answer, *_) = query
+        assert answer.to_json()["ambiguous"] == 1
+        assert (answer.status, [row.score for row in answer.rows]) == (Status.CERTIFIED, [7.0])
+
+
+@pytest.mark.parametrize("followers", ["?followers", "0 + ?followers"])
+def test_a_filter_for_the_remote_keeps_the_base_that_iri_resolves_against(world: World, followers: str) -> None:
+    world.server.update(f"INSERT DATA {{ {user_term('ann')} <{NS}at> <{NS}a/home> , <urn:home> }}")
+    world.write(1)
+    asked = 'SERVICE :people { ?user :followers ?followers ; :at ?place } FILTER(?place = IRI("home"))'
+    text = query_text(score=f"?mentions + {followers}").replace(
+        "SERVICE :people { ?user :followers ?followers }", asked
+    )
+    engine = world.engine(until_end=True)
+    (answer, *_) = engine.register(f"BASE <{NS}a/> {text}")
+    assert [row.score for row in answer.rows] == [6.0]
+    assert answer.counts.ambiguous == 0
+    (nothing, *_) = engine.register(text)
+    assert nothing.rows == ()
+
+
 def test_a_recording_can_be_asked_again_when_it_has_ended(world: World) -> None:
     world.write(1, 5, 9)
     engine = world.engine(until_end=True)

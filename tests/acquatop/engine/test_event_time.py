@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -190,7 +191,9 @@ class Model:
             if inside and inside[0] < self.next:
                 self.late.append(time)
         for time in times:
-            self.time = time - self.lateness if self.time is None else max(self.time, time - self.lateness)
+            # Others of the same millisecond may still come.
+            reached = time - self.lateness - 1
+            self.time = reached if self.time is None else max(self.time, reached)
         if times:
             self.since, self.base = now, self.time
 
@@ -251,6 +254,95 @@ def test_windows_close_and_events_are_late_as_a_plain_model_says(
     assert all(json.loads(each["record"])["t"] == each["time"] <= each["watermark"] for each in kept)
 
 
+# Events of one millisecond ------------------------------------------------------------------------
+
+LAST_THREE = "[ELEMENTS 3 STEP 1]"
+ALL_WAYS = (
+    (BEST, "distinct", TENS),
+    (BEST, "latest", TENS),
+    (SUMS, "distinct", TENS),
+    (SUMS, "all", TENS),
+    (WHOLE, "all", TENS),
+    (WHOLE, "latest", TENS),
+    (BEST, "distinct", LAST_THREE),
+    (SUMS, "all", LAST_THREE),
+    (WHOLE, "all", LAST_THREE),
+)
+
+
+def answered_in_batches(
+    folder: Path, way: tuple[str, str, str], extra: str, batches: Sequence[Sequence[int]]
+) -> list[object]:
+    """Return the answers to a recording that comes in some batches, none of which may hold what is late."""
+    text, arrivals, window = way
+    desk = Desk(catalog(folder, arrivals=arrivals, a=extra), live=False)
+    desk.register(text.format(window=window))
+    for batch in batches:
+        desk.feed("a", *batch)
+    desk.streams["a"].end(None)
+    assert desk.ended == [None]
+    assert [seen.late for seen in desk.seen] == [0] * len(batches)
+    assert [answer.counts.late for answer in desk.answers] == [0] * len(desk.answers)
+    return [answer.canonical() for answer in desk.answers]
+
+
+def closing_times() -> st.SearchStrategy[list[int]]:
+    """Times of which many are the same, and those at which windows close."""
+    return st.lists(st.sampled_from([9_999, 10_000, 10_001, 15_000, 20_000, 40_000]), min_size=1, max_size=9).map(
+        sorted
+    )
+
+
+@settings(max_examples=80)
+@given(closing_times(), st.sampled_from(ALL_WAYS), st.sets(st.integers(0, 9)), st.sampled_from([0, 1, 10_000]))
+def test_wherever_a_stream_is_cut_the_answers_are_the_same_and_nothing_is_late(
+    tmp_path_factory: pytest.TempPathFactory,
+    times: list[int],
+    way: tuple[str, str, str],
+    cuts: set[int],
+    lateness: int,
+) -> None:
+    folder, extra = tmp_path_factory.mktemp("cut"), f'lateness = "{lateness}ms"'
+    whole = answered_in_batches(folder, way, extra, [times])
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(times)), len(times)]
+    cut = [times[start:end] for start, end in pairwise(bounds)]
+    assert answered_in_batches(folder, way, extra, cut) == whole
+
+
+@pytest.mark.parametrize("way", ALL_WAYS)
+def test_events_of_the_millisecond_of_a_close_may_come_one_by_one(folder: Path, way: tuple[str, str, str]) -> None:
+    times = [5_000, 10_000, 10_000, 10_000, 20_000, 20_000]
+    whole = answered_in_batches(folder, way, "", [times])
+    assert answered_in_batches(folder, way, "", [[time] for time in times]) == whole
+    for cut in range(1, len(times)):
+        assert answered_in_batches(folder, way, "", [times[:cut], times[cut:]]) == whole
+
+
+def test_a_window_closes_with_the_first_event_after_it_and_no_sooner(folder: Path) -> None:
+    desk = Desk(catalog(folder, a='lateness = "1s"'))
+    desk.register(BEST.format(window=TENS))
+    assert desk.feed("a", 9_000, 10_000) == []
+    assert desk.feed("a", 11_000) == []
+    assert desk.feed("a", 10_000, 11_000) == []
+    assert desk.feed("a", 11_001) == [10_000]
+    assert [len(answer.rows) for answer in desk.answers] == [3]
+    assert desk.feed("a", 10_000, 10_001) == []
+    assert [seen.late for seen in desk.seen] == [0, 0, 0, 0, 1]
+
+
+def test_a_state_of_before_goes_on_from_what_had_closed_then(folder: Path) -> None:
+    """An event once said that everything up to its own millisecond had come, and such windows had closed."""
+    desk = Desk(catalog(folder))
+    desk.register(BEST.format(window=TENS))
+    pipeline = desk.streams["a"]
+    pipeline.resume({"newest_ms": 10_000, "watermark_ms": 10_000, "told_ms": 10_000, "position": {}})
+    assert pipeline.watermark_ms == 10_000
+    desk.feed("a", 10_000)
+    assert pipeline.watermark_ms == 10_000
+    desk.feed("a", 10_002)
+    assert pipeline.watermark_ms == 10_001
+
+
 # Idle streams -------------------------------------------------------------------------------------
 
 
@@ -262,8 +354,8 @@ def test_elements_of_an_idle_stream_are_counted_as_its_time_goes_on_and_then_not
     pipeline = desk.streams["a"]
     assert desk.feed("a", 7_000, 8_500, 8_000) == [7_000]
     assert desk.wait(5.0) == []
-    assert pipeline.due_in() == pytest.approx(0.5)
-    assert desk.wait(0.5) == [8_000]
+    assert pipeline.due_in() == pytest.approx(0.501)
+    assert desk.wait(0.501) == [8_000]
     assert pipeline.due_in() == pytest.approx(0.5)
     assert desk.wait(0.6) == [8_500]
     assert pipeline.due_in() is None
@@ -279,7 +371,8 @@ def test_a_window_with_no_traffic_closes_and_what_comes_for_it_then_is_late(fold
     desk.register(BEST.format(window=TENS))
     assert desk.feed("a", 8_000) == []
     assert desk.wait(4.9) == []
-    assert desk.wait(3.1) == [10_000]
+    assert desk.wait(3.1) == []
+    assert desk.wait(0.001) == [10_000]
     assert [len(answer.rows) for answer in desk.answers] == [1]
     assert desk.wait(10) == [20_000]
     assert desk.feed("a", 12_000) == []
@@ -299,7 +392,7 @@ def test_the_timer_sleeps_until_the_next_window_could_close(folder: Path) -> Non
     desk.now += 5
     assert pipeline.due_in() == 0
     pipeline.tick()
-    assert pipeline.due_in() == pytest.approx(2)
+    assert pipeline.due_in() == pytest.approx(2.001)
     pipeline.job()
     assert pipeline.due_in() is None
     assert desk.wait(60) == []
@@ -320,7 +413,7 @@ def test_what_closes_by_itself_is_kept_before_it_is_given_out(folder: Path) -> N
     desk.keeps = True
     desk.register(BEST.format(window=TENS))
     desk.feed("a", 8_000)
-    assert desk.wait(7) == [10_000]
+    assert desk.wait(7.001) == [10_000]
     assert desk.kept == [0, 1]
     state = desk.streams["a"].state()
     again = Desk(catalog(folder, a='idle = "5s"')).streams["a"]
@@ -345,9 +438,9 @@ def test_an_idle_stream_holds_up_no_other_even_if_it_never_brought_anything(fold
     desk.register(PAIRS)
     desk.streams["b"].listen()
     assert desk.feed("a", 8_000, 30_000) == []
-    assert desk.wait(5, "b") == [10_000, 20_000, 30_000]
+    assert desk.wait(5, "b") == [10_000, 20_000]
     # It goes with the other, however fast that is.
-    assert desk.feed("a", 70_000) == [40_000, 50_000, 60_000, 70_000]
+    assert desk.feed("a", 70_001) == [30_000, 40_000, 50_000, 60_000, 70_000]
     assert desk.feed("b", 65_000) == []
     assert desk.seen[-1].late == 1
     assert desk.feed("b", 75_000) == []
@@ -360,7 +453,7 @@ def test_two_idle_streams_go_on_by_the_clock(folder: Path) -> None:
     desk.register(PAIRS)
     desk.feed("a", 8_000)
     desk.feed("b", 6_000)
-    assert desk.wait(7, "a") == []
+    assert desk.wait(7.001, "a") == []
     assert desk.wait(2, "b") == [10_000]
 
 
@@ -530,7 +623,7 @@ def test_a_record_from_the_future_is_bad_and_moves_no_time(folder: Path) -> None
     desk = Desk(catalog(folder, a='ahead = "1h"'))
     desk.register(BEST.format(window=TENS))
     desk.feed("a", 50_000, 3_700_001, 3_700_000 - 3_600_000)
-    assert (desk.seen[-1].bad, desk.seen[-1].watermark_ms) == ({TOO_FAR_AHEAD: 1}, 100_000)
+    assert (desk.seen[-1].bad, desk.seen[-1].watermark_ms) == ({TOO_FAR_AHEAD: 1}, 99_999)
     recorded = Desk(catalog(folder, a='ahead = "1h"'), live=False)
     recorded.feed("a", 10**9)
     assert recorded.seen[-1].bad == {}

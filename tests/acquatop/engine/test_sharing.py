@@ -40,7 +40,7 @@ def catalog(folder: Path, strategy: str | None = None, arrivals: str = "distinct
         properties = {{ ":value" = {{ field = "value", datatype = "xsd:integer" }} }}
         [services.":people"]
         endpoint = "http://127.0.0.1:9/query"
-        refresh = {{ policy = "AT-TSM", n = 1, items = 1, requests = 1, deadline = "1s" }}
+        refresh = {{ n = 1, items = 1, requests = 1, deadline = "1s" }}
     """
     return Catalog.parse(text, file=folder / "catalog.toml", variables={})
 

@@ -78,7 +78,7 @@ def test_a_query_over_two_live_streams_waits_for_the_one_that_lags(world: World)
     world.write("b", Record(7_000, "x", 1), Record(14_000, "y", 2))
     answers = list(query.answers(limit=1))
     assert [(answer.closes_ms, shown(answer)) for answer in answers] == [(10_000, [("k", "x", "1")])]
-    world.write("b", Record(15_000, "y", 2))
+    world.write("b", Record(15_001, "y", 2))
     assert [answer.closes_ms for answer in query.answers(limit=1)] == [15_000]
 
 
@@ -120,13 +120,13 @@ def test_all_solutions_of_the_remote_join_and_each_evaluation_asks_again(world: 
     )
     world.write("a", Record(1_000, "k", 1))
     query = world.engine(until_end=False, start="").register(PREFIX + FRIENDS)
-    world.write("a", Record(10_000, "x", 1))
+    world.write("a", Record(10_000, "x", 1), Record(10_001, "x", 1))
     first, second = query.answers(limit=2)
     assert [answer.closes_ms for answer in (first, second)] == [5_000, 10_000]
     assert shown(first) == [("k", "m"), ("k", "n", "Enn"), ("k", "n", "N")]
     assert (first.status, [row.refreshed for row in first.rows]) == (Status.EXACT, [True] * 3)
     world.server.update(f"PREFIX : <{NS}> DELETE DATA {{ :k :friend :n }} ; INSERT DATA {{ :x :friend :k }}")
-    world.write("a", Record(15_000, "x", 1))
+    world.write("a", Record(15_000, "x", 1), Record(15_001, "x", 1))
     (third,) = query.answers(limit=1)
     assert (shown(third), third.status) == ([("x", "k")], Status.EXACT)
     assert third.spending.items == 1
@@ -141,6 +141,39 @@ def test_rows_with_a_remote_s_blank_nodes_are_not_lost(world: World) -> None:
     assert [(name, city) for name, _, city in shown(answer)] == [("k", "c1"), ("l", "c2")]
     assert {term["type"] for row in answer.to_json()["results"] for term in [row["bindings"]["a"]]} == {"bnode"}
     assert answer.status is Status.EXACT
+
+
+ELSEWHERE = "http://example.com/a/b"
+
+
+def test_iri_resolves_against_the_query_s_base_on_every_road(world: World) -> None:
+    world.server.update(
+        f"PREFIX : <{NS}> INSERT DATA {{ <http://example.com/a/x> :friend :m , <http://example.com/n> , :o }}"
+    )
+    world.write("a", Record(1_000, "k", 1, r="x"))
+    # The remote is asked for keys that IRI makes, and compares with IRIs that it makes itself.
+    text = f"""BASE <http://example.com/> BASE <a/b> PREFIX : <{NS}>
+        SELECT ?key ?f (IRI("iri") AS ?i) (URI(CONCAT("../", ?r)) AS ?u) (IRI(STR(<#it>)) AS ?same)
+        FROM NAMED WINDOW :v ON :a [RANGE 10s]
+        WHERE {{ WINDOW :v {{ ?s :r ?r }} BIND(IRI(?r) AS ?key)
+                 SERVICE :people {{ ?key :friend ?f FILTER(?f = IRI("../n")) }} }}"""
+    (answer,) = world.engine(load="load = false").register(text)
+    assert [[str(term) for term in row.bindings.values()] for row in answer.rows] == [
+        [f"http://example.com/{each}" for each in ("a/x", "n", "a/iri", "x", "a/b#it")]
+    ]
+    (described,) = world.engine(load="load = true").register(text.replace("SELECT ?key ?f", "SELECT DISTINCT ?f ?key"))
+    assert [str(row.bindings["f"]) for row in described.rows] == ["http://example.com/n"]
+    template = text[text.index("FROM") :]
+    (made,) = world.engine().register(
+        f"BASE <{ELSEWHERE}> PREFIX : <{NS}> CONSTRUCT {{ ?f :of ?made }} "
+        + template.replace("BIND(IRI(?r) AS ?key)", 'BIND(IRI(?r) AS ?key) BIND(IRI("?q") AS ?made)')
+    )
+    assert made.triples == (f"<http://example.com/n> <{NS}of> <{ELSEWHERE}?q> .",)
+    (without,) = world.engine().register(
+        f"PREFIX : <{NS}> SELECT (IRI(?r) AS ?i) (IRI(STR(:x)) AS ?j) FROM NAMED WINDOW :v ON :a [RANGE 10s] "
+        "WHERE { WINDOW :v { ?s :r ?r } }"
+    )
+    assert [{name: str(term) for name, term in row.bindings.items()} for row in without.rows] == [{"j": f"{NS}x"}]
 
 
 def test_two_parts_of_a_query_share_the_budget_of_their_service(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

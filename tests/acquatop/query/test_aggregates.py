@@ -36,7 +36,7 @@ from tests.acquatop.query.test_both_evaluations import Both
 from tests.rspql.test_aggregate_meaning import Rows, meant
 from tests.support.fed import Fed
 from tests.support.single_query import ContinuousQuery
-from tests.support.worlds import NS, STREAM, XSD, integer
+from tests.support.worlds import NS, STREAM, XSD, integer, with_policy
 
 SPAN = 40
 USERS = "abcdefghij"
@@ -58,7 +58,7 @@ time = "t"
 endpoint = "http://127.0.0.1:9/query"
 {solutions}
 [services."http://example.org/people".refresh]
-policy = "{policy}"
+{policy}
 n = {n}
 items = {items}
 requests = 9
@@ -148,7 +148,7 @@ class Shape:
     items: int
     changes: float
     descending: bool
-    policy: str
+    policy: str | None
     start: int | None
     preload: bool
     bounded: bool
@@ -222,14 +222,15 @@ class Shape:
         return any(name in self.own_score or name in self.having for name in names) or not self.columns % 16
 
     def catalog(self) -> Catalog:
-        text = CATALOG.format(
-            arrivals=self.arrivals,
-            start="" if self.start is None else f"start_ms = {self.start}",
-            solutions="",
-            policy=self.policy,
-            n=self.n,
-            items=self.items,
-        )
+        values: dict[str, object] = {
+            "arrivals": self.arrivals,
+            "start": "" if self.start is None else f"start_ms = {self.start}",
+            "solutions": "",
+            "policy": self.policy,
+            "n": self.n,
+            "items": self.items,
+        }
+        text = CATALOG.format(**with_policy(values))
         return Catalog.parse(text, file=Path("catalog.toml"), variables={})
 
     def bind(self) -> BoundQuery:
@@ -260,7 +261,7 @@ shapes = st.builds(
     items=st.integers(0, 12),
     changes=st.sampled_from([0, 0.1, 0.5, 2]),
     descending=st.booleans(),
-    policy=st.sampled_from(["ANY-IMP", "AT-TSM", "AT-BSM", "AT-LRU", "AT-WST"]),
+    policy=st.sampled_from([None, "AT-TSM", "AT-BSM", "AT-LRU", "AT-WST"]),
     start=st.none() | st.integers(0, 10),
     preload=st.booleans(),
     bounded=st.booleans(),
@@ -495,7 +496,7 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
 @settings(max_examples=30, deadline=None)
 @given(shapes)
 def test_enough_budget_is_always_exact(shape: Shape) -> None:
-    replay = Replay(replace(shape, items=1000, n=1000, policy="AT-TSM", late=0))
+    replay = Replay(replace(shape, items=1000, n=1000, policy=None, late=0))
     for answer in replay.answers():
         assert answer.status is Status.EXACT
         replay.assert_right(answer, replay.remote.followers)
@@ -504,7 +505,7 @@ def test_enough_budget_is_always_exact(shape: Shape) -> None:
 @settings(max_examples=30, deadline=None)
 @given(shapes)
 def test_both_evaluations_give_the_same(shape: Shape) -> None:
-    shape = replace(shape, items=1000, n=1000, policy="AT-TSM", start=0)
+    shape = replace(shape, items=1000, n=1000, policy=None, start=0)
     replay = Replay(shape)
     # Which of two arrivals of one subject and time counts, the two tell by different terms.
     replay.posts = list({(post.t, post.s): post for post in replay.posts}.values())
@@ -651,7 +652,7 @@ def plain(**changes: Any) -> Shape:
         "items": 0,
         "changes": 0.0,
         "descending": True,
-        "policy": "AT-TSM",
+        "policy": None,
         "start": None,
         "late": 0.0,
         **dict.fromkeys(("latest", "joined", "filtered", "preload", "bounded"), False),
@@ -696,7 +697,7 @@ def test_what_is_not_kept_up_to_date_is_evaluated_by_window_and_it_is_said_why(
         k=3,
         offset=0,
     )
-    catalog = CATALOG.format(arrivals=arrivals, start="", solutions=solutions, policy="AT-TSM", n=0, items=0)
+    catalog = CATALOG.format(arrivals=arrivals, start="", solutions=solutions, policy="", n=0, items=0)
     found = bind_query(text, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
     assert isinstance(found, BoundWindowed)
     assert found.reason is not None

@@ -112,7 +112,7 @@ ORDER BY {direction}(?score) LIMIT {k} OFFSET {offset}"""
 def test_filters_offsets_and_functions_mean_the_same_to_both(
     shape: Shape, score: str, conditions: list[str], inside: bool, offset: int, odd: bool
 ) -> None:
-    shape = replace(shape, items=1000, n=1000, policy="AT-TSM", start=0, changes=0)
+    shape = replace(shape, items=1000, n=1000, policy=None, start=0, changes=0)
     filters = [f"FILTER({each})" for each in conditions]
     inner = [each for each in filters if "followers" not in each] if inside else []
     text = TEXT.format(
@@ -171,7 +171,7 @@ class FilteringRemote:
 @settings(max_examples=45)
 @given(shapes, st.none() | st.integers(0, 10), st.sampled_from(["?mentions > 3", "?mentions > 99"]))
 def test_both_answer_the_same_windows_whatever_a_filter_leaves(shape: Shape, start: int | None, kept: str) -> None:
-    shape = replace(shape, items=1000, n=1000, policy="AT-TSM", start=start, changes=0)
+    shape = replace(shape, items=1000, n=1000, policy=None, start=start, changes=0)
     text = TEXT.format(
         score="?mentions + ?followers",
         width=shape.width,
@@ -197,7 +197,7 @@ def test_both_answer_the_same_windows_whatever_a_filter_leaves(shape: Shape, sta
 
 
 def test_both_skip_the_same_windows() -> None:
-    replay = Replay(Shape(0, 0, 1, 1, 0, 1, 1, 2, 9, 9, "all", True, "AT-TSM", None, False, False))
+    replay = Replay(Shape(0, 0, 1, 1, 0, 1, 1, 2, 9, 9, "all", True, None, None, False, False))
     text = TEXT.format(
         score="?mentions + ?followers",
         width=3,
@@ -222,7 +222,7 @@ def test_both_skip_the_same_windows() -> None:
 @settings(max_examples=40)
 @given(shapes, st.integers(0, 10))
 def test_both_give_the_same_scores(shape: Shape, start: int) -> None:
-    replay = Replay(replace(shape, items=1000, n=1000, policy="AT-TSM", start=start))
+    replay = Replay(replace(shape, items=1000, n=1000, policy=None, start=start))
     replay.query = Both(replay.query, windowed(replay))  # type: ignore[assignment]
     for one, other in replay.answers():  # type: ignore[misc]
         assert (one.window, one.opens_ms, one.closes_ms) == (other.window, other.opens_ms, other.closes_ms)

@@ -22,7 +22,7 @@ from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
 from tests.support.single_query import ContinuousQuery
-from tests.support.worlds import NS, STREAM, TableRemote, user_term
+from tests.support.worlds import NS, STREAM, TableRemote, user_term, with_policy
 
 USERS = "abcdef"
 SPAN = 40
@@ -41,7 +41,7 @@ time = "t"
 [services."http://example.org/people"]
 endpoint = "http://127.0.0.1:9/query"
 [services."http://example.org/people".refresh]
-policy = "{policy}"
+{policy}
 n = {n}
 items = {items}
 requests = 9
@@ -87,7 +87,7 @@ class Shape:
     preload: bool
     filtered: bool
     late: float
-    policy: str
+    policy: str | None
 
     @property
     def sign(self) -> int:
@@ -101,7 +101,7 @@ class Shape:
             direction="DESC" if self.descending else "ASC",
             **{name: getattr(self, name) for name in ("width", "slide", "k")},
         )
-        catalog = CATALOG.format(policy=self.policy, n=self.n, items=self.items)
+        catalog = CATALOG.format(**with_policy({"policy": self.policy, "n": self.n, "items": self.items}))
         found = bind_query(text, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
         assert isinstance(found, BoundQuery), found.reason
         return found
@@ -123,7 +123,7 @@ shapes = st.builds(
     preload=st.booleans(),
     filtered=st.booleans(),
     late=st.sampled_from([0, 0, 0.05]),
-    policy=st.sampled_from(["AT-TSM", "AT-WBM", "WSJ-LRU"]),
+    policy=st.sampled_from([None, "AT-TSM", "AT-WBM", "WSJ-LRU"]),
 )
 
 

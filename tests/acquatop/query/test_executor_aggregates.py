@@ -35,7 +35,7 @@ from replica.store import ReplicaStore
 from rspql.diagnostics import QueryError
 from tests.acquatop.query.test_aggregates import CATALOG, SPAN, Post, Replay, Shape, decoded, plain, shapes
 from tests.support.disks import quick_folder
-from tests.support.worlds import NS, STREAM
+from tests.support.worlds import NS, STREAM, with_policy
 
 
 @pytest.fixture(autouse=True)
@@ -235,8 +235,8 @@ def test_a_key_has_the_same_bucket_everywhere() -> None:
 
 
 def catalog(path: Path, keys: str = "executors", **changes: object) -> Catalog:
-    values: dict[str, object] = {"start": "", "solutions": "", "policy": "AT-TSM", "n": 2, "items": 3, **changes}
-    text = CATALOG.format(**{"arrivals": f'distinct"\nbuckets = 3\nkeys = "{keys}', **values})
+    values: dict[str, object] = {"start": "", "solutions": "", "policy": None, "n": 2, "items": 3, **changes}
+    text = CATALOG.format(**{"arrivals": f'distinct"\nbuckets = 3\nkeys = "{keys}', **with_policy(values)})
     return Catalog.parse(text.replace('"events"', f'"{path}"'), file=Path("catalog.toml"), variables={})
 
 

@@ -64,12 +64,13 @@ class Shape:
     arrivals: str
     start: int | None
     items: int
+    policy: str | None
     load: bool
 
     def bind(self) -> BoundWindowed:
         start = "" if self.start is None else f"start_ms = {self.start}"
         text = Template(self.query).substitute(vars(self))
-        return bound(text, arrivals=self.arrivals, start=start, items=self.items)
+        return bound(text, arrivals=self.arrivals, start=start, items=self.items, policy=self.policy)
 
 
 shapes = st.builds(
@@ -86,6 +87,7 @@ shapes = st.builds(
     arrivals=st.sampled_from(["all", "latest"]),
     start=st.none() | st.integers(0, 10),
     items=st.sampled_from([0, 1, 3, 99]),
+    policy=st.sampled_from([None, "AT-LRU", "WSJ-WBM", "AT-BSM"]),
     load=st.booleans(),
 )
 

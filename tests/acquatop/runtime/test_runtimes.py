@@ -125,6 +125,11 @@ def test_windows_that_count_elements_are_the_same_bytes(
     assert len(documents) == 1
 
 
+WHOLE = """PREFIX : <http://example.org/>
+SELECT ?user ?mentions FROM NAMED WINDOW :w ON :stream [RANGE 2ms STEP 1ms]
+WHERE { WINDOW :w { ?user :mentions ?mentions } }"""
+
+
 AGGREGATED = """PREFIX : <http://example.org/>
 SELECT ?user ?n ?sum (?n * ?followers + ?sum AS ?score)
 FROM NAMED WINDOW :w ON :stream [RANGE 9ms STEP 3ms]
@@ -133,6 +138,24 @@ WHERE {
   SERVICE :people { ?user :followers ?followers }
 }
 ORDER BY DESC(?score) LIMIT 3"""
+
+
+def test_events_of_one_millisecond_may_come_one_by_one(open_engine: Open, runtime: str, tmp_path: Path) -> None:
+    """A batch for each line: windows close at the time of several events."""
+    events = [Event(1 + number // 4, list(USERS)[number % 13], number % 5) for number in range(40)]
+    write(tmp_path, [event.line() for event in events])
+
+    def answered(runtime: str, options: str) -> list[list[dict[str, Any]]]:
+        engine = open_engine(runtime, arrivals="distinct", options=options)
+        texts = {"top": query_text(k=3), "last": LAST.format(step=1), "per user": AGGREGATED, "whole": WHOLE}
+        queries = [engine.register(text, name=name) for name, text in texts.items()]
+        answers = [list(query) for query in queries]
+        assert sum(answer.counts.late for several in answers for answer in several) == 0
+        return [[answer.canonical() for answer in several] for several in answers]
+
+    whole = answered("local", "")
+    assert [len(answers) for answers in whole] == [6, 40, 6, 11]
+    assert answered(runtime, "maxBytesPerBatch = 30") == whole
 
 
 @pytest.mark.parametrize("arrivals", ["all", "latest"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 from pathlib import Path
 
+from examples.server_process import ATTEMPTS, free_ports, is_taken
 from tests.support.faults import CERTIFICATE
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
@@ -24,22 +24,40 @@ class Mosquitto:
     """
 
     def __init__(self, folder: Path, settings: str = "", log: str = "all", tls: str = "") -> None:
-        self.port, self.guarded_port, self.tls_port = (free_port() for _ in range(3))
         self._configuration = folder / "mosquitto.conf"
+        self._settings = f"log_type {log}\n{settings}\n"
+        self._tls = tls
+        self._make_accounts(folder)
+        for _ in range(ATTEMPTS):
+            self.port, self.guarded_port, self.tls_port = ports = free_ports(3)
+            self._configure(folder)
+            try:
+                self.start()
+            except AssertionError:
+                self.kill()
+                if any(map(is_taken, ports)):
+                    continue  # by another process, between the choice and the start
+                raise
+            return
+        raise AssertionError("the broker's ports are taken again and again")
+
+    def _make_accounts(self, folder: Path) -> None:
         passwords, access = folder / "passwords", folder / "access"
         passwords.touch(0o600)
         subprocess.run([str(PASSWD), "-b", str(passwords), USER, PASSWORD], check=True, capture_output=True)
         access.write_text(f"user {USER}\ntopic write answers/#\n")
         access.chmod(0o600)
+
+    def _configure(self, folder: Path) -> None:
+        passwords, access = folder / "passwords", folder / "access"
         self._configuration.write_text(
-            f"user root\nper_listener_settings true\nlog_dest stderr\nlog_type {log}\n{settings}\n"
+            f"user root\nper_listener_settings true\nlog_dest stderr\n{self._settings}"
             f"listener {self.port} 127.0.0.1\nallow_anonymous true\n"
             f"listener {self.guarded_port} 127.0.0.1\nallow_anonymous false\n"
             f"password_file {passwords}\nacl_file {access}\n"
             f"listener {self.tls_port} 127.0.0.1\nallow_anonymous true\ncertfile {CERTIFICATE}\nkeyfile {CERTIFICATE}\n"
-            f"{tls}\n"
+            f"{self._tls}\n"
         )
-        self.start()
 
     def start(self) -> None:
         command = [str(MOSQUITTO), "-c", str(self._configuration)]
@@ -74,10 +92,3 @@ class Mosquitto:
         self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

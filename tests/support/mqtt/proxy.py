@@ -9,8 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 
-from tests.support.mqtt.mosquitto import free_port
-
 
 class Way(Enum):
     TO_CLIENT = "to the client"
@@ -21,9 +19,9 @@ class Proxy:
     """Carries bytes both ways; :meth:`at` says after how many more of one way something happens instead."""
 
     def __init__(self, broker_port: int) -> None:
-        self.port = free_port()
         self._broker_port = broker_port
-        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
         self._left: dict[Way, tuple[int, Callable[[], None]]] = {}
         self._pairs: list[tuple[socket.socket, socket.socket]] = []

@@ -26,6 +26,7 @@ function trust(answer) {
 
 function staleness(answer) {
   const old = answer.results.filter((row) => row.refreshed === false && row.age_seconds !== null);
+  if (answer.ambiguous) return "The remote has several values where one is expected, and one of them was chosen.";
   if (!old.length) return "Some value that could matter was fetched before this window closed, and may have changed since.";
   const oldest = Math.max(...old.map((row) => row.age_seconds));
   const rows = `${old.length} of ${many(answer.results.length, "row")}`;

@@ -2,6 +2,8 @@
 
 import * as api from "./api.js";
 import { byId, h, mark, say } from "./dom.js";
+import { Finding } from "./finding.js";
+import { arrange } from "./order.js";
 import { many } from "./words.js";
 
 const DRAFT = "acquatop-draft";
@@ -10,6 +12,8 @@ const PAUSE = 250;
 export class Editor {
   constructor(submitted) {
     this.submitted = submitted;
+    this.isSubmitting = false;
+    this.findings = [];
     this.dialog = byId("editor");
     this.text = byId("text");
     this.text.value = localStorage.getItem(DRAFT) ?? "";
@@ -20,6 +24,10 @@ export class Editor {
     });
     byId("show-plan").addEventListener("click", () => this.showPlan());
     byId("submit").addEventListener("click", () => this.submit());
+  }
+
+  get isOpen() {
+    return this.dialog.open;
   }
 
   async open() {
@@ -42,6 +50,8 @@ export class Editor {
     if (this.text.value || !streams.length) return;
     const service = services[0] ? `\n  SERVICE ${name(services[0].iri)} { ?item ?about ?other }` : "";
     this.text.value = `SELECT ?item ?value\nFROM NAMED WINDOW <urn:w> ON ${name(streams[0].iri)} [RANGE 10s STEP 5s]\nWHERE {\n  WINDOW <urn:w> { ?item ?property ?value }${service}\n}\nORDER BY DESC(?value)\nLIMIT 5\n`;
+    // Select it: text that is typed or pasted in this moment takes its place.
+    this.text.select();
     this.changed();
   }
 
@@ -52,6 +62,8 @@ export class Editor {
     say(byId("lines"), Array.from({ length: count }, (_, at) => at + 1).join("\n"));
     byId("marks").replaceChildren(this.text.value);
     this.scroll();
+    // End the check under way: its text is gone.
+    this.checking?.abort();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.check(), PAUSE);
   }
@@ -63,7 +75,6 @@ export class Editor {
   }
 
   async check() {
-    this.checking?.abort();
     this.checking = new AbortController();
     if (!this.text.value.trim()) {
       this.show([]);
@@ -86,13 +97,13 @@ export class Editor {
   }
 
   show(diagnostics) {
-    byId("findings").replaceChildren(...diagnostics.map((each) => this.finding(each)));
     byId("marks").replaceChildren(...marked(this.text.value, diagnostics));
-  }
-
-  finding({ severity, line, column, message, hint, span }) {
-    const place = line === null ? null : h("button", { type: "button", class: "place", onclick: () => this.go(span) }, `${line}:${column}`);
-    return h("li", { "data-severity": severity }, place, h("span", {}, message), hint ? h("span", { class: "hint" }, hint) : null);
+    while (this.findings.length < diagnostics.length) this.findings.push(new Finding((span) => this.go(span)));
+    const shown = this.findings.slice(0, diagnostics.length);
+    shown.forEach((finding, at) => finding.draw(diagnostics[at]));
+    const hadFocus = byId("findings").contains(document.activeElement);
+    arrange(byId("findings"), shown.map((finding) => finding.element));
+    if (hadFocus && !byId("findings").contains(document.activeElement)) this.text.focus();
   }
 
   go(span) {
@@ -104,20 +115,31 @@ export class Editor {
   async showPlan() {
     await this.tell(async () => {
       const plan = byId("draft-plan");
-      say(plan, await api.explain(this.text.value));
+      const text = this.text.value;
+      const said = await api.explain(text);
+      if (text !== this.text.value) return;
+      say(plan, said);
       plan.hidden = false;
       plan.scrollIntoView({ block: "nearest" });
     });
   }
 
+  /** Register the query once: further presses while the request is under way do nothing. */
   async submit() {
+    if (this.isSubmitting) return;
+    this.isSubmitting = true;
+    mark(byId("submit"), "aria-busy", "true");
     await this.tell(async () => {
-      const query = await api.register(this.text.value);
-      localStorage.removeItem(DRAFT);
-      this.text.value = "";
+      const text = this.text.value;
+      const query = await api.register(text);
+      // Keep text written meanwhile, as a draft.
+      if (text === this.text.value) this.text.value = "";
+      this.changed();
       this.dialog.close();
       this.submitted(query.id);
     });
+    this.isSubmitting = false;
+    mark(byId("submit"), "aria-busy", null);
   }
 
   async tell(work) {

@@ -1,7 +1,8 @@
 // An answer's rows as a table whose rows move to their new places.
 
 import { byId, h, mark, say } from "./dom.js";
-import { identity } from "./store.js";
+import { arrange } from "./order.js";
+import { keysOf } from "./store.js";
 import { isNumber, seconds, termText } from "./words.js";
 
 const MOST = 200;
@@ -40,16 +41,11 @@ export class Leaderboard {
     const shown = answer.results.slice(0, MOST);
     const range = scoresOf(shown);
     const before = this.places();
-    const kept = new Map();
-    shown.forEach((row, at) => {
-      const key = `${identity(row)} ${kept.has(identity(row)) ? at : ""}`;
-      const line = this.rows.get(key) ?? new Line(this.parts);
-      line.draw(row, columns, range, moves.get(identity(row)) ?? null);
-      kept.set(key, line);
-      if (this.body.children[at] !== line.element) this.body.insertBefore(line.element, this.body.children[at] ?? null);
-    });
-    this.rows.forEach((line, key) => kept.has(key) || line.element.remove());
-    this.rows = kept;
+    const keys = keysOf(shown);
+    const lines = keys.map((key) => this.rows.get(key) ?? new Line(this.parts));
+    lines.forEach((line, at) => line.draw(shown[at], columns, range, moves.get(keys[at]) ?? null));
+    arrange(this.body, lines.map((line) => line.element));
+    this.rows = new Map(lines.map((line, at) => [keys[at], line]));
     this.move(before);
     say(this.more, answer.results.length > MOST ? `and ${answer.results.length - MOST} more` : "");
   }

@@ -2,37 +2,60 @@
 
 import * as api from "./api.js";
 import { STATUS } from "./about.js";
+import { addressOf, idIn } from "./address.js";
 import { byId, h, mark, say } from "./dom.js";
 import { Editor } from "./editor.js";
+import { pressOnce, watchPresses } from "./press.js";
 import { Store } from "./store.js";
 import { View } from "./view.js";
-import { short, termText } from "./words.js";
+import { came, short, termText } from "./words.js";
 
 const RATE_EVERY = 1000;
 const items = new Map();
 let view = null;
+let wanted = idIn(location.hash);
 
 const store = new Store((touched) => draw(touched));
 const editor = new Editor((id) => {
-  location.hash = `#${id}`;
+  location.hash = addressOf(id);
 });
 
-const chosen = () => decodeURIComponent(location.hash.slice(1));
+const first = () => store.queries.keys().next().value ?? null;
+
+/** Choose the query to show: the wanted one; until it is known, the present one; else the first. */
+function chosen() {
+  // Show no query behind the open box: its buttons could not be reached.
+  if (view === null && editor.isOpen) return null;
+  if (store.queries.has(wanted)) return wanted;
+  return view !== null && store.queries.has(view.id) ? view.id : first();
+}
 
 function draw(touched) {
   drawList(touched);
-  const id = store.queries.has(chosen()) ? chosen() : (store.queries.keys().next().value ?? null);
+  const id = chosen();
   const query = id === null ? null : store.queries.get(id);
-  byId("empty").hidden = query !== null;
-  if (view?.query !== query) {
-    view = query === null ? null : new View(query);
-    byId("query").replaceWith(view?.element ?? h("article", { id: "query", hidden: true }));
-    if (query !== null && !query.hasPast) recall(query);
-  } else if (touched.has(id) || touched.has(null)) {
-    view?.draw();
-  }
+  if ((view?.query ?? null) !== query) turnTo(query);
+  else if (touched.has(id) || touched.has(null)) view?.draw();
+  byId("empty").hidden = query !== null || !store.isKnown;
   for (const [each, item] of items) mark(item.link, "aria-current", each === id ? "page" : null);
   document.title = query === null ? "AcquaTop" : `${short(query.described.name)} · AcquaTop`;
+}
+
+/** Show another query, or none. The focus stays in the page: it moves to the main part with an element's end. */
+function turnTo(query) {
+  view?.leave();
+  const had = [byId("query"), byId("empty")].some((each) => each.contains(document.activeElement));
+  if (view?.id === wanted && !store.queries.has(wanted)) forget();
+  view = query === null ? null : new View(query);
+  byId("query").replaceWith(view?.element ?? h("article", { id: "query", hidden: true }));
+  if (had) byId("main").focus({ preventScroll: true });
+  if (query !== null && !query.hasPast) recall(query);
+}
+
+/** Forget the wanted query after its removal: a later one of the same id is another. */
+function forget() {
+  wanted = null;
+  history.replaceState(null, "", location.pathname);
 }
 
 /** Fetch what was answered before this page was opened. */
@@ -46,7 +69,7 @@ async function recall(query) {
 function drawList(touched) {
   for (const [id, item] of items) {
     if (store.queries.has(id)) continue;
-    item.element.remove();
+    item.leave();
     items.delete(id);
   }
   for (const [id, query] of store.queries) {
@@ -62,8 +85,16 @@ function drawList(touched) {
 class Item {
   constructor(id) {
     [this.name, this.leader, this.status] = [h("strong"), h("span", { class: "leader" }), h("span", { class: "chip" })];
-    this.link = h("a", { href: `#${encodeURIComponent(id)}` }, this.name, this.leader, this.status);
+    this.link = h("a", { href: addressOf(id) }, this.name, this.leader, this.status);
     this.element = h("li", {}, this.link);
+  }
+
+  /** Leave the list, and hand the focus to the neighbour. */
+  leave() {
+    const had = this.element.contains(document.activeElement);
+    const next = this.element.nextElementSibling ?? this.element.previousElementSibling;
+    this.element.remove();
+    if (had) (next?.querySelector("a") ?? byId("main")).focus({ preventScroll: true });
   }
 
   draw({ described, answer }) {
@@ -72,7 +103,7 @@ class Item {
     say(this.status, runs ? (answer ? STATUS[answer.status].title : "waiting") : described.state);
     mark(this.status, "data-status", runs ? (answer?.status ?? null) : null);
     mark(this.status, "data-state", runs ? null : described.state);
-    say(this.leader, answer === null ? "no answer yet" : glance(answer));
+    say(this.leader, answer === null ? ["no answer yet", came(described)].filter(Boolean).join(": ") : glance(answer));
   }
 }
 
@@ -118,6 +149,16 @@ setInterval(() => {
 
 byId("new").addEventListener("click", () => editor.open());
 byId("first").addEventListener("click", () => editor.open());
-window.addEventListener("hashchange", () => store.touch(null));
+byId("editor").addEventListener("close", () => store.touch(null));
+byId("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  byId("main").focus();
+});
+window.addEventListener("hashchange", () => {
+  wanted = idIn(location.hash) ?? first();
+  store.touch(null);
+});
+pressOnce();
+watchPresses(() => store.hold(), () => store.release());
 store.touch(null);
 api.follow((kind, data) => store.heard(kind, data), connection);

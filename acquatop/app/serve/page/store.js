@@ -1,6 +1,6 @@
 // What is known of the queries. Memory is bounded: two answers and some numbers of each query.
 
-import { total } from "./words.js";
+import { isAfter, total } from "./words.js";
 
 export const WINDOWS = 60;
 
@@ -17,9 +17,10 @@ class Query {
   /** Take in an answer; one that closes no later than the last takes its place. */
   take(answer) {
     const before = this.answer;
-    if (before !== null && answer.window.closes <= before.window.closes) this.points.pop();
+    if (before !== null && !isAfter(answer.window.closes, before.window.closes)) this.points.pop();
     else this.before = this.ranks;
-    const ranks = new Map(answer.results.map((row) => [identity(row), row.rank]));
+    const keys = keysOf(answer.results);
+    const ranks = new Map(answer.results.map((row, at) => [keys[at], row.rank]));
     this.moves = new Map([...ranks].map(([key, rank]) => [key, move(this.before, key, rank)]));
     this.ranks = ranks;
     this.answer = answer;
@@ -33,7 +34,7 @@ class Query {
     const [newest, ranks] = [this.answer, this.ranks];
     [this.answer, this.ranks, this.points] = [null, new Map(), []];
     answers.forEach((each) => this.take(each));
-    if (newest !== null && (this.answer === null || newest.window.closes > this.answer.window.closes)) {
+    if (newest !== null && (this.answer === null || isAfter(newest.window.closes, this.answer.window.closes))) {
       this.take(newest);
     }
     if (this.answer === null) this.ranks = ranks;
@@ -41,10 +42,21 @@ class Query {
 }
 
 /** What makes a row the same row in the next answer: what it is about, whatever its numbers are by then. */
-export function identity(row) {
+function identity(row) {
   const terms = Object.values(row.bindings);
   const named = terms.filter((term) => term.type !== "literal");
   return JSON.stringify((named.length ? named : terms.slice(0, 1)).map((term) => term.value));
+}
+
+/** Make a key for each row, no two the same: their order tells rows about the same things apart. */
+export function keysOf(rows) {
+  const counts = new Map();
+  return rows.map((row) => {
+    const about = identity(row);
+    const count = (counts.get(about) ?? 0) + 1;
+    counts.set(about, count);
+    return `${count} ${about}`;
+  });
 }
 
 function move(before, key, rank) {
@@ -67,10 +79,12 @@ export class Store {
   /** `changed` is called once per frame in which something has changed, with the ids that have. */
   constructor(changed) {
     this.queries = new Map();
+    this.isKnown = false;
     this.answered = 0;
     this.changed = changed;
     this.touched = new Set();
     this.isDue = false;
+    this.isHeld = false;
   }
 
   /** Take in an event of the service. However many come, what is drawn is the newest, once per frame. */
@@ -79,10 +93,12 @@ export class Store {
     else if (kind === "query") this.describe(data);
     else if (kind === "removed") this.queries.delete(data.id);
     else if (kind === "answer") this.take(data);
+    else if (kind === "items") this.count(data.queries);
     this.touch(data.id ?? null);
   }
 
   replace(queries) {
+    this.isKnown = true;
     const gone = new Set(this.queries.keys());
     for (const each of queries) {
       gone.delete(each.id);
@@ -97,6 +113,14 @@ export class Store {
     else this.queries.set(described.id, new Query(described));
   }
 
+  /** Take in the counts of items for queries without an answer. */
+  count(queries) {
+    for (const [id, streams] of Object.entries(queries)) {
+      const known = this.queries.get(id);
+      if (known) known.described = { ...known.described, streams };
+    }
+  }
+
   take({ id, answer }) {
     this.answered += 1;
     this.queries.get(id)?.take(answer);
@@ -104,10 +128,25 @@ export class Store {
 
   touch(id) {
     this.touched.add(id);
-    if (this.isDue) return;
+    this.plan();
+  }
+
+  /** Draw nothing until the release: a pressed element keeps its meaning and its place. */
+  hold() {
+    this.isHeld = true;
+  }
+
+  release() {
+    this.isHeld = false;
+    if (this.touched.size) this.plan();
+  }
+
+  plan() {
+    if (this.isDue || this.isHeld) return;
     this.isDue = true;
     requestAnimationFrame(() => {
       this.isDue = false;
+      if (this.isHeld) return;
       const touched = this.touched;
       this.touched = new Set();
       this.changed(touched);

@@ -5,9 +5,10 @@ import { aboutAnswer, STATUS } from "./about.js";
 import { chart } from "./charts.js";
 import { byId, h, mark, say } from "./dom.js";
 import { announce, Leaderboard } from "./leaderboard.js";
-import { clock, many, milliseconds, mostly, number, percent, seconds, short, total } from "./words.js";
+import { came, clock, many, milliseconds, mostly, number, percent, seconds, short, total } from "./words.js";
 
 const MOST_TRIPLES = 200;
+const FIRST = "The first answer comes when the first window closes.";
 const ANNOUNCED_EVERY = 10_000;
 
 /** A figure with a name: its value, and a line below. */
@@ -30,6 +31,7 @@ export class View {
     this.id = query.described.id;
     this.announcedAt = 0;
     this.leader = null;
+    this.refused = null;
     this.element = h("article", { id: "query", "aria-labelledby": "title" });
     this.build();
     this.draw();
@@ -45,7 +47,7 @@ export class View {
     this.badge = h("strong", { class: "badge" });
     this.worth = h("span", { class: "worth" });
     this.lead = h("p");
-    this.waiting = h("p", { class: "waiting" }, "The first answer comes when the first window closes.");
+    this.waiting = h("p", { class: "waiting" }, FIRST);
     this.board = new Leaderboard();
     this.truth = h("p", { class: "truth", hidden: true });
     this.triples = h("pre", { class: "triples", tabindex: "0", "aria-label": "Triples", hidden: true });
@@ -103,9 +105,10 @@ export class View {
     mark(this.state, "data-state", described.state);
     const runs = described.state === "running";
     say(this.turn, runs ? "Pause" : "Resume");
-    this.problem.hidden = !described.error;
-    say(this.problem, described.error ?? "");
+    this.offered = runs ? api.pause : api.resume;
+    this.drawProblem();
     mark(this.element, "data-answered", answer === null ? "no" : "yes");
+    say(this.waiting, came(described) ? `${FIRST} So far ${came(described)}.` : FIRST);
     if (answer === null) return;
     this.drawTrust(answer);
     this.drawResults(answer, moves);
@@ -113,6 +116,13 @@ export class View {
     this.drawGraphs(points);
     this.drawSentences(aboutAnswer(answer));
     this.announce(answer);
+  }
+
+  /** Show the last refusal until the next press succeeds, however many answers come; else the query's error. */
+  drawProblem() {
+    const wrong = this.refused ?? this.query.described.error;
+    this.problem.hidden = !wrong;
+    say(this.problem, wrong ?? "");
   }
 
   drawTrust(answer) {
@@ -200,8 +210,9 @@ export class View {
     await this.tell(async () => say(this.plan, await api.plan(this.id)));
   }
 
+  /** Do as the button says, even if the query's state has changed since that was drawn. */
   async pauseOrResume() {
-    await this.tell(() => (this.query.described.state === "running" ? api.pause(this.id) : api.resume(this.id)));
+    await this.tell(() => this.offered(this.id));
   }
 
   askToRemove() {
@@ -212,12 +223,18 @@ export class View {
     sure.showModal();
   }
 
+  /** Make way for another query: close the box that asks about this one. */
+  leave() {
+    if (byId("sure").open) byId("sure").close("cancel");
+  }
+
   async tell(work) {
     try {
       await work();
+      this.refused = null;
     } catch (error) {
-      this.problem.hidden = false;
-      say(this.problem, error.message);
+      this.refused = error.message;
     }
+    this.drawProblem();
   }
 }

@@ -21,7 +21,12 @@ export function number(value) {
   return value.toLocaleString("en", { maximumFractionDigits: digits });
 }
 
-export const clock = (instant) => instant.slice(11, 23).replace(/\.000Z?$|Z$/, "");
+/** The time of day of an instant; its year may have any number of digits. */
+export const clock = (instant) => instant.split("T")[1].replace(/\.000Z?$|Z$/, "");
+
+/** Whether an instant is after another. Both are from the year 1 on; a year of five digits makes a longer text. */
+export const isAfter = (instant, other) =>
+  instant.length === other.length ? instant > other : instant.length > other.length;
 
 export const percent = (part) => `${Math.round(100 * part)} %`;
 
@@ -39,6 +44,18 @@ export function seconds(value) {
 export const many = (count, one, more = `${one}s`) => `${number(count)} ${count === 1 ? one : more}`;
 
 export const total = (counts) => Object.values(counts).reduce((sum, each) => sum + each, 0);
+
+/** A query's items so far, and the bad ones among them, in words. Empty before the first. */
+export function came({ streams }) {
+  const items = streams.reduce((sum, each) => sum + each.items, 0);
+  if (!items) return "";
+  const bad = {};
+  for (const [reason, count] of streams.flatMap((each) => Object.entries(each.bad))) {
+    bad[reason] = (bad[reason] ?? 0) + count;
+  }
+  const reason = Object.keys(bad).length > 1 ? `, mostly: ${mostly(bad)}` : `: ${mostly(bad)}`;
+  return `${many(items, "item")} came, ${total(bad) ? `${number(total(bad))} of them bad${reason}` : "all good"}`;
+}
 
 /** The commonest of some reasons. */
 export const mostly = (counts) => Object.entries(counts).sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";

@@ -129,7 +129,8 @@ def test_queries_do_not_meet(kind: str, tmp_path: Path) -> None:
 
 def test_names_are_told_apart_where_case_is_not() -> None:
     assert len({safe_name(name).casefold() for name in ("out", "Out", "OUT", "oUt")}) == 4
-    times = [-60_000, 0, 999, 1000, 10**12, 2 * 10**12]
+    times = [-62_135_596_800_000, -60_000, 0, 999, 1000, 10**12, 2 * 10**12]
+    times += [253_402_300_799_998, 253_402_300_799_999, 253_402_300_800_000, 10**15]
     assert sorted(map(instant_name, times)) == list(map(instant_name, times))
 
 

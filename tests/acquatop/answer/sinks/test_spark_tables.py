@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,15 @@ def test_spark_reads_the_folder_as_a_table_and_passes_over_what_is_not_finished(
         for window in (1, 2)
         for rank in range(1, window % 3 + 1)
     )
+
+
+def test_bounds_of_any_year_are_timestamps(spark: SparkSession, tmp_path: Path) -> None:
+    year_10000 = 253_402_300_800_000
+    wide = replace(answer(2), opens_ms=-(10**15), closes_ms=year_10000)
+    open_sink(f"parquet:{tmp_path}").write([wide])
+    for frame in (spark.read.parquet(str(tmp_path)), answers_frame(spark, [wide])):
+        bounds = frame.selectExpr("unix_millis(opens)", "unix_millis(closes)").distinct().collect()
+        assert list(map(tuple, bounds)) == [(-(10**15), year_10000)]
 
 
 def test_answers_become_frames(spark: SparkSession) -> None:

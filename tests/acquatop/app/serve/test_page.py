@@ -2,79 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
-from collections.abc import Iterator
+import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 from rdflib import Literal, URIRef
 
 from acquatop.answer.answer import Answer, Counts, Row, Status
-from acquatop.app.serve.limits import Limits
 from replica.budget import Spending
-from tests.support.staged import LIMIT, QUERY, Stage, ranking, staged, wait_for
+from tests.acquatop.app.serve.browsing import DESK, NEEDS_CHROMIUM, Watched
+from tests.support.staged import QUERY, Stage, ranking, staged, wait_for
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DOCS = Path(__file__).parents[4] / "docs"
-UPDATES = "UPDATE_SCREENSHOTS" in os.environ
 USERS = "ada-abe ben-jones cleo-fox dara-hill elif-berg finn-eze gus-imai hana-cruz ivo-diaz juno-gray".split()
 SOCIAL = "http://example.org/social#"
 NOON = 1_750_075_200_000
-DESK: dict[str, Any] = {"viewport": {"width": 1360, "height": 940}}
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
-]
-
-expect.set_options(timeout=1000 * LIMIT)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Tests run as whoever they like, in machines that may not allow a sandbox; the pages are ours.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    with staged(Limits(work_rate=1e6, work_burst=10**6, read_rate=1e6, read_burst=10**6)) as stage:
-        yield stage
-
-
-class Watched:
-    """A page of which all is noted that it loads, and that goes wrong in it."""
-
-    def __init__(self, browser: Browser, stage: Stage, **options: Any) -> None:
-        context = browser.new_context(**(options or DESK))
-        context.set_default_timeout(1000 * LIMIT)
-        self.page: Page = context.new_page()
-        self.wrong: list[str] = []
-        self.page.on("console", lambda message: self.wrong.append(message.text))
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.page.on("request", lambda request: self._must_be(request.url, stage.url))
-        self.page.goto(stage.url)
-
-    def _must_be(self, url: str, ours: str) -> None:
-        if not url.startswith(ours):
-            self.wrong.append(f"it loads {url}")
-
-    def keep(self, name: str, **options: Any) -> None:
-        if UPDATES:
-            self.page.screenshot(path=DOCS / name, animations="disabled", **options)
-
-    def close(self) -> None:
-        self.page.context.close()
-        assert self.wrong == []
+pytestmark = NEEDS_CHROMIUM
 
 
 class Social:
@@ -156,7 +103,7 @@ def test_the_page_shows_what_an_answer_is_worth(browser: Browser, stage: Stage) 
         row in old for row in newest["results"]
     ]
     expect(page.locator(".graphs figure")).to_have_count(3)
-    assert page.locator(".chart.latency .line").get_attribute("d").count("L") == 49
+    expect(page.locator(".chart.latency .line")).to_have_attribute("d", re.compile("M[^LM]*(L[^LM]*){49}"))
     expect(page.locator("#queries li")).to_have_count(5)
     expect(page.get_by_role("link", name="NightOwls")).to_contain_text("paused")
     watched.keep("serve-light.png")
@@ -173,6 +120,23 @@ def test_the_page_shows_what_an_answer_is_worth(browser: Browser, stage: Stage) 
     expect(page.locator(".sentences")).to_contain_text("Nothing that is missing scores beyond 0.61")
     page.get_by_text("The plan", exact=True).click()
     expect(page.locator("details[open] .plan")).to_contain_text("Topk+N")
+    watched.close()
+
+
+def test_windows_of_any_year_are_shown_in_the_order_of_time(browser: Browser, stage: Stage) -> None:
+    """As texts, years of five digits would come before those of four."""
+    stage.client.register(QUERY, name=SOCIAL + "TopkUsersToContact")
+    answer, year_10000 = Social(3).answer(f"{SOCIAL}TopkUsersToContact", NOON), 253_402_300_800_000
+    watched = Watched(browser, stage)
+    for closes_ms in (year_10000 - 2_000, year_10000 + 2_000, year_10000 + 4_000):
+        stage.engine.give(replace(answer, opens_ms=closes_ms - 6_000, closes_ms=closes_ms))
+    shown = watched.page.locator("main")
+    expect(shown).to_contain_text("window 23:59:58 – 00:00:04")
+    latency = watched.page.locator(".chart.latency .line")
+    expect(latency).to_have_attribute("d", re.compile(r"^[^L]*(L[^L]*){2}$"))
+    watched.page.reload()
+    expect(shown).to_contain_text("window 23:59:58 – 00:00:04")
+    expect(latency).to_have_attribute("d", re.compile(r"^[^L]*(L[^L]*){2}$"))
     watched.close()
 
 
@@ -224,6 +188,27 @@ def test_a_query_is_written_by_keyboard_alone(browser: Browser, stage: Stage) ->
     page.get_by_role("button", name="Remove").press("Enter")
     page.locator("#sure").get_by_role("button", name="Remove").press("Enter")
     expect(page.get_by_text("No query runs yet")).to_be_visible()
+    watched.close()
+
+
+def test_without_an_answer_the_page_says_what_has_come_and_what_of_it_was_bad(browser: Browser, stage: Stage) -> None:
+    stage.client.register(QUERY)
+    watched = Watched(browser, stage)
+    page = watched.page
+    leader, waiting = page.locator("#queries .leader"), page.locator(".waiting")
+    expect(leader).to_have_text("no answer yet")
+    expect(waiting).to_have_text("The first answer comes when the first window closes.")
+    stage.engine.bring(2)
+    expect(leader).to_have_text("no answer yet: 2 items came, all good")
+    stage.engine.bring(1500, no_time=2, not_JSON=1400)
+    said = "1,502 items came, 1,402 of them bad, mostly: not JSON"
+    expect(leader).to_have_text(f"no answer yet: {said}")
+    expect(waiting).to_contain_text(said)
+    page.reload()
+    expect(waiting).to_contain_text(said)
+    stage.give("query", NOON)
+    expect(leader).to_have_text("1. ann")
+    expect(waiting).to_be_hidden()
     watched.close()
 
 

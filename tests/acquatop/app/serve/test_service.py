@@ -17,12 +17,16 @@ import pytest
 
 from acquatop.app.serve.client import Client, ServiceError
 from acquatop.app.serve.limits import Limits
+from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.registrations import InFolder, Registration
+from acquatop.app.serve.server import Server
 from acquatop.app.serve.service import Refused, Service
+from acquatop.app.watch.prometheus import Metrics
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine
 from acquatop.errors import EnvironmentProblem
-from tests.support.staged import LIMIT, staged, wait_for
+from rspql.diagnostics import QueryError
+from tests.support.staged import ANYWHERE, LIMIT, staged, wait_for
 from tests.support.worlds import Event, catalog_text
 
 ROOT = Path(__file__).parents[4]
@@ -118,6 +122,53 @@ def test_a_query_that_is_resumed_begins_with_the_windows_that_open_then(world: W
         wait_for(lambda: (world.events(3), closes(service, "one") != given)[1])
         new = closes(service, "one")[len(given) :]
         assert new[0] > (50 if with_others else given[-1])
+    finally:
+        service.stop()
+
+
+def test_a_query_without_a_window_yet_is_paused_resumed_and_removed_over_http(world: World) -> None:
+    service = world.service()
+    try:
+        with (
+            Server(service, Meters(Metrics(process=False).registry), ANYWHERE) as server,
+            Client(server.url, timeout=LIMIT) as client,
+        ):
+            client.register(QUERY, name="one")
+            for _ in range(3):
+                assert client.pause("one")["state"] == "paused"
+                assert client.resume("one")["state"] == "running"
+            wait_for(lambda: (world.events(3), client.answers("one"))[1])
+            client.register(QUERY, name="other")
+            assert client.pause("other")["state"] == "paused"
+            # A busy engine may have had windows of it to close before.
+            other = client.answers("other")
+            client.register(QUERY, name="gone")
+            client.remove("gone")
+            given = len(client.answers("one"))
+            wait_for(lambda: (world.events(3), len(client.answers("one")) > given + 5)[1])
+            assert client.answers("other") == other
+            client.resume("other")
+            client.pause("one")
+            wait_for(lambda: (world.events(3), client.answers("other") != other)[1])
+            for each in ("one", "other"):
+                client.remove(each)
+            engine: Any = service._engine
+            assert (engine._queries, engine._units, engine._queries_of) == ({}, {}, {})
+            assert client.queries() == []
+    finally:
+        service.stop()
+
+
+def test_a_query_that_cannot_be_resumed_still_says_why_it_has_failed(world: World) -> None:
+    bad = Registration("bad", "bad", QUERY.replace(":stream", ":streem"), 1)
+    InFolder(world.folder / "state" / "queries").write(bad)
+    service = world.service()
+    try:
+        for _ in range(2):
+            with pytest.raises(QueryError):
+                service.resume("bad")
+            served = service.query("bad")
+            assert (served.state, served.error) == ("failed", "the catalog has no stream <http://example.org/streem>")
     finally:
         service.stop()
 

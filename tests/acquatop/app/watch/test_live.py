@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import pytest
 from rdflib import URIRef
 from rich.console import Console
 
 from acquatop.answer.answer import Answer, Row
 from acquatop.app.cli.live import LiveView
 from acquatop.app.cli.progress import ReplayProgress
-from acquatop.app.watch import AnswerSeen, BatchSeen
+from acquatop.app.watch import AnswerSeen, BatchSeen, Several
+from acquatop.app.watch.intake import Intake
 from replica.budget import Budget, Spending
 from tests.acquatop.answer.test_relation_to_stream import NOTHING
 
@@ -48,7 +50,7 @@ class Time:
 
 
 def test_the_present_answer_of_each_query_takes_the_place_of_the_one_before() -> None:
-    view = LiveView(console(), named=True)
+    view = LiveView(console(), Intake(), named=True)
     for answer in (answer_of("p", "ann"), answer_of("q", "bob"), answer_of("p", "mia", window=2)):
         view(answer)
     shown = picture(view)
@@ -58,11 +60,16 @@ def test_the_present_answer_of_each_query_takes_the_place_of_the_one_before() ->
 
 def test_the_line_above_says_how_things_stand() -> None:
     time = Time()
-    view = LiveView(console(), named=False, clock=time)
+    intake = Intake()
+    view = LiveView(console(), intake, named=False, clock=time)
+    engine = Several([intake, view])
     assert picture(view).splitlines()[0] == "0 events/s · no answer yet"
     time.now = 2.0
-    view.batch(BatchSeen(stream="s", events=3000, late=2, bad={"not JSON": 1}, watermark_ms=5_000))
-    view.batch(BatchSeen(stream="t", events=0, watermark_ms=4_000))
+    engine.batch(BatchSeen(stream="s", events=1, bad={"not JSON": 1}))
+    assert picture(view).splitlines()[0].endswith(" · 1 bad · no answer yet, all items are bad")
+    engine.batch(BatchSeen(stream="s", events=2999, late=2, watermark_ms=5_000))
+    assert picture(view).splitlines()[0].endswith(" · no answer yet")
+    engine.batch(BatchSeen(stream="t", events=0, watermark_ms=4_000))
     spent = replace(answer_of("q", "ann"), spending=Spending(3, 1), budget=Budget(8, 1, 1.0))
     view.answer(AnswerSeen(answer=spent))
     line = "1,500 events/s · 2 late · 1 bad · watermark 00:00:04.000 · latency 12 ms · asked for 3 of 8 items · remote"
@@ -77,7 +84,7 @@ def test_the_line_above_says_how_things_stand() -> None:
 
 def test_of_a_recording_it_says_how_far_it_has_been_read() -> None:
     time = Time()
-    view = LiveView(console(), named=False, clock=time)
+    view = LiveView(console(), Intake(), named=False, clock=time)
     for at in (1, 2):
         time.now = 10.0 * at
         view.batch(BatchSeen(stream="s", events=100, done=at, total=4))
@@ -85,7 +92,7 @@ def test_of_a_recording_it_says_how_far_it_has_been_read() -> None:
 
 
 def test_what_does_not_fit_is_left_out_and_counted() -> None:
-    view = LiveView(console(), named=True)
+    view = LiveView(console(), Intake(), named=True)
     for at in range(50):
         view(answer_of(f"query{at}", "ann"))
     view(answer_of("query7", "bob"))
@@ -99,15 +106,19 @@ def test_what_does_not_fit_is_left_out_and_counted() -> None:
     assert len(shown.splitlines()) <= 28
 
 
-def test_a_watermark_beyond_the_calendar_is_shown_as_a_number() -> None:
-    view = LiveView(console(), named=False)
-    view.batch(BatchSeen(stream="s", events=1, watermark_ms=10**18))
-    assert f"watermark {10**18} ms" in picture(view)
+@pytest.mark.parametrize(
+    ("time_ms", "shown"), [(253_402_300_799_999, "23:59:59.999"), (-62_135_596_800_001, "23:59:59.999")]
+)
+def test_a_watermark_of_any_year_is_shown(time_ms: int, shown: str) -> None:
+    """With a lateness it may lie before the year 1."""
+    view = LiveView(console(), Intake(), named=False)
+    view.batch(BatchSeen(stream="s", events=1, watermark_ms=time_ms))
+    assert f"watermark {shown}" in picture(view)
 
 
 def test_it_is_drawn_on_a_terminal_and_stays_there_at_the_end() -> None:
     terminal = console(terminal=True)
-    with LiveView(terminal, named=False) as view:
+    with LiveView(terminal, Intake(), named=False) as view:
         view(answer_of("q", "ann"))
     assert "ann" in text_of(terminal).splitlines()[-5]
     assert text_of(terminal).endswith("\x1b[?25h")

@@ -1,0 +1,25 @@
+// Children of an element, put into an order without making them anew.
+
+/** Let a parent have these children in this order, and no others. Selected text stays selected. */
+export function arrange(parent, children) {
+  const wanted = new Set(children);
+  for (const each of [...parent.children]) if (!wanted.has(each)) each.remove();
+  const restore = selectionIn(parent);
+  children.forEach((each, at) => {
+    if (parent.children[at] !== each) parent.insertBefore(each, parent.children[at] ?? null);
+  });
+  restore();
+}
+
+/** Return a function that selects the present selection within an element again: moving a node drops it. */
+function selectionIn(parent) {
+  const selection = document.getSelection();
+  const { anchorNode, anchorOffset, focusNode, focusOffset, isCollapsed } = selection;
+  if (isCollapsed || !(parent.contains(anchorNode) || parent.contains(focusNode))) return () => {};
+  return () => {
+    if (selection.anchorNode === anchorNode && selection.focusNode === focusNode) return;
+    if (anchorNode.isConnected && focusNode.isConnected) {
+      selection.setBaseAndExtent(anchorNode, anchorOffset, focusNode, focusOffset);
+    }
+  };
+}
