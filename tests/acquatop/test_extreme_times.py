@@ -42,7 +42,7 @@ OVER_TIME = (
     "[RANGE 1s STEP 1s]",
     "[RANGE 9m STEP 3m]",
     "[RANGE 1ms STEP 1ms]",
-    "[RANGE 1s STEP 36500d]",
+    "[RANGE 1s STEP 365000d]",
     "[RANGE 3653000d STEP 365000d]",
     f"[RANGE {LONGEST} STEP {LONGEST}]",
     f"[RANGE {LONGEST} STEP 1000000d]",
@@ -132,7 +132,8 @@ def times() -> st.SearchStrategy[int]:
     """Times near the ends of the calendar, of what 64 bits hold, and of today."""
     ends = (EARLIEST_MS, LATEST_MS, 0, 1_750_000_000_000, EARLIEST_MS - DAY_MS, LATEST_MS + DAY_MS, 10**18)
     beyond = (-(2**63), -(2**63) - 1, 2**63 - 1, 2**63, 10**30)
-    near = st.builds(lambda at, by: at + by, st.sampled_from(ends), st.sampled_from([-1000, -1, 0, 0, 1, 999, 5000]))
+    # Few windows lie between those that are near, or more than are answered one by one.
+    near = st.builds(lambda at, by: at + by, st.sampled_from(ends), st.sampled_from([-20, -1, 0, 0, 1, 20]))
     return st.one_of(near, st.sampled_from(beyond))
 
 
