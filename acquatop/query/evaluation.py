@@ -118,7 +118,9 @@ class QueryGroup:
 
     def join(self, bound: BoundQuery, after_ms: int | None = None) -> GroupMember[Operator]:
         """Answer one more query, from the first window on that opens at a time or after it."""
-        since = None if after_ms is None else max(self.windows.last(after_ms) + 1, self._next or 0)
+        since = None if after_ms is None else self.windows.opening_from(after_ms)
+        if since is not None and self._next is not None:
+            since = max(since, self._next)
         refresh = bound.service.refresh if bound.service else None
         n = refresh.n if refresh else 0
         operator: Operator
@@ -290,8 +292,10 @@ class QueryGroup:
                 self._next = self.windows.first(earliest)
         known = [since for since in sinces if since is not None]
         if known and len(known) == len(sinces):
-            # Earlier windows began without any of the queries.
-            self._next = max(min(known), min(known) if self._next is None else self._next)
+            # Earlier windows began without any of the queries: what lies only in them is not wanted.
+            first = min(known)
+            if self._next is None or self._next < first:
+                self._go_to(first)
         return self._next is not None and bool(sinces)
 
     def _go_to(self, window: int) -> None:

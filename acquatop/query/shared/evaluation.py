@@ -70,7 +70,7 @@ class SharedGroup:
 
     def join(self, bound: BoundQuery, after_ms: int | None = None) -> SharedMember:
         """Answer one more query, from the first window on that opens at a time or after it."""
-        since = None if after_ms is None else max(bound.windows.last(after_ms) + 1, 0)
+        since = None if after_ms is None else bound.windows.opening_from(after_ms)
         member = self.members[bound.name] = SharedMember(bound, since, self._shown_like(bound))
         self._structure.meta.join_at(bound.name, _asked(bound), member.first)
         return member
