@@ -49,6 +49,15 @@ class Windows:
         """Return the index of the last window that opens before a time."""
         return -((self._start - time_ms) // self.slide_ms) - 1
 
+    def opening_from(self, time_ms: int) -> int:
+        """Return the index of the first window that opens at a time or after it.
+
+        >>> Windows(width_ms=9, slide_ms=3).opening_from(-7), Windows(width_ms=9, slide_ms=3, t0_ms=1).opening_from(-7)
+        (-2, 0)
+        """
+        index = self.last(time_ms) + 1
+        return index if self.t0_ms is None else max(0, index)
+
     def spans(self, times_ms: IntArray) -> tuple[IntArray, IntArray]:
         """Return :meth:`first` and :meth:`last` of many times; where first > last, no window holds the time."""
         first = -((self._start + self.width_ms - times_ms) // self.slide_ms)

@@ -120,8 +120,7 @@ class Buffered:
         self._content.values_changed()
 
     def open_from(self, window: int) -> None:
-        """Release earlier records: solutions of earlier windows are late from now on."""
-        self._panes.close_until(self._windows.bounds(window - 1)[1])
+        """Pass it on."""
         self._content.open_from(window)
 
     def snapshot(self) -> dict[str, bytes]:

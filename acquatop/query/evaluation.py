@@ -134,9 +134,12 @@ class TopKEvaluation:
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers of all windows that close at the watermark or before it."""
-        if not self._schedule.begin(tick.watermark_ms, [member.since for member in self.members.values()]):
+        first = self._schedule.begin(tick.watermark_ms, [member.since for member in self.members.values()])
+        if first is None:
             return
+        self._open_from(first)
         for window, is_skipped in self._schedule.due(tick.watermark_ms):
+            self._content.complete(window)
             if not is_skipped:
                 yield from self._evaluate(window, tick)
             self._open_from(window + 1)
@@ -149,7 +152,6 @@ class TopKEvaluation:
 
     def _evaluate(self, window: int, tick: Tick) -> Iterator[Answer]:
         opens_ms, closes_ms = self._windows.bounds(window)
-        self._content.complete(window)
         members = list(self.members.values())
         for member in members:
             member.operator.settle(window)

@@ -37,14 +37,15 @@ class Schedule:
 
     def first_after(self, time_ms: int) -> int:
         """Return the first window that opens at a time or later and has not closed yet."""
-        return max(self.windows.last(time_ms) + 1, self.next or 0)
+        opening = self.windows.opening_from(time_ms)
+        return opening if self.next is None else max(opening, self.next)
 
     def note(self, panes: IntArray, earliest_ms: int | None) -> None:
         """Note the panes that hold new records, and the time of the earliest."""
         self._occupancy.note(panes, earliest_ms)
 
-    def begin(self, watermark_ms: int, sinces: Sequence[int | None]) -> bool:
-        """Find the first window; return False if it is not known yet.
+    def begin(self, watermark_ms: int, sinces: Sequence[int | None]) -> int | None:
+        """Return the next window to answer; None while it is not known.
 
         ``sinces`` are the first windows of the members, None for a member that begins with the first record.
         """
@@ -56,7 +57,7 @@ class Schedule:
         if known and len(known) == len(sinces):
             # Earlier windows began without any of the members.
             self.next = max(min(known), min(known) if self.next is None else self.next)
-        return self.next is not None and bool(sinces)
+        return self.next if sinces else None
 
     def due(self, watermark_ms: int) -> Iterator[Due]:
         """Yield the windows that close, each once the one before was dealt with."""

@@ -224,7 +224,7 @@ class _Api:
     async def answers(self, request: Request) -> Response:
         """Give the answers of windows that close after a time, oldest first."""
         served = _said(self._service.query, request.path_params["id"])
-        after = _parameter(request, "after", 0, most=_LARGEST_ID)
+        after = _parameter(request, "after", -_LARGEST_ID, least=-_LARGEST_ID, most=_LARGEST_ID)
         limit = _parameter(request, "limit", self._limits.answers, least=1, most=_LARGEST_ID)
         kept = [each for each in served.answers.after(0).events if each.id > after]
         body = b'{"answers": [' + b", ".join(each.data for each in kept[:limit]) + b"]}"
@@ -334,16 +334,18 @@ def _name(request: Request) -> str | None:
 
 
 def _is_whole(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 16
+    # Windows that close before 1970 have negative ids.
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdecimal() and len(digits) <= 16
 
 
 def _whole(text: str, what: str) -> int:
     if not _is_whole(text):
-        raise Problem("invalid-request", f"{what} is not a whole number from 0 on")
+        raise Problem("invalid-request", f"{what} is not a whole number")
     return int(text)
 
 
-def _parameter(request: Request, name: str, default: int, *, least: int = 0, most: int) -> int:
+def _parameter(request: Request, name: str, default: int, *, least: int, most: int) -> int:
     given = request.query_params.getlist(name)
     if not given:
         return default

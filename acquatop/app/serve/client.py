@@ -92,9 +92,10 @@ class Client:
         reply = self._ask("GET", _path(id, "answer"), headers={"Accept": media_type})
         return None if reply.status_code == 204 else reply.content
 
-    def answers(self, id: str, after: int = 0) -> list[Document]:
-        """Return the answers that are kept of windows that close after a time in milliseconds."""
-        found: list[Document] = self._json("GET", _path(id, "answers"), params={"after": str(after)})["answers"]
+    def answers(self, id: str, after: int | None = None) -> list[Document]:
+        """Return the answers that are kept, or those of windows that close after a time in milliseconds."""
+        params = {} if after is None else {"after": str(after)}
+        found: list[Document] = self._json("GET", _path(id, "answers"), params=params)["answers"]
         return found
 
     def stream(self, id: str, last: str | None = None) -> Iterator[Document]:

@@ -112,7 +112,7 @@ def _answers() -> Document:
         f"{one}/answers": {
             "parameters": [
                 _ID,
-                _parameter("after", "query", _COUNT, "Only windows that close after this time, in milliseconds"),
+                _parameter("after", "query", _TIME, "Only windows that close after this time, in milliseconds"),
                 _parameter("limit", "query", {**_COUNT, "minimum": 1}, "So many at most, the oldest"),
             ],
             "get": _operation(
@@ -195,6 +195,7 @@ def _itself() -> Document:
 _ALWAYS = "unauthorised foreign-origin unknown-host too-many-requests internal"
 _NAME = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]([ -~]*[!-~])?$"}
 _COUNT = {"type": "integer", "minimum": 0, "maximum": 2**53}
+_TIME = {"type": "integer", "minimum": -(2**53), "maximum": 2**53}
 _TEXTUAL: Document = {"schema": {"type": "string"}}
 
 

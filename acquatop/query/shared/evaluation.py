@@ -69,7 +69,7 @@ class SharedEvaluation:
         """Add a member, from the first window on that opens at a time or later."""
         assert isinstance(bound, BoundQuery)
         time_ms = after_ms.get(bound.stream.iri)
-        since = None if time_ms is None else max(bound.windows.last(time_ms) + 1, 0)
+        since = None if time_ms is None else bound.windows.opening_from(time_ms)
         member = self._enrol(bound, since)
         self._structure.meta.join_at(bound.name, _asked(bound), member.first)
 

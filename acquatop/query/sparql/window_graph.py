@@ -77,7 +77,8 @@ class WindowGraph:
 
     def start_after(self, time_ms: int) -> None:
         """Show only windows that open at a time or after it."""
-        self.next = max(self.windows.last(time_ms) + 1, 0 if self.next is None else self.next)
+        opening = self.windows.opening_from(time_ms)
+        self.next = opening if self.next is None else max(opening, self.next)
 
     def begin(self, watermark_ms: float) -> None:
         """Begin with the first window that holds a record, once it is sure which that is."""

@@ -381,8 +381,20 @@ def test_who_polls_is_told_only_what_is_new(stage: Stage) -> None:
     assert len(get(stage, "/queries/query/answers?limit=1").json()["answers"]) == 1
     assert get(stage, "/queries/query/answers/1000").json()["window"]["index"] == 1
     assert kind_of(get(stage, "/queries/query/answers/1001")) == "not-found"
-    for wrong in ("after=x", "after=-1", "limit=0", "after=1&after=2"):
+    for wrong in ("after=x", "after=--1", "after=-", "limit=0", "limit=-1", "after=1&after=2"):
         assert kind_of(get(stage, f"/queries/query/answers?{wrong}")) == "invalid-request"
+
+
+def test_windows_before_1970_are_told_as_all_others(stage: Stage) -> None:
+    stage.client.register(QUERY)
+    for closes_ms in (-62_135_596_800_000, -1_000, 1_000):
+        stage.give("query", closes_ms)
+    assert [each["window"]["index"] for each in stage.client.answers("query")] == [-62_135_596_800, -1, 1]
+    assert [each["window"]["index"] for each in stage.client.answers("query", after=-1_000)] == [1]
+    found = get(stage, "/queries/query/answers/-62135596800000").json()["window"]
+    assert found["closes"] == "0001-01-01T00:00:00.000Z"
+    again = stage.client.stream("query", last="-1000")
+    assert next(again)["window"]["index"] == 1
 
 
 def test_the_last_answers_are_kept_up_to_a_bound() -> None:

@@ -27,7 +27,7 @@ from acquatop.engine.engine import Engine
 from acquatop.errors import EnvironmentProblem
 from rspql.diagnostics import QueryError
 from tests.support.staged import ANYWHERE, LIMIT, staged, wait_for
-from tests.support.worlds import Event, catalog_text
+from tests.support.worlds import STREAM, Event, catalog_text
 
 ROOT = Path(__file__).parents[4]
 QUERY = """
@@ -293,6 +293,18 @@ def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was
         assert child.wait(LIMIT) == 0
     events = [json.loads(line)["event"] for line in (world.folder / "log").read_text().splitlines()]
     assert {"query_registered", "started", "stopping", "stopped"} <= set(events)
+
+
+@pytest.mark.slow
+def test_bad_items_are_said_at_once_and_shown_while_there_is_no_answer(world: World) -> None:
+    (world.folder / "first.rspql").write_text(QUERY)
+    with serving(world, "first.rspql") as (child, client):
+        (world.folder / "events").write_bytes(b"{\n")
+        assert child.stderr is not None
+        said = f"acquatop: 1 of 1 item of <{STREAM}> so far cannot be used: not JSON (1, the first at position 0"
+        assert child.stderr.readline().startswith(said)
+        assert client.query("first")["streams"] == [{"iri": STREAM, "items": 1, "bad": {"not JSON": 1}}]
+        assert client.answer("first") is None
 
 
 @pytest.mark.slow
