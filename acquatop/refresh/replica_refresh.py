@@ -135,7 +135,10 @@ class ReplicaRefresh:
         self._proposer.add_pane(pane)
 
     def at(self, window: int, closes_ms: int, rankings: Sequence[Refreshable], longest_wait: float) -> Refreshed:
-        """Refresh the keys that a window that closes needs most; the rankings take turns in naming keys."""
+        """Refresh the keys that a window that closes needs most.
+
+        Rankings take turns in naming keys.
+        """
         store, maintainer = self._maintainer.store, self._maintainer
         maintainer.begin(closes_ms)
         self._proposer.close_before(window)
