@@ -1,4 +1,4 @@
-"""Certification of answers that a remote has a part in, or the stream alone."""
+"""Certification of answers, with or without a remote."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from acquatop.topk.contract import Certainty, Top
 
 
 def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[str]) -> Certificate:
-    """Return the certificate of an answer that a remote has a part in; ``fetched`` are the keys fetched just now.
+    """Return the certificate of an answer that uses a remote; ``fetched`` are keys fetched now.
 
-    The bar is the merit of the last result, or minus infinity if there are fewer than k. Solutions that cannot reach
-    it cannot matter.
+    The bar is the merit of the last result, or minus infinity if there are fewer than k. Solutions
+    that cannot reach it cannot matter.
     """
     bar = float(top.merits[-1]) if len(top) == operator.k else -math.inf
     reaches = operator.without_value(window, bar).tolist()
