@@ -107,7 +107,7 @@ class Remotes:
         return consulted
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here, the replicas too."""
+        """Return the whole state, with the replicas."""
         parts = {f"join{at}": join.snapshot() for at, join in enumerate(self.joins)}
         return pack_parts({"state": pack(_KIND, _VERSION, State({"turn": self._turn}, {})), **parts})
 
