@@ -72,10 +72,7 @@ class ChangeModel(Protocol):
         *,
         now: float,
     ) -> FloatArray:
-        """Return values that each row may have now, given that it has changed.
-
-        A row of them per world.
-        """
+        """Return values that each row may have now, given that it has changed: a row per world."""
 
 
 @dataclass(frozen=True)

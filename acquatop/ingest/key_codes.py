@@ -1,4 +1,4 @@
-"""Small integer codes for keys; a key has the same code for as long as it is held."""
+"""Small integer codes for keys; a key keeps its code while it is held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Late records, which come after a window of theirs has closed, found where they are decoded."""
+"""Late records: those of which a window has closed already, found where they are decoded."""
 
 from __future__ import annotations
 
