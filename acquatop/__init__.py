@@ -1,4 +1,4 @@
-"""AcquaTop: continuous top-k queries over an RDF stream joined with remote data that keeps changing.
+"""AcquaTop: continuous top-k queries over an RDF stream joined with changing remote data.
 
 >>> from acquatop import Engine
 >>> Engine.__name__
@@ -52,7 +52,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use, so that light commands do not pay for what they do not need.
+    # Import on first use, so that light commands do not load modules that they do not need.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

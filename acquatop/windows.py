@@ -1,9 +1,10 @@
-"""Time-based sliding windows: arithmetic only, and the only place where it is done.
+"""Arithmetic of time-based sliding windows; no other module does it.
 
-Window *i* holds what happened in ``(t0 + i·slide, t0 + i·slide + width]`` and is evaluated when
-it closes. All times are whole milliseconds since the epoch.
+Window *i* holds the events in ``(t0 + i·slide, t0 + i·slide + width]`` and is evaluated when it
+closes. All times are whole milliseconds since the epoch.
 
-Windows that count a stream's elements are the same over the elements' positions (:func:`over_positions`).
+Windows that count a stream's elements use the same arithmetic over the elements' positions
+(:func:`over_positions`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Windows:
-    """The windows of one width and slide; with a start ``t0_ms`` there are none before it.
+    """Windows of one width and slide; if a start ``t0_ms`` is given, none opens before it.
 
     >>> nine_by_three = Windows(width_ms=9, slide_ms=3, t0_ms=1)
     >>> nine_by_three.bounds(1)
@@ -36,7 +37,7 @@ class Windows:
         return self.t0_ms or 0
 
     def bounds(self, index: int) -> tuple[int, int]:
-        """Return when a window opens (excluded) and closes (included)."""
+        """Return the times at which a window opens (excluded) and closes (included)."""
         opens = self._start + index * self.slide_ms
         return opens, opens + self.width_ms
 
@@ -59,7 +60,10 @@ class Windows:
         return index if self.t0_ms is None else max(0, index)
 
     def spans(self, times_ms: IntArray) -> tuple[IntArray, IntArray]:
-        """Return :meth:`first` and :meth:`last` of many times; where first > last, no window holds the time."""
+        """Return :meth:`first` and :meth:`last` of many times.
+
+        If first > last, no window holds the time.
+        """
         first = -((self._start + self.width_ms - times_ms) // self.slide_ms)
         if self.t0_ms is not None:
             first = np.maximum(0, first)
@@ -67,9 +71,10 @@ class Windows:
 
 
 def over_positions(count: int, step: int) -> Windows:
-    """Return the windows over the last ``count`` elements with every ``step``-th, whose time is their position from 1.
+    """Return the windows over the last ``count`` elements, one for every ``step``-th element.
 
-    Window *i* closes with element ``(i+1)·step``; the first ones hold what there is.
+    Times are element positions, from 1. Window *i* closes with element ``(i+1)·step``; the first
+    windows may hold fewer elements.
 
     >>> last_five = over_positions(count=5, step=2)
     >>> [last_five.bounds(window) for window in range(3)]

@@ -1,4 +1,4 @@
-"""What the engine reports at every window close."""
+"""Answers: the reports of the engine at every window close."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from replica.budget import Budget, Spending
 
 
 class Status(enum.StrEnum):
-    """How far an answer can be trusted."""
+    """Degree to which an answer can be trusted."""
 
     EXACT = "exact"
-    """No other answer is possible: every value that could matter was fetched in this evaluation, each the only one."""
+    """Only possible answer: every value that could matter was fetched in this evaluation, each the only one."""
     CERTIFIED = "certified"
-    """The right answer for the replica's values, some fetched before this evaluation or chosen out of several."""
+    """Right answer for the replica's values, some fetched before this evaluation or chosen out of several."""
     APPROXIMATE = "approximate"
-    """Something without a known score, or already let go, might belong in the answer; the reason says what."""
+    """Possibly wrong answer: something unscored or already dropped might belong in it.
+
+    The reason says what.
+    """
 
 
 @dataclass(frozen=True)
 class Row:
-    """One result: its rank from 1, the selected variables, and how fresh the remote's part is.
+    """Result: its rank from 1, the selected variables, and the freshness of the remote's part.
 
-    ``score`` is None where the query has none, freshness where nothing tells which of the remote's
-    values went into the row.
+    ``score`` is None if the query has none. Freshness is None if it is unknown which of the
+    remote's values went into the row.
     """
 
     rank: int
@@ -44,7 +47,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Shown:
-    """What an answer shows of one of several windows: the content with which it last closed."""
+    """Content of one of several windows as an answer shows it: that of the window's last close."""
 
     window: str
     index: int
@@ -54,10 +57,11 @@ class Shown:
 
 @dataclass(frozen=True)
 class Counts:
-    """What has happened since the answer before; ``unscored`` are the window's solutions without a score.
+    """Counts of events since the last answer.
 
-    ``bad`` are the stream's records that could not be used, ``rejected`` the remotes' records, each by the reason.
-    ``ambiguous`` are the remote's solutions beyond the one that is used for a key; with any of them no answer is exact.
+    ``unscored`` are the window's solutions without a score, ``bad`` are the stream's records that
+    could not be used, ``rejected`` the remotes' records, both by reason. ``ambiguous`` are the remote's
+    solutions beyond the one used for a key; with any of them no answer is exact.
     """
 
     events: int = 0
@@ -75,17 +79,17 @@ class Counts:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query says at a window's close, and everything needed to judge it.
+    """Answer of a query at a window's close, with everything needed to judge it.
 
-    A ``select`` has rows, an ``ask`` a boolean, a ``construct`` or ``describe`` has triples, sorted,
-    each a line of N-Triples; ``variables`` are those that rows may bind. ``opens_ms`` (excluded) and
-    ``closes_ms`` (included) are event times, ``emitted_ms`` is the wall clock's. ``latency_seconds``
-    is the time from when the engine could know that the window had closed until the answer was
-    ready. Of a query with several windows, the bounds are those of the first that closes now, and
-    ``windows`` says what each shows. Where an answer is approximate and its query top-k, nothing
-    that is missing scores beyond ``bound`` (infinite where nothing is known). ``expected`` is the precision and
-    the nDCG that a top-k answer can be expected to have against what the remote holds by now, None where
-    nothing is estimated.
+    A ``select`` has rows, an ``ask`` a boolean, a ``construct`` or ``describe`` has triples,
+    sorted, each a line of N-Triples; ``variables`` are those that rows may bind. ``opens_ms``
+    (excluded) and ``closes_ms`` (included) are event times, ``emitted_ms`` is the wall clock's.
+    ``latency_seconds`` is the time from when the engine could know that the window had closed until
+    the answer was ready. If a query has several windows, the bounds are those of the first that
+    closes now, and ``windows`` says what each shows. If a top-k answer is approximate, nothing
+    missing scores beyond ``bound`` (infinite if nothing is known). ``expected`` is the precision
+    and the nDCG that a top-k answer can be expected to have against the remote's present values;
+    None if nothing is estimated.
     """
 
     query: str
@@ -112,7 +116,7 @@ class Answer:
     expected: Estimate | None = None
 
     def canonical(self) -> dict[str, Any]:
-        """Return what depends on the data alone, as JSON: the same input gives the same bytes."""
+        """Return the parts that depend on the data alone, as JSON: equal for equal input."""
         return {
             "query": self.query,
             "form": self.form,
@@ -150,7 +154,7 @@ class Answer:
         return {"windows": windows} if windows else {}
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of the answer as JSON; terms are written as in SPARQL Results JSON."""
+        """Return the whole answer as JSON; terms are written as in SPARQL Results JSON."""
         document = self.canonical()
         for result, row in zip(document["results"], self.rows, strict=True):
             result["refreshed"] = row.refreshed

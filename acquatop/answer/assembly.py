@@ -1,4 +1,4 @@
-"""Assembly of answers: the one place where an :class:`Answer` is put together and becomes a stream."""
+"""Assembly of answers: the only place that makes an :class:`Answer` and converts it to a stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from replica.clocks import Clock
 
 @dataclass(frozen=True)
 class ClosedWindow:
-    """A window that has closed: its bounds, and the time at which its answer was due."""
+    """Window that has closed: its bounds, and the time at which its answer was due."""
 
     window: int
     opens_ms: int
@@ -27,7 +27,7 @@ class ClosedWindow:
 
 @dataclass(frozen=True)
 class RemoteUse:
-    """Use of the remotes for one answer: keys fetched, items and requests spent of the budget, and any failure."""
+    """Use of the remotes for one answer: keys fetched, spending and budget, and any failure."""
 
     refreshed: tuple[Identifier, ...] = ()
     spending: Spending = field(default_factory=Spending)
@@ -48,7 +48,7 @@ class Result:
 
 
 class Assembly:
-    """Puts the answers of one query together, in the order of their windows."""
+    """Assembly of the answers of one query, in the order of their windows."""
 
     def __init__(self, query: str, output: str, *, score_variable: str | None, clock: Clock, wall_clock: Clock) -> None:
         self._query = query
@@ -67,7 +67,7 @@ class Assembly:
         *,
         expected: Estimate | None = None,
     ) -> Answer:
-        """Return the answer of a window, as the query's relation-to-stream operator has it."""
+        """Return the answer of a window after the query's relation-to-stream operator."""
         answer = Answer(
             query=self._query,
             window=closed.window,

@@ -1,4 +1,4 @@
-"""Certificate of an answer: how far it can be trusted."""
+"""Certificates of answers: the degree to which an answer can be trusted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from acquatop.answer.answer import Status
 
 @dataclass(frozen=True)
 class Certificate:
-    """Status of an answer; if approximate, also the reason and the best merit that anything missing could have."""
+    """Status of an answer; if approximate, also the reason and a bound.
+
+    The ``bound`` is the best merit that anything missing could have.
+    """
 
     status: Status
     reason: str | None = None

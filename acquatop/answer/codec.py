@@ -1,4 +1,4 @@
-"""Answers as JSON from which they come back exactly as they were, to be stored."""
+"""Lossless JSON form of answers, for storage."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from acquatop.answer.answer import Answer
 
 
 def answer_to_document(answer: Answer) -> dict[str, Any]:
-    """Return an answer as what strict JSON can say: every field by its name, numbers that JSON lacks as text.
+    """Return an answer as strict JSON: every field by name, numbers that JSON lacks as text.
 
-    For people and programs there is :meth:`~acquatop.answer.answer.Answer.to_json`, which leaves out and rounds.
+    The form for people and programs is :meth:`~acquatop.answer.answer.Answer.to_json`, which omits
+    and rounds.
     """
     document: dict[str, Any] = _written(answer)
     return document
 
 
 def answer_from_document(document: Mapping[str, Any]) -> Answer:
-    """Return the answer that was written; a field that is not there, as of an older version, has its default.
+    """Return the answer of a document; missing fields, as of an older version, have their defaults.
 
-    Raises ValueError where the document is no answer's.
+    Raises ValueError if the document is no answer's.
     """
     try:
         answer: Answer = _read_fields(Answer, document)
@@ -76,7 +77,7 @@ def _written_term(term: Identifier) -> dict[str, str]:
 
 
 def _read(kind: Any, value: Any) -> Any:
-    """Return a value of the type that a field is declared to have."""
+    """Return a value converted to the type that a field is declared to have."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         (inner,) = (each for each in arguments if each is not types.NoneType)

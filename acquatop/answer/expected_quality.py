@@ -1,4 +1,4 @@
-"""What an answer can be expected to be worth, given how the remote's values change behind the replica's back."""
+"""Expected quality of an answer, given remote changes that the replica has not seen."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, Int
 from connectors.mapping import TIME
 
 _FEWEST, _MOST, _CELLS = 64, 256, 1 << 15
-"""How many worlds are drawn: as many as make so many cells, within these bounds."""
+"""Bounds of the number of worlds drawn, and the number of cells that determines it."""
 
 CONSIDERED = 2_000
-"""How many solutions are considered one by one at most, and are of large answers."""
+"""Maximum number of solutions considered one by one; reached for large answers."""
 
 _CONSIDERED_AT_LEAST, _CONSIDERED_PER_RESULT = 256, 25
 
 STANDING_FOR_OTHERS = 256
-"""How many others stand for all that are not."""
+"""Number of other solutions that stand for all those not considered one by one."""
 
 _SEEN, _FEWEST_OF_A_PANE = 1_024, 4
-"""How many of a window's solutions are kept for that, and of a pane at least."""
+"""Number of a window's solutions kept for that purpose, and the minimum for each pane."""
 
 _POPULATION = 4_096
-"""How many of the replica's rows stand for what the remote may have for a key that nothing is known of."""
+"""Number of replica rows that stand for the remote's possible values of an unknown key."""
 
 
 class Store(Protocol):
-    """What is asked of a replica."""
+    """Parts of a replica that estimates read."""
 
     def rows(self, keys: list[str]) -> IntArray:
-        """Return each key's row, -1 where nothing is known of the key."""
+        """Return each key's row; -1 for an unknown key."""
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers, NaN where there is none."""
+        """Return a variable's values as numbers; NaN if there is none."""
 
     def present(self, rows: IntArray) -> BoolArray:
-        """Return whether the remote had each row's key when it was last asked."""
+        """Return a mask of the rows whose key the remote had when it was last asked."""
 
     def all_rows(self) -> IntArray:
         """Return the rows of all keys."""
 
 
 class ChangeModel(Protocol):
-    """What is asked of a model of how the remote's values change."""
+    """Parts of a model of the remote's changes that estimates read."""
 
     def rates(self, rows: IntArray) -> FloatArray:
-        """Return how often each row changes in a second."""
+        """Return the number of changes per second of each row."""
 
     def chance(self, rows: IntArray, now: float) -> FloatArray:
         """Return the chance that each row has changed since it was fetched."""
@@ -72,12 +72,12 @@ class ChangeModel(Protocol):
         *,
         now: float,
     ) -> FloatArray:
-        """Return values that each row may have now, given that it has changed, a row of them per world."""
+        """Return values that each row may have now, given that it has changed: a row per world."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a window holds: what is ``held``, and of the ``others`` all, or some which stand for ``count`` of them."""
+    """Content of a window: rows ``held``, and ``others``, which stand for ``count`` rows."""
 
     held: Rows
     others: Rows = NO_ROWS
@@ -85,12 +85,14 @@ class Content:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that the window holds is here."""
+        """True if the whole content of the window is here."""
         return self.count <= len(self.others)
 
 
 def considered(k: int) -> int:
-    """Return how many solutions are considered one by one for an answer of k: the others stand far behind.
+    """Return the number of solutions considered one by one for an answer of k.
+
+    The others are far behind.
 
     >>> considered(1), considered(20), considered(1000)
     (256, 500, 2000)
@@ -99,10 +101,10 @@ def considered(k: int) -> int:
 
 
 class ContentOfStream:
-    """What the windows hold where solutions are the stream's: all that the list holds, and a sample of the others.
+    """Content of the windows if solutions are the stream's: the list, and a sample of the others.
 
-    What is dropped from the list may be right by now, so it has to be seen, if only in part: of
-    all ``panes`` of a window together some thousand solutions.
+    Solutions dropped from the list may be right by now, so some of them are needed: about a
+    thousand solutions of all ``panes`` of a window together.
     """
 
     def __init__(self, numbers: tuple[str, ...], *, panes: int = 1, seed: int = 0) -> None:
@@ -125,39 +127,42 @@ class ContentOfStream:
 
     @property
     def room(self) -> int:
-        """How many of a pane's solutions are kept about."""
+        """Approximate number of a pane's solutions that are kept."""
         return self._sample.room
 
     def add_sample(self, first: int, last: int, rows: Rows, count: int) -> None:
-        """See some of ``count`` solutions of a pane, others of which may be seen later; none replaces another."""
+        """See some of ``count`` solutions of a pane.
+
+        Others may follow, and none replaces another.
+        """
         self._sample.merge(first, last, rows, count)
 
     def of(self, window: int, held: Rows, waiting: list[Solution]) -> Content:
-        """Return a window's content, given what the list holds of it, and what waits for a first value."""
+        """Return a window's content, given the list's rows and those waiting for a first value."""
         known = _together(held, rows_of(waiting) if waiting else NO_ROWS)
         return Content(known, *self._sample.of(window, known.identities))
 
     def close_before(self, window: int) -> None:
-        """Forget what lies only in windows before this one."""
+        """Drop data that lies only in earlier windows."""
         self._sample.close_before(window)
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
         return self._sample.snapshot()
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         self._sample.resume(snapshot)
 
 
 class Expectation:
-    """Estimates a query's answers against worlds drawn from what is known of how the remote changes.
+    """Estimator of answers' quality against worlds drawn from a model of the remote's changes.
 
-    In a world each key keeps its value, or has another one, with the chance that it has by now; all
-    solutions that join with it go along. Keys that nothing is known of have the value of any key that
-    is, or none, as often as these have none. The truth of a world are its best k; what the answer is worth
-    against it is averaged. O(worlds · solutions): the best are looked at one by one, 25
-    for each result but at least 256 and at most 2 000; 256 stand for the others.
+    In a world each key keeps its value, or has another one with the probability that it has changed
+    by now. All solutions that join with the key follow it. An unknown key has the value of any
+    present key, or none, as often as known keys have none. The truth of a world are its best k; the
+    answer's quality against it is averaged. O(worlds · solutions): the best are examined one by
+    one, 25 for each result but at least 256 and at most 2 000; 256 stand for the others.
 
     The worlds of a window depend on the seed and the window alone.
     """
@@ -173,9 +178,9 @@ class Expectation:
         self._seed = seed
 
     def of(self, top: Top, content: Content, now: float) -> Estimate:
-        """Return what a window's answer is expected to be worth at ``now``, a time of the store's clock.
+        """Return the expected quality of a window's answer at ``now``, a time of the store's clock.
 
-        ``top`` are the window's best k, those before the offset among them.
+        ``top`` are the window's best k, those before the offset included.
         """
         random = np.random.default_rng((self._seed, top.window & (2**63 - 1)))
         worlds = _Worlds(self._scoring, self._store, self._model, now, random)
@@ -197,7 +202,10 @@ class Expectation:
     def _divide(
         self, answer: Rows, held: Rows, content: Content, worlds: _Worlds, random: np.random.Generator
     ) -> tuple[Rows, Rows, float]:
-        """Return what to look at one by one, the answer first; what stands for others, and for how many of them."""
+        """Return the rows to examine one by one, the answer first; others.
+
+        And how many those stand for.
+        """
         others, count = content.others, content.count
         if content.is_whole:
             held, others, count = _together(held, others), NO_ROWS, 0.0
@@ -212,7 +220,7 @@ class Expectation:
 
 
 class _Worlds:
-    """Draws what the remote may have now."""
+    """Sampler of the values that the remote may have now."""
 
     def __init__(
         self,
@@ -229,22 +237,25 @@ class _Worlds:
         self._random = random
 
     def are_alike(self, *several: Rows) -> bool:
-        """Say whether no key of some solutions can have changed, so that all worlds are the same."""
-        for each in several:  # the first few tell it as a rule
+        """Return True if no key of some solutions can have changed: then all worlds are equal."""
+        for each in several:  # the first few usually decide
             rows = self._store.rows(each.keys.tolist())
             if (rows < 0).any() or self._model.chance(rows, self._now).any():
                 return False
         return True
 
     def kept(self, solutions: Rows) -> FloatArray:
-        """Return the merits of solutions as far as the replica knows, NaN where it knows of none."""
+        """Return the merits of solutions with the replica's values; NaN if it has none."""
         rows = self._store.rows(solutions.keys.tolist())
         numbers = {name: self._store.numbers(name, rows) for name in self._scoring.remote_variables}
         merits = self._scoring.merits_given(numbers, solutions.parts, len(rows))
         return np.where(self._store.present(rows), merits, np.nan)
 
     def merits(self, solutions: Rows, count: int) -> FloatArray:
-        """Return the merits of solutions, a row per world; NaN where the remote does not have a key."""
+        """Return the merits of solutions, a row per world.
+
+        NaN if the remote does not have a key.
+        """
         if not len(solutions):
             return np.empty((count, 0))
         rows, of = self._distinct(solutions.keys)
@@ -257,12 +268,12 @@ class _Worlds:
         merits = self._scoring.merits_given(numbers, parts, count * len(of)).reshape(count, len(of))
         merits = np.where(is_there[:, of], merits, np.nan)
         if not len(self._known):
-            # With nothing to go by, what is not known is expected to be better than all that is.
+            # Without any known key, unknown keys are assumed to be better than all known ones.
             merits[:, rows[of] < 0] = np.inf
         return merits
 
     def _distinct(self, keys: AnyArray) -> tuple[IntArray, IntArray]:
-        """Return each key's row once, below zero for each that is not known, and which of them each key has."""
+        """Return distinct rows, below zero for unknown keys, and the index of each key's row."""
         texts = keys.tolist()
         rows = self._store.rows(texts)
         unknown: dict[str, int] = {}
@@ -272,7 +283,7 @@ class _Worlds:
         return distinct, of
 
     def _appears(self, rows: IntArray, present: BoolArray, count: int) -> BoolArray:
-        """Return whether the remote has each key, given that what it has for it is not what it was."""
+        """Return a mask per world of the keys that the remote has, given that they changed."""
         # A key that was absent can only have appeared.
         chance = np.where(present, 1 - self._vanishing, np.where(rows >= 0, 1.0, 1 - self._absent))
         if (chance == 1).all():
@@ -280,7 +291,7 @@ class _Worlds:
         return self._random.random((count, len(rows))) < chance
 
     def _numbers(self, rows: IntArray, present: BoolArray, changed: BoolArray) -> dict[str, FloatArray]:
-        """Return what the remote has for each key by now, by variable: what it had, but where that has changed."""
+        """Return the remote's present numbers for each key, by variable: old or changed ones."""
         matters = changed.any(axis=0)
         anyone: IntArray | None = None
         found = {}
@@ -294,14 +305,14 @@ class _Worlds:
                     name, rows[moved], values[moved], len(changed), self._random, now=self._now
                 )
             if others.any() and len(self._known):
-                # A key has all its numbers from the same other one.
+                # A key takes all its numbers from the same other key.
                 anyone = self._anyone(changed.shape) if anyone is None else anyone
                 numbers[:, others] = self._store.numbers(name, anyone[:, others].ravel()).reshape(len(changed), -1)
             found[name] = np.where(changed, numbers, values)
         return found
 
     def _anyone(self, shape: tuple[int, ...]) -> IntArray:
-        """Return rows of keys that the remote has, in any others' place."""
+        """Return random rows of keys that the remote has, to stand for others."""
         return self._known[self._random.integers(0, len(self._known), shape)]
 
     @cached_property
@@ -315,12 +326,12 @@ class _Worlds:
 
     @cached_property
     def _absent(self) -> float:
-        """The share of keys asked for that the remote does not have."""
+        """Share of keys asked for that the remote does not have."""
         return 1 - float(self._store.present(self._population).mean()) if len(self._population) else 0.0
 
     @cached_property
     def _vanishing(self) -> float:
-        """The chance that a key is gone, given that it has changed: as many are to go as come."""
+        """Probability that a changed key is gone: as many keys are assumed to go as to come."""
         present = self._store.present(self._population)
         if present.all() or not present.any():
             return 0.0
@@ -330,13 +341,13 @@ class _Worlds:
 
 
 def _together(*several: Rows) -> Rows:
-    """Return rows one after the other, without what they carry."""
+    """Return rows one after the other, without their carried columns."""
     some = [Rows(rows.times, rows.identities, rows.keys, rows.parts) for rows in several if len(rows)]
     return Rows.together(some) if some else NO_ROWS
 
 
 def _divided(held: Rows, top: Rows) -> tuple[Rows, Rows]:
-    """Return an answer's rows as they are held, in its order, and all others that are held."""
+    """Return the held rows of an answer, in its order, and all other held rows."""
     at = {identity: place for place, identity in enumerate(held.identities.tolist())}
     places = [at.pop(identity, -1) for identity in top.identities.tolist()]
     answer = top if -1 in places else held.take(np.array(places, dtype=np.int64))

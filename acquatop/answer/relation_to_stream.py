@@ -1,4 +1,4 @@
-"""From one answer after the other to a stream of what is there, what is new, or what has gone."""
+"""Relation-to-stream operators: from successive answers to a stream of all, new or gone results."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _KIND, _VERSION = "relation to stream", 1
 
 
 class RelationToStream:
-    """RSTREAM gives each answer whole, ISTREAM what is new against the one before, DSTREAM what has gone.
+    """Relation-to-stream operator: RSTREAM gives whole answers, ISTREAM new, DSTREAM gone results.
 
-    Results are compared as multisets, rows by their bindings alone: a row that has only changed its
-    rank is not new. Rows keep the rank and the score of the answer that they are from, which for
-    DSTREAM is the one before. An ASK is a relation with one element or none: ISTREAM is true when
-    it has become true, DSTREAM when it has ceased to be. An answer comes at every close, be there
-    nothing new in it; its status is that of the answer now.
+    Results are compared with the previous answer, as multisets, rows by their bindings alone: a row
+    that has only changed its rank is not new. Rows keep the rank and the score of the answer that
+    they are from; for DSTREAM that is the previous one. An ASK is a relation with one element or
+    none: ISTREAM is true when it has become true, DSTREAM when it has ceased to be true. An answer
+    comes at every close, even if nothing in it is new; its status is that of the present answer.
     """
 
     def __init__(self, output: str) -> None:
@@ -34,7 +34,7 @@ class RelationToStream:
         self._before: Answer | None = None
 
     def __call__(self, answer: Answer) -> Answer:
-        """Return what goes out in the place of an answer; call it with every answer, in order."""
+        """Return the answer to emit; call it with every answer, in order."""
         before, self._before = self._before, answer
         if self._output == "RSTREAM":
             return answer
@@ -43,12 +43,12 @@ class RelationToStream:
         return _difference(answer, before, answer)
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here: the answer before, where it is compared with."""
+        """Return the whole state: the previous answer, if the next one is compared with it."""
         before = None if self._before is None or self._output == "RSTREAM" else answer_to_document(self._before)
         return pack(_KIND, _VERSION, State({"output": self._output, "before": before}, {}))
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         settings = unpack(_KIND, _VERSION, snapshot).settings
         with reading():
             if settings["output"] != self._output:
@@ -58,7 +58,7 @@ class RelationToStream:
 
 
 def _difference(answer: Answer, these: Answer | None, those: Answer | None) -> Answer:
-    """Return an answer with the results that ``these`` have and ``those`` have not."""
+    """Return an answer with the results that ``these`` have and ``those`` do not have."""
     return replace(
         answer,
         rows=_without(these.rows if these else (), those.rows if those else (), _identity),
@@ -68,7 +68,7 @@ def _difference(answer: Answer, these: Answer | None, those: Answer | None) -> A
 
 
 def _without(these: Iterable[T], those: Iterable[T], identity: Callable[[T], Hashable]) -> tuple[T, ...]:
-    """Return the items of one multiset beyond those of another, in order; of equal ones the last are beyond.
+    """Return the items of one multiset beyond those of another, in order; of equal items the last.
 
     >>> _without("abcab", "ba", str)
     ('c', 'a', 'b')

@@ -1,4 +1,4 @@
-"""From terms and merits, as operators have them, to what an answer's rows show."""
+"""Rendering of operators' terms and merits as the rows of an answer."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Bindings = Mapping[str, Identifier]
 
 
 class Rendering:
-    """Shows the solutions of a top-k query: the selected variables as rdflib terms, the score as SPARQL has it."""
+    """Renderer of a top-k query's solutions: variables as rdflib terms, typed scores."""
 
     def __init__(self, plan: TopKPlan) -> None:
         self._plan = plan
         self._score_types: dict[frozenset[tuple[str, str]], str | None] = {}
 
     def score_of(self, merit: float) -> float:
-        """Return the score that a merit stands for."""
+        """Return the score of a merit."""
         # Adding zero turns -0.0, which negation can leave, into 0.0.
         return (merit if self._plan.score.descending else -merit) + 0.0
 
     def bindings(self, terms: Mapping[str, str], score: float) -> dict[str, Identifier]:
-        """Return what a solution shows, from the N-Triples terms that are bound in it."""
+        """Return the selected variables of a solution, from the N-Triples terms that it binds."""
         shown = {name: self._term(name, terms, score) for name in self._plan.projection}
         return {name: term for name, term in shown.items() if term is not None}
 
@@ -37,7 +37,7 @@ class Rendering:
         return to_rdflib(terms[name]) if name in terms else None
 
     def _score_type(self, terms: Mapping[str, str]) -> str | None:
-        """Return the datatype that SPARQL gives a score, from those of the terms behind it."""
+        """Return the datatype that SPARQL gives a score, from the datatypes of its terms."""
         types = frozenset(
             (name, datatype) for name, term in terms.items() if (datatype := datatype_of(term)) is not None
         )

@@ -1,4 +1,4 @@
-"""A part of every open window's content: enough to know what an answer may be missing."""
+"""Sample of every open window's content, enough to estimate what an answer may be missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Pane:
 
 
 class WindowSample:
-    """Solutions of each open pane: all of a small pane, of a large one a random part.
+    """Solutions of each open pane: all of a small pane, a random sample of a large one.
 
     A pane of n solutions costs O(``room``), and memory is O(open panes · ``room``).
     """
@@ -36,18 +36,24 @@ class WindowSample:
         self._panes: list[_Pane] = []
 
     def chosen(self, count: int) -> IntArray:
-        """Return which solutions of a pane of so many to hand in: all, or about ``room`` of them."""
+        """Return which of a pane's ``count`` solutions to add: all, or about ``room`` of them."""
         if count <= self.room:
             return np.arange(count)
         return np.unique(self._random.integers(0, count, self.room))
 
     def add(self, first: int, last: int, rows: Rows, gone: npt.NDArray[np.bool_], count: int) -> None:
-        """Take in those chosen of a pane of ``count`` solutions; those ``gone`` only replace older ones."""
+        """Add the chosen ones of a pane's ``count`` solutions.
+
+        Those ``gone`` only replace older ones.
+        """
         if first <= last and len(rows):
             self._panes.append(_Pane(first, last, rows, gone, count))
 
     def merge(self, first: int, last: int, rows: Rows, count: int) -> None:
-        """Take in some of ``count`` more solutions of a pane, each chosen as likely as any other. O(``room``)."""
+        """Add some of ``count`` more solutions of a pane, all chosen with the same probability.
+
+        O(``room``).
+        """
         at = next((at for at, each in enumerate(self._panes) if (each.first, each.last) == (first, last)), None)
         if at is None:
             self.add(first, last, rows, np.zeros(len(rows), dtype=np.bool_), count)
@@ -68,9 +74,9 @@ class WindowSample:
         return rows.take(np.sort(self._random.choice(len(rows), count, replace=False)))
 
     def of(self, window: int, without: AnyArray) -> tuple[Rows, float]:
-        """Return solutions in a window but those of some identities, and how many they stand for.
+        """Return solutions in a window, without some identities, and how many they stand for.
 
-        O(what is held of the window).
+        O(solutions held of the window).
         """
         panes = [pane for pane in self._panes if pane.first <= window <= pane.last]
         if not panes:
@@ -85,11 +91,11 @@ class WindowSample:
         return rows.take(at), float(weights[at].sum())
 
     def close_before(self, window: int) -> None:
-        """Forget the panes that lie only in windows before this one."""
+        """Drop the panes that lie only in earlier windows."""
         self._panes = [pane for pane in self._panes if pane.last >= window]
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here, the state of chance too."""
+        """Return the whole state, with the random state."""
         panes = {
             name: np.array([getattr(pane, name) for pane in self._panes], dtype=np.int64)
             for name in ("first", "last", "count")
@@ -101,7 +107,7 @@ class WindowSample:
         return pack(_KIND, _VERSION, State({"random": random_settings(self._random)}, tables))
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         panes: list[_Pane] = []
         with reading():

@@ -1,7 +1,7 @@
-"""The catalog: which source a stream's IRI stands for, which remote a service's, which file a graph's.
+"""Catalog of the sources, remotes and files that the IRIs of queries stand for.
 
-A catalog is a TOML file; ``docs/catalog.md`` lists every key. Only what it names is ever read
-or contacted. ``${NAME}`` in a value stands for an environment variable.
+A catalog is a TOML file; ``docs/catalog.md`` lists every key. Only what it names is ever read or
+contacted. ``${NAME}`` in a value stands for an environment variable.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ POLICIES = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in 
 
 @dataclass(frozen=True)
 class Stream:
-    """An RDF stream: where its records come from and how they become RDF.
+    """RDF stream: the source of its records, and their mapping to RDF.
 
-    ``idle_ms`` is after how long without records time goes on by itself, ``late_path`` the file where
-    what came too late is kept, ``ahead_ms`` how far a live record may be ahead of the clock; None where none of
-    this happens. ``keys`` says where the aggregates of queries' keys are kept, and ``buckets`` into how many parts they
-    are cut in the executors. ``strategy`` keeps the candidates of queries without a remote, None where it is
-    chosen. ``dead_letters_path`` is the file where what cannot be used is kept, up to
-    ``dead_letters_bytes``.
+    ``idle_ms`` is the time without records after which time advances by itself. ``late_path`` is
+    the file that keeps late records. ``ahead_ms`` is how far a live record may be ahead of the
+    clock. Each of them is None if unused. ``keys`` says where the aggregates of queries' keys are
+    kept, ``buckets`` into how many parts they are cut in the executors. ``strategy`` keeps the
+    candidates of queries without a remote; None if it is chosen by cost. ``dead_letters_path`` is
+    the file that keeps unusable records, up to ``dead_letters_bytes``.
     """
 
     iri: str
@@ -65,7 +65,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Catalog:
-    """All that queries may name."""
+    """Prefixes, streams, services and graphs that queries may name."""
 
     prefixes: Mapping[str, str]
     streams: Mapping[str, Stream]
@@ -76,9 +76,9 @@ class Catalog:
     def load(
         path: str | Path, *, variables: Mapping[str, str] | None = None, rankers: RankerRegistry = DEFAULT_RANKERS
     ) -> Catalog:
-        """Read a catalog; :class:`CatalogError` names the file, the line and the key of what is wrong.
+        """Read a catalog; :class:`CatalogError` names file, line and key of each problem.
 
-        ``variables`` are what ``${NAME}`` may stand for, the environment unless given; ``rankers``
+        ``variables`` are the values of ``${NAME}``, by default the environment; ``rankers`` are
         those that policies may name.
         """
         file = Path(path)
@@ -96,7 +96,7 @@ class Catalog:
         variables: Mapping[str, str] | None = None,
         rankers: RankerRegistry = DEFAULT_RANKERS,
     ) -> Catalog:
-        """Read a catalog's text; relative paths in it start from the folder of ``file``."""
+        """Parse a catalog's text; relative paths in it start from the folder of ``file``."""
         try:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -131,7 +131,7 @@ def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
 
 
 def _check_aside(root: Section, streams: Sequence[Stream]) -> None:
-    """Note files that would be written for two purposes: after a crash each must cut off only what is its own."""
+    """Note files with two purposes: after a crash, each purpose must truncate only its own data."""
     uses: dict[str, str] = {}
     for stream in streams:
         for path, what in ((stream.late_path, "late"), (stream.dead_letters_path, "bad")):
@@ -180,7 +180,7 @@ def _stream(name: str, section: Section, prefixes: Mapping[str, str]) -> Stream:
 
 
 def _kept_in(section: Section, arrivals: str) -> str:
-    """Return where keys are kept; executors cannot take back what something newer replaces."""
+    """Return the place of keys; executors cannot withdraw data that newer records replace."""
     keys = section.choice("keys", KEPT_IN, default="driver")
     if keys == "executors" and arrivals != "distinct":
         hint = 'set arrivals = "distinct" if every record has a subject of its own, or leave keys out'
@@ -191,7 +191,7 @@ def _kept_in(section: Section, arrivals: str) -> str:
 
 
 def _strategy(section: Section, arrivals: str) -> str | None:
-    """Return what is asked for to keep candidates; what many queries share cannot take back what something replaces."""
+    """Return the strategy asked for; a shared structure cannot withdraw data that is replaced."""
     if "strategy" not in section:
         return None
     strategy = section.choice("strategy", STRATEGIES)

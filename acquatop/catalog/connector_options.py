@@ -1,4 +1,4 @@
-"""The options of a catalog's connectors: checked, and written as sources are given them."""
+"""Options of a catalog's connectors, validated and written in the form that sources expect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from connectors.x_api.posts import PostsMapping
 
 
 def read_options(connector: str, section: Section) -> Mapping[str, str]:
-    """Return the options that are set of a connector, as texts; of one that is not known none."""
+    """Return the options that are set for a connector, as texts; none for an unknown connector."""
     if connector not in CONNECTORS:
         return {}
     known = CONNECTORS[connector].in_catalogs
@@ -30,7 +30,7 @@ def read_options(connector: str, section: Section) -> Mapping[str, str]:
 
 
 def implied_options(mapping: RecordDecoder) -> Mapping[str, str]:
-    """Return what a source has to know of what its rows are read for."""
+    """Return the options that a source needs because of the mapping of its rows."""
     if isinstance(mapping, NTriplesMapping):
         return {"together": mapping.together}
     if isinstance(mapping, CsvMapping):
@@ -43,7 +43,7 @@ def implied_options(mapping: RecordDecoder) -> Mapping[str, str]:
 
 
 def _text(key: str, option: Option, section: Section) -> str:
-    """Return an option's value as the text that a source is given."""
+    """Return an option's value as text, in the form that a source expects."""
     match option.kind:
         case Kind.TEXT:
             return section.choice(key, option.choices) if option.choices else section.text(key)

@@ -1,4 +1,4 @@
-"""Graphs that do not change: files named in the catalog, read when a query that needs them is registered."""
+"""Static graphs: files named in the catalog, read when a query that needs them is registered."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from pyoxigraph import BlankNode, NamedNode, Quad, RdfFormat, Store, parse
 from acquatop.errors import UserError
 
 _LABEL = "g"
-"""How the labels of static blank nodes begin; those that the SPARQL engine makes up are hexadecimal."""
+"""Prefix of the labels of static blank nodes.
+
+Labels that the SPARQL engine makes are hexadecimal.
+"""
 
 
 @dataclass(frozen=True)
 class StaticGraph:
-    """A file with RDF in it, and the name that queries know it by."""
+    """RDF file, and the name under which queries know it."""
 
     iri: str
     path: str
 
 
 def format_of(path: str) -> RdfFormat | None:
-    """Return the format that a file's suffix stands for, None where it stands for none that holds one graph.
+    """Return the RDF format of a file's suffix; None if it is none that holds one graph.
 
     >>> format_of("people.ttl"), format_of("people.trig"), format_of("people.csv")
     (<RdfFormat Turtle>, None, None)
@@ -35,14 +38,14 @@ def format_of(path: str) -> RdfFormat | None:
 def load_graphs(store: Store, graphs: Iterable[StaticGraph]) -> None:
     """Load graphs into a store, each under its name; no blank node is shared between them.
 
-    Raises :class:`~acquatop.errors.UserError` with the file, and the line where it can be told.
+    Raises :class:`~acquatop.errors.UserError` with the file, and the line if it is known.
     """
     for number, graph in enumerate(graphs):
         _load(store, graph, number)
 
 
 def is_static(blank: BlankNode) -> bool:
-    """Say whether a blank node is from a static graph, where its label is the same in every run."""
+    """Return True if a blank node is from a static graph: its label is the same in every run."""
     return blank.value.startswith(_LABEL)
 
 
@@ -51,7 +54,7 @@ def _load(store: Store, graph: StaticGraph, number: int) -> None:
     name = NamedNode(graph.iri)
 
     def relabelled(term: object) -> object:
-        # The parser makes labels up; the order in which they come is the file's.
+        # The parser makes up labels; their order is that of the file.
         if isinstance(term, BlankNode):
             return labels.setdefault(term, BlankNode(f"{_LABEL}{number}b{len(labels)}"))
         return term

@@ -1,4 +1,4 @@
-"""How the rows of a catalog's stream become records: one function per format."""
+"""Readers of stream mappings, from rows to records: one function per format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from connectors.x_api.posts import CREATED, PostsMapping
 from replica.terms import is_term
 
 WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
-"""The prefixes that need not be declared."""
+"""Prefixes that need not be declared."""
 _FIELDS = ("format", "subject", "time", "time_as", "properties")
 
 Prefixes = Mapping[str, str]
@@ -29,7 +29,7 @@ Fields = TypeVar("Fields", bound=FieldMapping)
 
 
 def read_mapping(section: Section, prefixes: Prefixes, connector: str, arrivals: str) -> RecordDecoder:
-    """Return what decodes a stream's records."""
+    """Return the decoder of a stream's records."""
     known = CONNECTORS[connector].formats if connector in CONNECTORS else tuple(FORMATS)
     format_ = section.choice("format", tuple(FORMATS), default=known[0])
     if format_ in FORMATS and format_ not in known:
@@ -101,14 +101,14 @@ FORMATS: Mapping[str, Callable[[Section, Prefixes, str], RecordDecoder]] = {
     "rdf": _rdf,
     "x": _posts,
 }
-"""What reads a mapping, by the names of formats."""
+"""Readers of mappings, by the names of formats."""
 
 
 # Fields -------------------------------------------------------------------------------------------
 
 
 def _fields(section: Section, prefixes: Prefixes) -> dict[str, Any]:
-    """Return what mappings of fields have in common."""
+    """Return the arguments that mappings of fields have in common."""
     time_as = section.choice("time_as", tuple(TIMES), default="milliseconds")
     return {
         "subject": _subject(section, prefixes),
@@ -119,7 +119,10 @@ def _fields(section: Section, prefixes: Prefixes) -> dict[str, Any]:
 
 
 def _checked(mapping: Fields, section: Section) -> Fields:
-    """Return a mapping; notes fields that are read as two kinds of value: a record has only one in each."""
+    """Return a mapping.
+
+    Note fields that are read as two kinds of value: a record has only one in each.
+    """
     numbers = [each.field for each in mapping.properties.values() if DATATYPES[each.datatype] != DATATYPES[IRI]]
     for name in filter(is_topic, [mapping.time, *numbers]):
         section.problem(f'"{name}" is a text', hint="let it be an xsd:string, or a part of an IRI")
@@ -132,7 +135,7 @@ def _checked(mapping: Fields, section: Section) -> Fields:
 
 
 def _check_source(mapping: RecordDecoder, section: Section, connector: str) -> None:
-    """Note what a mapping takes from where rows stand, and when they came, if their source does not say so."""
+    """Note places, times of arrival, topics and headers that a mapping needs but a source lacks."""
     says = CONNECTORS[connector].says if connector in CONNECTORS else (PLACES, ARRIVALS, TOPICS)
     if getattr(mapping, "time", "") == ARRIVAL and ARRIVALS not in says:
         hint = "name the field or the predicate that holds the time"
@@ -203,7 +206,7 @@ def _datatype(section: Section, prefixes: Prefixes) -> str:
 
 
 def _statement_time(section: Section, prefixes: Prefixes) -> str | Template:
-    """Return the predicate whose object is the time, or the template of graphs' names with the time in them."""
+    """Return the predicate whose object is the time, or a template of graph names with the time."""
     written = section.text("time")
     if not written:
         return ""
@@ -234,7 +237,7 @@ def _predicates(section: Section, prefixes: Prefixes) -> Mapping[str, Property]:
 
 
 def _contexts(section: Section) -> Mapping[str, str]:
-    """Return JSON-LD contexts by their IRIs, each as JSON: what is in the file is, or has under ``@context``."""
+    """Return JSON-LD contexts by IRI, each as JSON: a file's content, or its ``@context``."""
     found = {}
     for iri in section:
         path = section.path(iri)
@@ -248,7 +251,7 @@ def _contexts(section: Section) -> Mapping[str, str]:
 
 
 def iri_of(name: str, section: Section, prefixes: Prefixes) -> str:
-    """Return a name as an IRI, with its prefix written out; notes where it is none."""
+    """Return a name as an IRI with its prefix expanded; note a problem if it is none."""
     if ":" not in name:
         section.problem(f'"{name}" is not an IRI', hint="write a whole IRI, or a prefix of [prefixes] and a name")
     return expanded(name, prefixes)

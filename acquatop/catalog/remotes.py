@@ -1,4 +1,4 @@
-"""Where the services of a catalog have their data: one kind of remote each, and what a catalog says of it."""
+"""Sources of a catalog's services: one kind of remote each, with the keys that describe it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _LONGEST_REPLY = 16 * 2**20
 
 @dataclass(frozen=True)
 class Address:
-    """An HTTP address, how to show that one may use it, and how much it may answer at once.
+    """HTTP address, the credentials for it, and the maximum size of a reply.
 
-    ``shown`` is the address for messages: where the catalog takes some of it from the environment, as it is written
-    there, and the host. ``secrets`` are those values, as far as they are no addresses themselves.
+    ``shown`` is the address for messages: if the catalog takes parts of it from the environment,
+    the address as written there, and the host. ``secrets`` are those values, unless they are
+    addresses or in the host.
     """
 
     url: str
@@ -37,7 +38,7 @@ class Address:
 
 @dataclass(frozen=True)
 class SparqlSource:
-    """A SPARQL endpoint."""
+    """SPARQL endpoint."""
 
     address: Address
     method: str = "post"
@@ -45,7 +46,7 @@ class SparqlSource:
 
 @dataclass(frozen=True)
 class RestSource:
-    """An HTTP address with ``{keys}`` or ``{key}`` in it that answers with records, at a path of its reply."""
+    """HTTP address with ``{keys}`` or ``{key}``; its reply has records at the path ``items``."""
 
     address: Address
     mapping: RecordMapping
@@ -54,7 +55,7 @@ class RestSource:
 
 @dataclass(frozen=True)
 class TableSource:
-    """A file of records; with a ``time`` field each holds from then on."""
+    """File of records; with a ``time`` field, each record holds from its time on."""
 
     path: str
     mapping: RecordMapping
@@ -63,7 +64,7 @@ class TableSource:
 
 @dataclass(frozen=True)
 class PythonSource:
-    """A Python function that is called with ids and returns records."""
+    """Python function that is called with ids and returns records."""
 
     function: str
     mapping: RecordMapping
@@ -71,7 +72,7 @@ class PythonSource:
 
 @dataclass(frozen=True)
 class PushSource:
-    """Nothing that can be asked: all that is known comes from the feed."""
+    """Remote that cannot be asked: all its values come from the feed."""
 
     mapping: RecordMapping
 
@@ -81,7 +82,7 @@ Source = SparqlSource | RestSource | TableSource | PythonSource | PushSource
 
 @dataclass(frozen=True)
 class FeedSource:
-    """Where a remote tells of its changes itself: a file that grows, or an HTTP reply without an end."""
+    """Feed of a remote's changes: a file that grows, or an HTTP reply without an end."""
 
     kind: str
     path: str
@@ -90,17 +91,17 @@ class FeedSource:
 
 
 def read_source(kind: str, section: Section, prefixes: Mapping[str, str]) -> Source:
-    """Return where a service of some kind has its data."""
+    """Return the source of a service of some kind."""
     return _KINDS[kind].read(section, prefixes)
 
 
 def keys_of(kind: str) -> tuple[str, ...]:
-    """Return the catalog's keys that are for one kind of remote."""
+    """Return the catalog keys of one kind of remote."""
     return _KINDS[kind].keys
 
 
 def read_feed(section: Section, prefixes: Mapping[str, str]) -> FeedSource | None:
-    """Return where a service tells of its changes, None where it does not."""
+    """Return the feed of a service; None if it has none."""
     if "feed" not in section:
         return None
     feed = section.section("feed")
@@ -164,7 +165,7 @@ _KINDS = {
     "push": _Kind(_push),
 }
 KINDS = tuple(_KINDS)
-"""The kinds of remotes, by the names that catalogs use."""
+"""Kinds of remotes, by the names that catalogs use."""
 TABLES = (".csv", ".jsonl", ".parquet")
 
 
@@ -214,7 +215,7 @@ def _auth(section: Section) -> Auth | None:
     auth.allow("type", *names)
     secrets = [auth.secret(name) for name in names]
     if not all(secret.reveal() for secret in secrets):
-        return None  # what is missing has been noted
+        return None  # missing secrets have been noted
     try:
         return BasicAuth(*secrets) if kind == "basic" else BearerAuth(*secrets)
     except ValueError as error:
@@ -254,6 +255,6 @@ def _field(section: Section, prefixes: Mapping[str, str]) -> Field:
 
 
 def expanded(name: str, prefixes: Mapping[str, str]) -> str:
-    """Return a name with its prefix written out, if it is one that is known."""
+    """Return a name with its prefix expanded, if the prefix is known."""
     prefix, _, local = name.partition(":")
     return prefixes[prefix] + local if prefix in prefixes else name

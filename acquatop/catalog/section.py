@@ -1,4 +1,4 @@
-"""Reading one table of a catalog: typed values out, and everything that is wrong said at once."""
+"""Reader of one table of a catalog: returns typed values and collects all problems."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LONGEST_MS = 10 * 366 * 86_400_000
 
 
 class CatalogError(UserError):
-    """A catalog cannot be used as it stands; the message holds a line per problem."""
+    """Error of a catalog that cannot be used; the message holds a line per problem."""
 
 
 class Document:
-    """A catalog's text, what ``${NAME}`` stands for in it, and the problems found so far."""
+    """Text of a catalog, the values of ``${NAME}`` in it, and the problems found so far."""
 
     def __init__(self, file: Path, text: str, variables: Mapping[str, str]) -> None:
         self.file = file
@@ -34,7 +34,7 @@ class Document:
         self._problems: list[str] = []
 
     def problem(self, path: Keys, message: str, hint: str | None = None) -> None:
-        """Note a problem with what stands under a path of keys."""
+        """Note a problem at a path of keys."""
         line = self._line_of(path)
         place = f"{self.file}:{line}" if line else str(self.file)
         where = f" in [{'.'.join(_written(key) for key in path)}]" if path else ""
@@ -46,7 +46,7 @@ class Document:
             raise CatalogError("\n".join(dict.fromkeys(self._problems)))
 
     def expand(self, path: Keys, text: str) -> str:
-        """Return a value with its ``${NAME}`` replaced."""
+        """Return a text with each ``${NAME}`` replaced by its value."""
 
         def value(match: re.Match[str]) -> str:
             if match[1] not in self._variables:
@@ -56,7 +56,7 @@ class Document:
         return re.sub(r"\$\{(\w+)\}", value, text)
 
     def _line_of(self, path: Keys) -> int | None:
-        """Return the line where the longest written part of a path stands, by reading table headers and keys."""
+        """Return the line of the longest written part of a path, by table headers and keys."""
         best: int | None = None
         best_length, table = 0, Keys()
         for number, line in enumerate(self._lines, start=1):
@@ -71,7 +71,7 @@ class Document:
 
 
 class Section:
-    """One table of a catalog. Reading a value notes what is wrong with it and returns a stand-in."""
+    """Table of a catalog. Reading a wrong value notes the problem and returns a stand-in."""
 
     def __init__(self, document: Document, data: Mapping[str, Any], path: Keys) -> None:
         self._document = document
@@ -87,7 +87,7 @@ class Section:
         self._document.problem(self._path if key is None else (*self._path, key), message, hint)
 
     def allow(self, *known: str) -> None:
-        """Note every key that is not one of the known ones, with the nearest that is."""
+        """Note every unknown key, with the nearest known one."""
         for key in self._data:
             if key not in known:
                 near = nearest(key, known)
@@ -95,7 +95,7 @@ class Section:
                 self.problem(f'unknown key "{key}"', key, hint)
 
     def section(self, key: str, *, required: bool = False) -> Section:
-        """Return a table within this one, an empty one if there is none."""
+        """Return a table within this one; an empty one if there is none."""
         value = self._data.get(key)
         if value is None and required:
             self.problem(f'the table "{key}" is missing')
@@ -112,7 +112,7 @@ class Section:
         return key in self._data
 
     def path(self, key: str, *, default: str | None = None) -> str:
-        """Return a path, a relative one taken from the catalog's folder."""
+        """Return a path; a relative one starts from the catalog's folder."""
         text = self.text(key, default=default)
         if "\0" in text:
             self.problem(f'"{key}" cannot be a path', key)
@@ -124,7 +124,7 @@ class Section:
         return self._expanded(key, self._typed(key, str, "a text", default, ""))
 
     def written(self, key: str) -> str:
-        """Return a text as it is written: where it names an environment variable, its name and not its value."""
+        """Return a text as written: with the name of an environment variable, not its value."""
         return self._typed(key, str, "a text", "", "")
 
     def values_in(self, key: str) -> list[str]:
@@ -132,7 +132,7 @@ class Section:
         return [self._expanded(key, "${" + name + "}") for name in re.findall(r"\$\{(\w+)\}", self.written(key))]
 
     def secret(self, key: str) -> Secret:
-        """Return a text that only the environment may hold: it has to be written ``${NAME}``."""
+        """Return a text that only the environment may hold: it must be written ``${NAME}``."""
         if key in self and not re.fullmatch(r"\$\{\w+\}", self.written(key)):
             hint = f'write {key} = "${{NAME}}", where NAME is an environment variable that holds it'
             self.problem(f'"{key}" must not stand in the catalog itself', key, hint)
@@ -140,7 +140,7 @@ class Section:
         return Secret(self.text(key))
 
     def texts(self, key: str) -> list[str]:
-        """Return a list of texts, an empty one if there is none."""
+        """Return a list of texts; an empty one if there is none."""
         values = self._typed(key, list, "a list of texts", [], [])
         if not all(isinstance(each, str) for each in values):
             self.problem(f'"{key}" must be a list of texts', key)
@@ -148,7 +148,7 @@ class Section:
         return [self._expanded(key, each) for each in values]
 
     def numbers(self, key: str) -> list[float]:
-        """Return a list of numbers, or the only one; it must not be empty."""
+        """Return a list of numbers, or a single number as a list; it must not be empty."""
         value = self._data.get(key)
         values: list[Any] = value if isinstance(value, list) else [value]
         if not values or not all(isinstance(each, int | float) and not isinstance(each, bool) for each in values):
@@ -192,7 +192,10 @@ class Section:
         return value
 
     def duration_ms(self, key: str, *, default: int, zero: bool = True) -> int:
-        """Return a duration such as ``500ms`` or ``PT9M`` in milliseconds; ``0s`` is none, if that may be."""
+        """Return a duration such as ``500ms`` or ``PT9M`` in milliseconds.
+
+        Zero, as in ``0s``, is accepted only if ``zero`` is true.
+        """
         if key not in self._data:
             return default
         written = self.text(key)
@@ -226,7 +229,7 @@ class Section:
 
 
 def _keys_of(line: str) -> Keys:
-    """Return the keys that a line of TOML opens or sets, as a path; nothing for other lines."""
+    """Return the path of keys that a line of TOML opens or sets; empty for other lines."""
     written = line.strip()
     match = written if written.startswith("[") else re.match(r"""((?:"[^"]*"|'[^']*'|[\w.-])+)\s*=""", written)
     if not match:

@@ -1,4 +1,4 @@
-"""The services of a catalog: what may be asked of a remote, and how its replica is kept fresh."""
+"""Services of a catalog: limits for asking a remote, and the refresh of its replica."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from replica.spending.limit import Limit
 
 SOLUTIONS = ("one", "many")
 LEDGER = "acquatop-spending.sqlite"
-"""The file, in the catalog's folder, in which strict services keep what they have spent, unless the catalog says so."""
+"""Default ledger, in the catalog's folder, of the spending of strict services."""
 COMMON_KEYS = (
     "remote block_size timeout solutions concurrency capacity limits ask_absent_after mapping feed refresh".split()
 )
-"""The keys of services of all kinds."""
+"""Catalog keys of services of all kinds."""
 AUTO = "auto"
-"""In the place of a number: the engine chooses, from what it sees."""
+"""Value in place of a number: the engine chooses by observation."""
 
 
 @dataclass(frozen=True)
 class Refresh:
-    """How a service's replica is kept fresh: the policy, the N of Topk+N, the budget of one evaluation.
+    """Refresh of a service's replica: the policy, the N of Topk+N, the budget of one evaluation.
 
-    With ``refill`` the windows' content is kept, too, and N is only what it starts with; where it ``chooses_n``, that
-    is chosen as well. ``bank`` says how much unspent budget may be saved up. Where there is a ``ledger``, what has been
-    spent outlives the process.
+    With ``refill`` the windows' content is kept, too, and N is only the initial value; with
+    ``chooses_n``, the initial value is chosen as well. ``bank`` is the unspent budget that may be
+    saved up. With a ``ledger``, spending outlives the process.
     """
 
     policy: str
@@ -43,11 +43,11 @@ class Refresh:
 
 @dataclass(frozen=True)
 class Service:
-    """A remote and how much may be asked of it.
+    """Remote, and limits for asking it.
 
-    ``solutions`` says with how many of the remote's solutions a key joins: ``one`` or ``many``. ``capacity``
-    is how many keys its replica holds at most, None for any number; ``limits`` hold over time, whatever
-    the evaluations' budgets are.
+    ``solutions`` says with how many of the remote's solutions a key joins: ``one`` or ``many``.
+    ``capacity`` is the maximum number of keys in its replica; None for any number. ``limits`` hold
+    over time, whatever the budgets of evaluations.
     """
 
     iri: str
@@ -66,7 +66,7 @@ class Service:
 
 
 def read_service(iri: str, section: Section, prefixes: Mapping[str, str], rankers: Collection[str]) -> Service:
-    """Return the service that a table of the catalog describes; what is wrong with it is noted there."""
+    """Return the service that a table of the catalog describes; problems are noted there."""
     kind = section.choice("remote", KINDS, default="sparql")
     kind = kind if kind in KINDS else "sparql"
     section.allow(*COMMON_KEYS, *keys_of(kind))

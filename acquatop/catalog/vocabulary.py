@@ -5,17 +5,17 @@ from __future__ import annotations
 import enum
 
 PROPOSERS = ("AT", "ANY", "WSJ", "ALL")
-"""The Super-MTK+N list (AcquaTop), any possible result, the window's join, and the whole replica."""
+"""Names for the Super-MTK+N list (AcquaTop), any possible result, the window's join, all keys."""
 
 
 class Strategy(enum.StrEnum):
-    """A way to answer, by the name that a hint uses for it."""
+    """Strategy for answering queries, by the name that a hint uses for it."""
 
     EACH = "pane-dominance"
-    """``topk/pane_dominance.py``: one structure per query."""
+    """Structure per query: ``topk/pane_dominance.py``."""
     SHARED = "shared-skyline"
-    """``topk/shared/shared_skyline.py``: one structure for all queries, if scores never change."""
+    """Structure for all queries, if scores never change: ``topk/shared/shared_skyline.py``."""
     BLOCKS = "block-skyline"
-    """``topk/sliding/block_skyline.py``: one structure per query whose windows count arrivals."""
+    """Structure per query whose windows count arrivals: ``topk/sliding/block_skyline.py``."""
     REFILLED = "refilled"
-    """``topk/refill/refilled.py``: one structure per query, with the windows' content."""
+    """Structure per query, with the windows' content: ``topk/refill/refilled.py``."""

@@ -1,4 +1,4 @@
-"""From what is kept of each key to a query's aggregates: as numbers for its score, as terms for its rows."""
+"""Aggregates of a query, computed from those kept per key: numbers for scores, terms for rows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rspql.ast import XSD
 from rspql.plan import AggregateColumn
 
 _INTEGERS = 2.0**63
-"""SPARQL engines have no integers from here on: a sum as great is an error."""
+"""Limit of a SPARQL engine's integers: a sum of this size or more is an error."""
 _DIGITS = 18
-"""Of a decimal, behind its point."""
+"""Maximum number of a decimal's digits after the point."""
 
 
 class AggregateColumns:
-    """A query's aggregates, and the few that all of them are made of.
+    """Aggregates of a query, and the few kept aggregates that they are computed from.
 
-    The count is always kept, and an average is a sum over the count.
+    The count is always kept. An average is a sum divided by the count.
     """
 
     def __init__(self, columns: Sequence[AggregateColumn], datatypes: Mapping[str, str | None]) -> None:
@@ -33,32 +33,32 @@ class AggregateColumns:
 
     @property
     def aggregates(self) -> list[Aggregate]:
-        """What is to be kept."""
+        """Aggregates to keep."""
         return [aggregate for aggregate, _ in self._kept]
 
     @property
     def of(self) -> list[str | None]:
-        """The stream variable that each of them is of, None for the count."""
+        """Stream variable of each kept aggregate; None for the count."""
         return [of for _, of in self._kept]
 
     @property
     def variables(self) -> list[str]:
-        """The stream variables that they are of, each once."""
+        """Stream variables of the kept aggregates, each once."""
         return list(dict.fromkeys(of for _, of in self._kept if of is not None))
 
     def numbers(self, name: str, kept: Columnwise) -> FloatArray:
-        """Return one of the query's aggregates, from those kept; NaN for what is an error."""
+        """Return one of the query's aggregates, computed from those kept; NaN for an error."""
         column = self._columns[name]
         if column.of is None:
             return kept[0]
         values = kept[self._place(column)]
         if self._is_whole(column) and column.function in ("sum", "avg"):
             values = np.where(np.abs(values) < _INTEGERS, values, np.nan)
-        # A key that has left the window has a count of zero, and is scored along with others.
+        # A key that has left the window has a count of zero, but is scored along with the others.
         return values / np.maximum(kept[0], 1) if column.function == "avg" else values
 
     def terms(self, kept: Columnwise, at: int) -> dict[str, str]:
-        """Return the N-Triples terms of one key's aggregates; one that is an error has none."""
+        """Return the N-Triples terms of one key's aggregates, without those that are errors."""
         numbers = [float(column[at]) for column in kept]
         terms = ((name, self._term(column, numbers)) for name, column in self._columns.items())
         return {name: term for name, term in terms if term is not None}
@@ -92,7 +92,7 @@ def _literal(text: str, datatype: str) -> str:
 
 
 def _quotient(total: int, count: int) -> str:
-    """Return a quotient as a decimal, cut behind its last digit.
+    """Return a quotient as a decimal, truncated after ``_DIGITS`` digits.
 
     >>> _quotient(5, 3), _quotient(-5, 2), _quotient(4, 2), _quotient(0, 7)
     ('1.666666666666666666', '-2.5', '2', '0')

@@ -1,4 +1,4 @@
-"""Hashes of identities, whole columns at a time, that nobody outside can foresee and that are the same everywhere."""
+"""Hashes of identities by whole columns: equal in all processes, unpredictable from outside."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from acquatop.topk.contract import IntArray
 
 Words = npt.NDArray[np.uint64]
 Hashes = tuple[IntArray, IntArray]
-"""The heads and the tails of a column's hashes."""
+"""Heads and tails of a column's hashes."""
 
 _LONG = 256
-"""Longer texts, in bytes, are hashed one by one."""
+"""Length in bytes above which texts are hashed one by one."""
 _FEW = 16
-"""So many are sooner hashed one by one than as columns."""
+"""Number of texts up to which hashing one by one is faster than by columns."""
 _BLOCK = 4096
-"""How many are hashed at once: so many fit into a processor's cache."""
+"""Number of texts hashed at once: so many fit into a processor's cache."""
 _WORD = 8
 _LANE = 128
 _HALF = np.uint64(32)
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], np.uint64)
-"""What leaves so many bytes of a word."""
+"""Masks that keep 0 to 8 bytes of a word."""
 
 
 class IdentityHash:
     """Hashes of 128 bits, in two columns, which depend on a secret seed and the text alone.
 
-    Four times 32 bits, each from a sum of the text's words of 32 bits and its length, each times a random number
-    of 64 bits (multilinear hashing): two different texts that were chosen without knowing the seed have the same
-    hash with a probability of 2⁻¹²⁸. Texts of more than 256 bytes have a keyed BLAKE2b. O(bytes).
+    A hash is four times 32 bits. Each part is taken from a sum of the text's 32-bit words and its
+    length, each multiplied by a random number of 64 bits (multilinear hashing). Two different texts
+    that were chosen without knowing the seed have the same hash with a probability of 2⁻¹²⁸. Texts
+    of more than 256 bytes use keyed BLAKE2b. O(bytes).
 
     >>> seed = bytes(16)
     >>> heads, tails = IdentityHash(seed).of(["a", "b", "a"])
@@ -48,7 +49,7 @@ class IdentityHash:
         self.seed = secrets.token_bytes(16) if seed is None else seed
 
     def __reduce__(self) -> tuple[type[IdentityHash], tuple[bytes]]:
-        """Return what is sent to another process: the seed alone."""
+        """Return the pickled form: the seed alone."""
         return IdentityHash, (self.seed,)
 
     def of(self, texts: list[str] | pa.Array | pa.ChunkedArray) -> Hashes:
@@ -69,7 +70,7 @@ class IdentityHash:
             bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
             bytes_ = np.zeros(int(bounds[-1] - bounds[0]) + _WORD, np.uint8)
             bytes_[:-_WORD] = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]
-            # The eight bytes from each byte on; nothing is copied.
+            # One word for the eight bytes from each byte on; nothing is copied.
             words = np.ndarray(len(bytes_) - _WORD + 1, "<u8", bytes_, strides=(1,))
             starts, lengths = bounds[:-1] - bounds[0], np.diff(bounds)
             for start in range(0, len(texts), _BLOCK):
@@ -83,7 +84,7 @@ class IdentityHash:
         lengths = np.where(lengths > _LONG, 0, lengths)[:, None]
         count = -(-int(lengths.max()) // _WORD)
         done = np.arange(0, count * _WORD, _WORD)
-        # Behind a text that has ended lies another, or the end: nothing of it counts.
+        # Bytes behind a text's end belong to another text: mask them out.
         several = words[np.minimum(starts[:, None] + done, len(words) - 1)]
         several &= _MASKS[np.clip(lengths - done, 0, _WORD)]
         halves = several.view("<u4").astype(np.uint64)
@@ -97,7 +98,7 @@ class IdentityHash:
         return columns[0], columns[1]
 
     def _of_one(self, text: bytes) -> tuple[int, int]:
-        """Return the same as :meth:`_of_block` does, with one of Python's integers, of which each sum has a lane."""
+        """Return the hash of :meth:`_of_block`, by one Python integer with a lane per sum."""
         if len(text) > _LONG:
             return self._of_long(text)
         own, *others = self._lanes
@@ -112,13 +113,13 @@ class IdentityHash:
 
     @cached_property
     def _factors(self) -> Words:
-        """What the length, and then each word, is multiplied by, four times."""
+        """Random factors: four for the length, then four for each word."""
         rows = 1 + 2 * (_LONG // _WORD)
         drawn = hashlib.shake_256(self.seed).digest(rows * 4 * _WORD)
         return np.frombuffer(drawn, "<u8").astype(np.uint64).reshape(rows, 4)
 
     @cached_property
     def _lanes(self) -> list[int]:
-        """The same, the four numbers of each in one, so far from each other that their sums do not touch."""
+        """Rows of factors as one integer each, in lanes so wide that their sums do not overlap."""
         rows: list[list[int]] = self._factors.tolist()
         return [sum(factor << _LANE * lane for lane, factor in enumerate(row)) for row in rows]

@@ -1,4 +1,4 @@
-"""Numbers for keys, small ones, and the same for as long as a key is there."""
+"""Small integer codes for keys; a key keeps its code while it is held."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from replica.store.hash_table import HashTable, Tags
 _KIND, _VERSION = "key codes", 2
 _LEAST = 64
 _FEW = 16
-"""So many are sooner looked for one by one than as columns."""
+"""Number of keys up to which lookup one by one is faster than by columns."""
 _TAG_BITS = np.uint64(32)
 
 
 class KeyCodes:
-    """A dictionary of texts whose numbers are used again.
+    """Dictionary of texts with codes that are reused.
 
-    Keys are told apart by hashes of 128 bits that nobody outside can foresee (``hashes``), so that of a column of keys
-    that are known already no text is ever looked at: who sends keys may send their hashes along.
+    Keys are compared by unpredictable hashes of 128 bits (``hashes``). The text of a known key is
+    therefore never read, and a sender of keys may send their hashes along.
 
-    Memory is O(the most keys that are held at once): numbers are given from zero, those that were
-    let go first.
+    Memory is O(the most keys held at once). Codes are given from zero up; released codes are reused
+    first.
 
     >>> codes = KeyCodes()
     >>> codes.encode(["b", "a", "b"]).tolist()
@@ -49,16 +49,19 @@ class KeyCodes:
         self._next = 0
 
     def __len__(self) -> int:
-        """Return how many keys have a number."""
+        """Return the number of keys that have a code."""
         return self._next - len(self._free)
 
     @property
     def size(self) -> int:
-        """A number that all numbers are below."""
+        """Upper bound of all codes, excluded."""
         return len(self._texts)
 
     def encode(self, texts: list[str] | pa.Array, hashes: Hashes | None = None) -> IntArray:
-        """Return keys' numbers; new keys are given one. ``hashes`` are theirs, if they are known. O(n)."""
+        """Return the keys' codes; new keys get one. ``hashes`` are the keys' hashes, if known.
+
+        O(n).
+        """
         column = pa.array(texts, pa.string()) if isinstance(texts, list) else texts
         heads, tails = hashes or self.hashes.of(column)
         codes = self._find(heads, tails)
@@ -71,20 +74,20 @@ class KeyCodes:
         return codes
 
     def find(self, texts: list[str]) -> IntArray:
-        """Return the numbers of those keys that have one. O(n)."""
+        """Return the codes of those keys that have one. O(n)."""
         codes = self._find(*self.hashes.of(texts))
         return codes[codes >= 0]
 
     def texts(self, codes: IntArray) -> AnyArray:
-        """Return the keys that numbers stand for."""
+        """Return the keys of some codes."""
         return self._texts[codes]
 
     def used(self) -> IntArray:
-        """Return all numbers that stand for a key, ascending. O(n)."""
+        """Return all codes in use, ascending. O(n)."""
         return np.flatnonzero(self._is_used)
 
     def release(self, codes: IntArray) -> None:
-        """Let go of some keys, each given once; their numbers will stand for others. O(n)."""
+        """Release some keys, each given once; their codes will be reused. O(n)."""
         self._table.remove(_tags(self._heads[codes]), codes)
         self._texts[codes] = None
         self._is_used[codes] = False
@@ -105,10 +108,10 @@ class KeyCodes:
         return next((code for code in alike if (self._heads.item(code), self._tails.item(code)) == (head, tail)), -1)
 
     def _add(self, texts: list[str], heads: IntArray, tails: IntArray) -> IntArray:
-        """Return the numbers that new keys are given, each of which is there once."""
+        """Return the codes given to new keys, each of which occurs once."""
         again = min(len(texts), len(self._free))
         kept = len(self._free) - again
-        # What was let go last is used again first.
+        # Codes released last are reused first.
         reused, self._free = self._free[kept:][::-1], self._free[:kept]
         first, self._next = self._next, self._next + len(texts) - again
         self._make_room(self._next)
@@ -136,7 +139,7 @@ class KeyCodes:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
         codes = self.used()
         settings = {"size": self.size, "next": self._next, "seed": self.hashes.seed.hex()}
         tables = {
@@ -147,7 +150,7 @@ class KeyCodes:
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
-        """Return one that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Return the object of a snapshot; raises ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         with reading():
             restored = cls(IdentityHash(bytes.fromhex(state.settings["seed"])))
@@ -164,7 +167,7 @@ def _tags(heads: IntArray) -> Tags:
 
 
 def _distinct(heads: IntArray, tails: IntArray) -> tuple[IntArray, IntArray]:
-    """Return where each hash stands first, in this order, and for each row which of these is its own.
+    """Return the first position of each hash, in order, and for each row the index of its hash.
 
     >>> [each.tolist() for each in _distinct(np.array([7, 5, 7, 7]), np.array([1, 1, 1, 2]))]
     [[0, 1, 3], [0, 1, 0, 2]]

@@ -1,4 +1,4 @@
-"""Match a stream's pattern against decoded records: columns in, solution columns out.
+"""Matching of a stream's pattern against decoded records: columns in, solution columns out.
 
 A record is an item with one subject; a pattern over it is a star around that subject. Matching
 therefore selects columns and rows; no triples are built.
@@ -43,11 +43,12 @@ def number_column(variable: str) -> str:
 
 
 class Matcher:
-    """Turns decoded records of one stream into solutions of one query's window pattern.
+    """Matcher that turns records of one stream into solutions of one query's window pattern.
 
-    ``identity`` is what a newer arrival replaces: the subject where only the latest arrival
-    counts, the whole solution where all do (the same solution twice is one, as in a set). Where arrivals
-    are distinct, it is the subject, too, but none comes twice.
+    A newer arrival replaces an older one of the same ``identity``. The identity is the subject if
+    only the latest arrival counts, and the whole solution if all arrivals count: the same solution
+    twice is one, as in a set. If arrivals are distinct, it is the subject, too, but none comes
+    twice.
     """
 
     def __init__(self, plan: TopKPlan, mapping: RecordDecoder, *, arrivals: str) -> None:
@@ -58,14 +59,14 @@ class Matcher:
         self._variables = plan.stream_variables
         self._numbers = _aggregated(plan.aggregate) if plan.aggregate else plan.score.stream_variables
         self._pattern = plan.stream_pattern
-        # What is only compared may be text; what is computed with must be a number.
+        # Values that are only compared may be text; values in arithmetic must be numbers.
         self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
         self._conditions = plan.stream_filters
         self._functions = plan.score.functions
         self._made: list[tuple[ConditionFunction, ast.Expression]] | None = None
 
     def check(self, found: list[Diagnostic]) -> None:
-        """Append to ``found`` why this pattern cannot be matched against this stream's records."""
+        """Append diagnostics to ``found`` if this pattern cannot be matched against the records."""
         subjects = {triple.subject for triple in self._pattern}
         if len(subjects) > 1:
             message = "the patterns in a WINDOW must share their subject: a record has only one"
@@ -116,7 +117,7 @@ class Matcher:
                     found.append(Diagnostic("unsupported", message, span))
 
     def datatype(self, variable: str) -> str | None:
-        """Return the datatype of a variable that is the object of a pattern, None for others."""
+        """Return the datatype of a variable that is the object of a pattern; None for others."""
         predicates = (
             triple.predicate.value
             for triple in self._pattern
@@ -139,25 +140,25 @@ class Matcher:
 
     @property
     def signature(self) -> str:
-        """What is matched, as text: matchers of the same find the same in the same records."""
+        """Text of the match: matchers with the same text find the same in the same records."""
         parts = (self._pattern, self._variables, self._numbers, self._key, self._arrivals, self._conditions)
         return repr((self._mapping, *parts))
 
     @property
     def arrivals(self) -> str:
-        """What a newer arrival of a subject does to an older one."""
+        """Effect of a newer arrival of a subject on an older one, as named in catalogs."""
         return self._arrivals
 
     def match(self, records: pa.RecordBatch) -> pa.Table:
         """Return the solutions in a batch of decoded records, one row each, in the records' order.
 
-        Where only the latest arrival counts, an arrival that does not match is a row too, marked
-        ``gone``: what it replaces is no solution any more.
+        If only the latest arrival counts, an arrival that does not match is a row too, marked
+        ``gone``: the solution that it replaces no longer holds.
         """
         return self.table(self.find(records))
 
     def table(self, found: Found) -> pa.Table:
-        """Return what has been found as the columns of solutions."""
+        """Return found records as the columns of solutions."""
         terms = [found.terms(name) for name in self._variables]
         subject = found.subjects
         identity = pc.binary_join_element_wise(*terms, " ") if self._arrivals == "all" else subject
@@ -173,7 +174,7 @@ class Matcher:
         )
 
     def find(self, records: pa.RecordBatch) -> Found:
-        """Return what matches in a batch of decoded records; its columns are made when they are asked for."""
+        """Return the records of a batch that match; their columns are made on demand."""
         readable = self._readable(records)
         matches = readable
         for triple in self._pattern:
@@ -187,7 +188,7 @@ class Matcher:
         return Found(self, records if rows.all() else records.filter(pa.array(rows)), ~matches[rows])
 
     def _filters(self) -> list[tuple[ConditionFunction, ast.Expression]]:
-        # Made anew where they are used: what has been made cannot travel to where the records are.
+        # Compiled in each process: compiled filters cannot be pickled.
         if self._made is None:
             self._made = [(vectorise_condition(each, self._functions), each) for each in self._conditions]
         return self._made
@@ -196,7 +197,7 @@ class Matcher:
         return {**self.__dict__, "_made": None}
 
     def _readable(self, records: pa.RecordBatch) -> pa.BooleanArray:
-        """Return which records are good, and about the right subject."""
+        """Return a mask of the good records with the pattern's subject."""
         good = pc.is_null(records.column(BAD))
         subject = self._pattern[0].subject
         if isinstance(subject, ast.Variable):
@@ -204,7 +205,7 @@ class Matcher:
         return pc.fill_null(pc.and_(good, pc.equal(records.column(SUBJECT), _constant(subject))), False)
 
     def _holds(self, triple: ast.TriplePattern, records: pa.RecordBatch) -> pa.BooleanArray:
-        """Return which records have a triple that a pattern matches."""
+        """Return a mask of the records with a triple that a pattern matches."""
         assert isinstance(triple.predicate, ast.Iri), "check lets only IRIs pass"
         values = records.column(self._mapping.column(triple.predicate.value))
         if isinstance(triple.object, ast.Variable):
@@ -215,7 +216,7 @@ class Matcher:
         return same.take(distinct.indices)
 
     def _values(self, variable: str, records: pa.RecordBatch) -> pa.Array:
-        """Return what a variable is bound to, as the records have it."""
+        """Return the record column that a variable is bound to."""
         return records.column(self._mapping.column(self._predicate(variable)))
 
     def _predicate(self, variable: str) -> str:
@@ -226,14 +227,14 @@ class Matcher:
         )
 
     def is_subject(self, variable: str) -> bool:
-        """Say whether a variable is the pattern's subject."""
+        """Return True if a variable is the pattern's subject."""
         return self._pattern[0].subject == ast.Variable(variable)
 
 
 class Found:
-    """Records that match a pattern, and where only the latest arrival counts those that do not, which are ``gone``.
+    """Records that match; if only the latest arrival counts, also the others, marked ``gone``.
 
-    Columns are made when they are asked for first, and kept: several queries may ask.
+    Columns are made on first use and kept, because several queries may need them.
     """
 
     def __init__(self, matcher: Matcher, records: pa.RecordBatch, gone: BoolArray) -> None:
@@ -243,7 +244,7 @@ class Found:
         self._made: dict[Hashable, Any] = {}
 
     def made(self, name: Hashable, make: Callable[[], T]) -> T:
-        """Return what goes by a name, which is made the first time."""
+        """Return the value cached under a name; make it the first time."""
         if name not in self._made:
             self._made[name] = make()
         made: T = self._made[name]
@@ -254,17 +255,17 @@ class Found:
 
     @cached_property
     def times(self) -> IntArray:
-        """Return when each happened."""
+        """Event time of each record."""
         return np.asarray(self._records.column(TIME).to_numpy(), dtype=np.int64)
 
     @property
     def subjects(self) -> pa.StringArray:
-        """Return each one's subject."""
+        """Subject of each record."""
         return self._records.column(SUBJECT)
 
     @cached_property
     def keys(self) -> pa.DictionaryArray:
-        """Return what each is joined or grouped by, as terms: each is made but once."""
+        """Join or grouping key of each record, as terms: each distinct term is made once."""
         key = self._matcher._key
         if key is None or self._matcher.is_subject(key):
             return self.subjects.dictionary_encode()
@@ -278,11 +279,11 @@ class Found:
         return self.made(("hashes", hashes.seed), lambda: hashes.of(self.keys.dictionary))
 
     def take(self, at: IntArray) -> Found:
-        """Return those at some positions."""
+        """Return the records at some positions."""
         return Found(self._matcher, self._records.take(pa.array(at)), self.gone[at])
 
     def terms(self, variable: str) -> pa.Array:
-        """Return what a variable is bound to, as terms; null where that is nothing."""
+        """Return the values of a variable as terms; null if it is unbound."""
         if self._matcher.is_subject(variable):
             return self.subjects
         datatype = self._matcher.datatype(variable)
@@ -290,7 +291,7 @@ class Found:
         return terms_of(self._matcher._values(variable, self._records), datatype)
 
     def numbers(self, variable: str) -> FloatArray:
-        """Return what a variable is bound to, as numbers; NaN where that is none."""
+        """Return the values of a variable as numbers; NaN if a value is not a number."""
         return self.made(("numbers", variable), lambda: self._numbers(variable))
 
     def _numbers(self, variable: str) -> FloatArray:
@@ -306,7 +307,7 @@ def _aggregated(aggregate: Aggregate) -> tuple[str, ...]:
 
 
 def unknown_predicate(predicate: ast.Iri, mapping: RecordDecoder) -> list[Diagnostic]:
-    """Return what is to be said of a predicate that no record of a stream can have, if it is one."""
+    """Return a diagnostic for a predicate that no record of a stream can have; else nothing."""
     if predicate.value in mapping.properties:
         return []
     near = nearest(predicate.value, mapping.properties)
@@ -317,7 +318,7 @@ def unknown_predicate(predicate: ast.Iri, mapping: RecordDecoder) -> list[Diagno
 
 
 def _constant(term: ast.Term) -> str:
-    """Return the text of a term that is no variable; of a blank node one that no record has."""
+    """Return the text of a constant; for a blank node, a text that no record has."""
     return from_ast(term) if isinstance(term, ast.Iri | ast.Literal) else ""
 
 

@@ -1,4 +1,4 @@
-"""Hold solutions until their pane is complete, then hand them on pane by pane in time order.
+"""Buffer of solutions until their pane is complete; panes leave it in time order.
 
 A pane is a stretch of time between window boundaries: all its solutions enter and leave every
 window together. Holding a pane until the watermark has passed it puts late events in order, so
@@ -24,7 +24,7 @@ _KIND, _VERSION = "panes", 1
 
 @dataclass(frozen=True)
 class Pane:
-    """The solutions of one pane, one per identity, and the windows that hold them."""
+    """Solutions of one pane, one per identity, and the windows that hold them."""
 
     solutions: pa.Table
     first: int
@@ -32,10 +32,10 @@ class Pane:
 
 
 class PaneBuffer:
-    """Solutions that are waiting for their pane to end.
+    """Solutions that wait for their pane to end.
 
-    Memory grows with the solutions of the panes that are not yet complete: those since the last
-    close, and the lateness allowed.
+    Memory grows with the solutions of incomplete panes: those since the last close, and those
+    within the allowed lateness.
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -45,7 +45,7 @@ class PaneBuffer:
         self._closed_ms: int | None = None
 
     def add(self, solutions: pa.Table) -> pa.Table:
-        """Take in solutions and return those that came too late: a window of theirs has closed already."""
+        """Add solutions and return the late ones: a window of theirs has closed already."""
         late = solutions.slice(0, 0)
         if self._closed_ms is not None:
             is_late = pc.less_equal(solutions.column(TIME), self._closed_ms)
@@ -55,28 +55,34 @@ class PaneBuffer:
         return late
 
     def _in_windows(self, solutions: pa.Table) -> pa.Table:
-        """Return solutions without those that no window holds."""
+        """Return the solutions that lie in some window."""
         if not len(solutions):
             return solutions
         firsts, lasts = self._windows.spans(solutions.column(TIME).to_numpy())
         return solutions.filter(pa.array(firsts <= lasts))
 
     def close_until(self, close_ms: int) -> None:
-        """Note that windows have closed up to a time at which no solution waits any more; later ones are late."""
+        """Mark windows as closed up to a time.
+
+        No solution up to that time may be waiting; those that come afterwards are late.
+        """
         self._closed_ms = close_ms
 
     def earliest_ms(self) -> int | None:
-        """Return the time of the oldest solution that is waiting."""
+        """Return the time of the oldest waiting solution; None if none waits."""
         waiting = self._waiting()
         return waiting.column(TIME)[0].as_py() if waiting is not None else None
 
     def latest_ms(self) -> int | None:
-        """Return the time of the newest solution that is waiting."""
+        """Return the time of the newest waiting solution; None if none waits."""
         waiting = self._waiting()
         return waiting.column(TIME)[-1].as_py() if waiting is not None else None
 
     def take_until(self, close_ms: int) -> Iterator[Pane]:
-        """Yield the complete panes up to a window's close, oldest first; later solutions for them are late."""
+        """Yield the complete panes up to a window's close, oldest first.
+
+        Solutions that come later for these panes are late.
+        """
         self._closed_ms = close_ms
         waiting = self._waiting()
         if waiting is None:
@@ -86,13 +92,13 @@ class PaneBuffer:
         yield from self._split(waiting.slice(0, due))
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
         waiting = self._waiting()
         parts = {"state": pack(_KIND, _VERSION, State({"closed_ms": self._closed_ms}, {}))}
         return pack_parts(parts if waiting is None else {**parts, "waiting": pack_table(waiting)})
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
             closed_ms = unpack(_KIND, _VERSION, parts["state"]).settings["closed_ms"]
@@ -100,7 +106,10 @@ class PaneBuffer:
         self._closed_ms, self._sorted, self._new = closed_ms, waiting, []
 
     def _waiting(self) -> pa.Table | None:
-        """Return all that is waiting, sorted by time: new arrivals are sorted in once, then only sliced."""
+        """Return all waiting solutions, sorted by time.
+
+        New ones are sorted in once, then only sliced.
+        """
         if self._new:
             held = [] if self._sorted is None else [self._sorted]
             self._sorted = pa.concat_tables([*held, *self._new]).sort_by(TIME).combine_chunks()
@@ -116,14 +125,15 @@ class PaneBuffer:
             (np.diff(first, prepend=first[:1] - 1) != 0) | (np.diff(last, prepend=last[:1] - 1) != 0)
         )
         for start, stop in zip(starts, [*starts[1:], len(due)], strict=True):
-            if first[start] <= last[start]:  # otherwise the pane lies between windows that do not meet
+            if first[start] <= last[start]:  # otherwise the pane lies in a gap between windows
                 yield Pane(_newest(due.slice(start, stop - start)), int(first[start]), int(last[start]))
 
 
 def _newest(solutions: pa.Table) -> pa.Table:
-    """Return each identity's newest row; of two of one time the one with the greater terms, any more than none.
+    """Return each identity's newest row; at equal times, the row with the greater terms.
 
-    Whether it is a solution does not count: which arrival is the latest must not depend on the query's filters.
+    Any term is greater than none. Rows that are no solutions count too: which arrival is the latest
+    must not depend on the query's filters.
     """
     keys = [(IDENTITY, "ascending"), (TIME, "descending")]
     keys += [(name, "descending") for name in solutions.column_names if name.startswith("?")]

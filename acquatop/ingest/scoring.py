@@ -1,4 +1,4 @@
-"""How solutions are scored: the stream's numbers, joined with what the replica knows of the remote's."""
+"""Scoring of solutions: the stream's numbers, joined with the replica's values."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from rspql.scoring import Interval, ScoreFunction, bounds, variables_in, vectori
 BoolArray = npt.NDArray[np.bool_]
 
 _RANGES = 1024
-"""For how many ranges of the stream's numbers it is remembered what they could reach."""
+"""Number of ranges of the stream's numbers whose best possible merit is cached."""
 
 _GROUPS = 256
-"""How many different rows are looked at one by one when it is asked what they could reach."""
+"""Number of distinct rows up to which the best possible merit is computed for each of them."""
 
 
 class Values(Protocol):
-    """What is asked of a replica."""
+    """Parts of a replica that scoring reads."""
 
     def rows(self, keys: list[str]) -> IntArray:
-        """Return each key's row, -1 where nothing is known of the key."""
+        """Return each key's row; -1 for an unknown key."""
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers, NaN where there is none."""
+        """Return a variable's values as numbers; NaN if there is none."""
 
     def present(self, rows: IntArray) -> BoolArray:
-        """Return whether the remote had each row's key when it was last asked."""
+        """Return a mask of the rows whose key the remote had when it was last asked."""
 
     def mean(self, variable: str) -> float:
-        """Return the mean of a variable's values, NaN where there is none."""
+        """Return the mean of a variable's values; NaN if there is none."""
 
 
 class ReplicaScoring:
-    """Merits with the replica's present values; without a store, of the stream's numbers alone.
+    """Merits with the replica's present values; without a store, with the stream's numbers alone.
 
-    A merit is the score, or its negative where the smallest are wanted; NaN where the remote's part
-    is missing, or the score is an error, or its condition does not hold.
+    A merit is the score, or its negative if the smallest are wanted. It is NaN if the remote's part
+    is missing, the score is an error, or its condition does not hold.
     """
 
     def __init__(self, score: Score, store: Values | None) -> None:
@@ -57,19 +57,19 @@ class ReplicaScoring:
             if all(name in score.stream_variables for name in variables_in(each))
         ]
         self._sign = 1.0 if score.descending else -1.0
-        # Small numbers, such as counts, come again and again.
+        # Small numbers, such as counts, recur often.
         self._reach_of_any = lru_cache(maxsize=_RANGES)(partial(self._reach, remote={}))
         self.scored = 0
-        """How many rows have been scored."""
+        """Number of rows that have been scored."""
 
     @property
     def stream_variables(self) -> tuple[str, ...]:
-        """Return the stream's variables that the score needs."""
+        """Stream variables that the score needs."""
         return self._score.stream_variables
 
     @property
     def remote_variables(self) -> tuple[str, ...]:
-        """Return the remote's variables that the score needs."""
+        """Remote variables that the score needs."""
         return self._score.remote_variables
 
     def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
@@ -77,11 +77,11 @@ class ReplicaScoring:
         return self.merits_of(keys.tolist(), np.arange(len(keys)), parts)
 
     def merits_of(self, keys: list[str], indices: IntArray, parts: tuple[FloatArray, ...]) -> FloatArray:
-        """Return each row's merit, where the keys are given once each, and by index for the rows."""
+        """Return each row's merit; keys are given once each, and rows refer to them by index."""
         return self.merits_at(indices if self._store is None else self._store.rows(keys)[indices], parts)
 
     def merits_at(self, rows: IntArray, parts: tuple[FloatArray, ...]) -> FloatArray:
-        """Return each row's merit, where its key's row in the replica is given, -1 for what that does not know."""
+        """Return each row's merit, given its key's row in the replica; -1 for an unknown key."""
         self.scored += len(rows)
         if self._store is None:
             return self.merits_given({}, parts, len(rows))
@@ -91,13 +91,13 @@ class ReplicaScoring:
         return merits
 
     def merits_given(self, remote: Mapping[str, FloatArray], parts: tuple[FloatArray, ...], count: int) -> FloatArray:
-        """Return the merit that each row would have with these numbers from the remote, by variable: a new column."""
+        """Return each row's merit for given numbers of the remote, by variable: a new column."""
         columns = {**dict(zip(self._score.stream_variables, parts, strict=True)), **remote}
         merits = self._sign * self._function(columns)
         return merits if merits.shape == (count,) else np.array(np.broadcast_to(merits, count))
 
     def can_count(self, parts: tuple[FloatArray, ...], count: int) -> BoolArray:
-        """Return which rows could be results, as far as conditions on the stream's numbers alone tell."""
+        """Return a mask of the rows that the conditions on the stream's numbers alone admit."""
         columns = dict(zip(self._score.stream_variables, parts, strict=True))
         possible = np.ones(count, dtype=np.bool_)
         for holds in self._conditions:
@@ -105,10 +105,11 @@ class ReplicaScoring:
         return possible
 
     def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
-        """Return the best merit possible for the stream's numbers within ranges.
+        """Return the best possible merit for stream numbers within ranges.
 
-        With ``keys`` for the replica's values of any of these, minus infinity if the remote has none of them;
-        without, for any value of the remote's that the query's filters allow.
+        With ``keys``, the remote's values are the replica's values of any of these keys; the merit
+        is minus infinity if the remote has none of them. Without ``keys``, they are any values that
+        the query's filters allow.
         """
         if keys is None:
             return self._reach_of_any(lows, highs)
@@ -122,10 +123,10 @@ class ReplicaScoring:
         return reach.high if self._score.descending else -reach.low
 
     def reaches(self, parts: tuple[FloatArray, ...], count: int) -> FloatArray:
-        """Return for each row a merit that it cannot exceed, whatever the remote has for it.
+        """Return for each row a merit that it cannot exceed, whatever values the remote has for it.
 
-        It is the best merit possible as long as there are few different rows; of many, neighbours are
-        taken together. O(n log n), and O(1) analyses of the score.
+        It is the best possible merit if there are few distinct rows; of many rows, neighbours share
+        a bound. O(n log n), and O(1) analyses of the score.
         """
         if not parts or not count:
             return np.full(count, self.reach((), ()) if count else math.nan)
@@ -137,7 +138,7 @@ class ReplicaScoring:
             groups = groups * _GROUPS // (groups[-1] + 1)
             begins = np.diff(groups, prepend=-1) != 0
         starts = np.flatnonzero(begins)
-        # Without a number anything is possible.
+        # If there is no number, anything is possible.
         lows = [np.minimum.reduceat(np.where(np.isnan(each), -math.inf, each), starts).tolist() for each in columns]
         highs = [np.maximum.reduceat(np.where(np.isnan(each), math.inf, each), starts).tolist() for each in columns]
         reaches = np.array(list(map(self.reach, zip(*lows, strict=True), zip(*highs, strict=True))))
@@ -146,7 +147,10 @@ class ReplicaScoring:
         return of_rows
 
     def _values(self, keys: AnyArray) -> dict[str, Interval] | None:
-        """Return where the remote's values of some keys lie, of those that are numbers; None if it has no such keys."""
+        """Return the ranges of the remote's numbers for some keys.
+
+        None if it has none of the keys.
+        """
         if self._store is None:
             return {}
         rows = self._store.rows(keys.tolist())
@@ -154,12 +158,12 @@ class ReplicaScoring:
         if not len(rows):
             return None
         columns = {name: self._store.numbers(name, rows) for name in self._score.remote_variables}
-        # A score may do without a value that is no number: then nothing is said of that.
+        # No range for a variable without numbers: the score may do without its value.
         numbers = {name: column[~np.isnan(column)] for name, column in columns.items()}
         return {name: Interval(float(each.min()), float(each.max())) for name, each in numbers.items() if len(each)}
 
     def expected(self, parts: tuple[FloatArray, ...], count: int) -> FloatArray:
-        """Return a guess at the merits of solutions without a value from the remote: with the replica's mean."""
+        """Return estimated merits of solutions without a remote value: with the replica's mean."""
         columns = dict(zip(self._score.stream_variables, parts, strict=True))
         for name in self._score.remote_variables if self._store is not None else ():
             mean = self._store.mean(name) if self._store is not None else 0.0
@@ -168,7 +172,7 @@ class ReplicaScoring:
 
 
 def _conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
-    """Yield the conditions that must all hold for one to hold."""
+    """Yield the conjuncts of a condition."""
     match condition:
         case None:
             return
@@ -180,7 +184,7 @@ def _conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
 
 
 def _scoring(score: Score) -> ScoreFunction:
-    """Return what scores columns: NaN where the score is an error or its condition does not hold."""
+    """Return a scoring function for columns: NaN for an error, or if the condition fails."""
     value = vectorise(score.expression, score.functions)
     if score.condition is None:
         return value

@@ -1,4 +1,4 @@
-"""N-Triples text, the form in which terms travel, to the forms in which they are reported and asked about."""
+"""Conversion of terms between N-Triples text, their transport form, and rdflib or syntax nodes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?',
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _DOUBLE = URIRef(_XSD + "double")
 _LARGEST_WHOLE = 2.0**53
-"""Up to here every whole number is a double."""
+"""Limit up to which every whole number is a double."""
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _REMEMBERED = 1 << 14
-"""How many terms are known in another form: what is in one answer is in the next, and in those of other queries."""
+"""Number of cached conversions: terms of one answer recur in the next and in other queries."""
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def to_rdflib(text: str) -> Identifier:
-    """Return the rdflib term that an N-Triples text stands for; literals keep their text as it is.
+    """Return the rdflib term of an N-Triples text; literals keep their text unchanged.
 
     >>> to_rdflib('"03"^^<http://www.w3.org/2001/XMLSchema#integer>')
     rdflib.term.Literal('03', datatype=rdflib.term.URIRef('http://www.w3.org/2001/XMLSchema#integer'))
@@ -37,7 +37,7 @@ def to_rdflib(text: str) -> Identifier:
 
 
 def iri_to_rdflib(iri: str) -> URIRef | BNode:
-    """Return the rdflib term of an IRI: a blank node for one that stands for such a node of a remote's.
+    """Return the rdflib term of an IRI: a blank node if it stands for a remote's blank node.
 
     >>> iri_to_rdflib("urn:a"), iri_to_rdflib("urn:acquatop:blank:00112233445566778899aabbccddeeff")
     (rdflib.term.URIRef('urn:a'), rdflib.term.BNode('r00112233445566778899aabbccddeeff'))
@@ -47,7 +47,7 @@ def iri_to_rdflib(iri: str) -> URIRef | BNode:
 
 
 def to_ast(text: str) -> ast.Iri | ast.Literal:
-    """Return the node of a syntax tree that an N-Triples text stands for.
+    """Return the syntax node of an N-Triples text.
 
     >>> to_ast('"3"^^<http://www.w3.org/2001/XMLSchema#integer>').lexical, to_ast("<urn:a>")
     ('3', Iri(value='urn:a'))
@@ -61,7 +61,9 @@ def to_ast(text: str) -> ast.Iri | ast.Literal:
 
 
 def from_ast(term: ast.Iri | ast.Literal) -> str:
-    """Return the N-Triples text of a constant of a syntax tree; equal terms have equal texts, wherever they are from.
+    """Return the N-Triples text of a constant's syntax node.
+
+    Equal terms have equal texts, whatever their source.
 
     >>> from_ast(ast.Literal("3", ast.XSD + "integer")), from_ast(ast.Iri("urn:a"))
     ('"3"^^<http://www.w3.org/2001/XMLSchema#integer>', '<urn:a>')
@@ -85,7 +87,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def datatype_of(text: str) -> str | None:
-    """Return the datatype that an N-Triples text writes out, None where it writes none.
+    """Return the datatype that is written in an N-Triples text; None if there is none.
 
     >>> datatype_of('"3"^^<http://www.w3.org/2001/XMLSchema#integer>'), datatype_of('<urn:a>'), datatype_of('"a"')
     ('http://www.w3.org/2001/XMLSchema#integer', None, None)
@@ -95,17 +97,17 @@ def datatype_of(text: str) -> str | None:
 
 
 def score_literal(score: float, datatype: str | None = None) -> Literal:
-    """Return a score as a literal of a numeric datatype, an xsd:double where it is none that can hold it.
+    """Return a score as a literal of a numeric datatype, or as xsd:double if that cannot hold it.
 
-    Doubles have the shortest text that is that number, decimals at most 15 digits, which is what a
-    double knows of one.
+    Doubles have the shortest text that is that number. Decimals have at most 15 digits, the
+    precision of a double.
 
     >>> score_literal(0.1 + 0.2, "http://www.w3.org/2001/XMLSchema#decimal").n3()
     '"0.3"^^<http://www.w3.org/2001/XMLSchema#decimal>'
     >>> [str(score_literal(each, "http://www.w3.org/2001/XMLSchema#integer")) for each in (12.0, 0.5, 1e300)]
     ['12', '0.5', '1e+300']
     """
-    # Adding zero turns -0.0, which is the same score, into 0.0.
+    # Adding zero turns -0.0, the same score, into 0.0.
     return _score_literal(score + 0.0, datatype)
 
 

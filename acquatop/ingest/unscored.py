@@ -1,4 +1,4 @@
-"""Solutions that have no score yet, because nothing is known of their key, or the remote has nothing for it."""
+"""Solutions without a score yet: their key is unknown, or the remote has nothing for it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from acquatop.topk.snapshot import rows_of as rows_of_table
 _KIND, _VERSION = "waiting", 1
 
 LIMIT = 10_000
-"""How many solutions may wait; what is beyond it is dropped, and remembered."""
+"""Maximum number of waiting solutions; more are dropped, and the loss is remembered."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """One solution and the windows that it lies in."""
+    """Solution and the windows that it lies in."""
 
     identity: str
     key: str
@@ -31,12 +31,12 @@ class Solution:
     last: int
 
     def covers(self, window: int) -> bool:
-        """Say whether the solution lies in a window."""
+        """Return True if the solution lies in a window."""
         return self.first <= window <= self.last
 
 
 class Waiting:
-    """Solutions by identity, the newest of each."""
+    """Waiting solutions by identity, the newest of each."""
 
     def __init__(self) -> None:
         self._solutions: dict[str, Solution] = {}
@@ -48,15 +48,15 @@ class Waiting:
         return iter(self._solutions.values())
 
     def identities(self) -> Set[str]:
-        """Return the identities of all that wait."""
+        """Return the identities of all waiting solutions."""
         return self._solutions.keys()
 
     def of(self, window: int) -> list[Solution]:
-        """Return what waits in a window."""
+        """Return the waiting solutions of a window."""
         return [each for each in self if each.covers(window)]
 
     def put(self, solutions: Iterable[Solution]) -> list[Solution]:
-        """Let solutions wait, and return the oldest of all if too many wait now: these wait no longer."""
+        """Add waiting solutions; if too many wait now, remove and return the oldest of all."""
         self._solutions.update((each.identity, each) for each in solutions)
         if len(self._solutions) <= LIMIT:
             return []
@@ -64,22 +64,22 @@ class Waiting:
         return [self._solutions.pop(each.identity) for each in ordered[LIMIT:]]
 
     def remove(self, identities: Iterable[str]) -> None:
-        """Let some wait no longer."""
+        """Remove the solutions with some identities."""
         for identity in identities:
             self._solutions.pop(identity, None)
 
     def take(self, keys: Set[str]) -> list[Solution]:
-        """Return those that join with some keys; they wait no longer."""
+        """Remove and return the solutions that join with some keys."""
         taken = [each for each in self if each.key in keys]
         self.remove(each.identity for each in taken)
         return taken
 
     def close_before(self, window: int) -> None:
-        """Let go of what lies only in windows before this one."""
+        """Drop solutions that lie only in earlier windows."""
         self.remove([each.identity for each in self if each.last < window])
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
         waiting = list(self)
         spans = {
             "firsts": np.array([each.first for each in waiting], dtype=np.int64),
@@ -89,7 +89,7 @@ class Waiting:
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
-        """Return one that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Return the object of a snapshot; raises ``SnapshotError`` for any other bytes."""
         tables = unpack(_KIND, _VERSION, snapshot).tables
         restored = cls()
         with reading():
@@ -111,7 +111,7 @@ def rows_of(solutions: list[Solution]) -> Rows:
 
 
 def numbers_of(solutions: list[Solution]) -> tuple[FloatArray, ...]:
-    """Return the stream's numbers of solutions as columns."""
+    """Return the stream numbers of solutions as columns."""
     return tuple(np.array(column) for column in zip(*(each.numbers for each in solutions), strict=True))
 
 
@@ -124,7 +124,7 @@ def solutions_of(rows: Rows, firsts: IntArray, lasts: IntArray) -> list[Solution
 
 
 def objects(values: list[str] | tuple[str, ...]) -> AnyArray:
-    """Return text as a column of objects."""
+    """Return texts as a column of objects."""
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column

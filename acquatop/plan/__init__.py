@@ -1,1 +1,1 @@
-"""Plans: a compiled query bound to the catalog, its strategy, and which queries share work."""
+"""Plans: compiled queries bound to the catalog, their strategy, and groups that share work."""

@@ -1,4 +1,4 @@
-"""Bind a plan to a catalog: from IRIs to the sources, remotes and files they stand for."""
+"""Binding of plans to a catalog: from IRIs to the sources, remotes and files they stand for."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from rspql.plan import AnyWindow, CountWindow, Plan, RemotePart, TopKPlan, Windo
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 MANY_OPEN = 1_000
-"""From how many windows on that are open at once a query that counts elements is warned of."""
+"""Number of windows open at once above which a query that counts elements gets a warning."""
 
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """A top-k plan with everything it names found; ``service`` is None where it asks no remote."""
+    """Top-k plan with everything it names found; ``service`` is None if it asks no remote."""
 
     name: str
     plan: TopKPlan
@@ -38,10 +38,11 @@ class BoundQuery:
 
     @property
     def choice(self) -> Choice:
-        """What keeps the candidates of a query without aggregates, and why.
+        """Structure that keeps the candidates of a query without aggregates, and the reason.
 
-        The catalog says whether the windows' content is kept for a remote's sake. Without a remote nothing but a
-        newer arrival changes a score, and there is nothing to save by being uncertain.
+        The catalog says whether the windows' content is kept because a remote's values change.
+        Without a remote nothing but a newer arrival changes a score, and uncertain answers would
+        save nothing.
         """
         exact = self.service is None or self.service.refresh.refill
         workload = Workload(
@@ -55,23 +56,23 @@ class BoundQuery:
 
     @property
     def refills(self) -> bool:
-        """Whether the windows' content is kept."""
+        """True if the windows' content is kept."""
         return self.choice.strategy is Strategy.REFILLED
 
     @property
     def keys_in_executors(self) -> bool:
-        """Whether the aggregates of the query's keys are kept where the executors read them."""
+        """True if the aggregates of the query's keys are kept where the executors read them."""
         return self.plan.aggregate is not None and self.stream.keys == "executors"
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """The stream that the query reads."""
+        """Stream that the query reads."""
         return (self.stream,)
 
 
 @dataclass(frozen=True)
 class BoundWindow:
-    """A window, the stream that fills it, and when it opens and closes."""
+    """Window, the stream that fills it, and the times at which it opens and closes."""
 
     name: str
     stream: Stream
@@ -80,7 +81,7 @@ class BoundWindow:
 
 @dataclass(frozen=True)
 class BoundRemote:
-    """A part of a query that a remote answers, and the remote."""
+    """Part of a query that a remote answers, and the remote."""
 
     part: RemotePart
     service: Service
@@ -88,9 +89,9 @@ class BoundRemote:
 
 @dataclass(frozen=True)
 class BoundWindowed:
-    """The plan of a query that is evaluated window by window, with everything it names found.
+    """Plan of a query that is evaluated window by window, with everything it names found.
 
-    ``reason`` says why a plan that could be answered incrementally is not, with this catalog.
+    ``reason`` says why this catalog prevents the incremental evaluation of a plan that allows it.
     """
 
     name: str
@@ -102,15 +103,16 @@ class BoundWindowed:
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """The streams that the query reads, each once."""
+        """Streams that the query reads, each once."""
         return tuple({window.stream.iri: window.stream for window in self.windows}.values())
 
 
 @dataclass(frozen=True)
 class BoundCounted:
-    """A query whose windows count its stream's elements; ``query`` is the same over their positions for times.
+    """Query whose windows count its stream's elements; ``query`` is the same over their positions.
 
-    A ``hint`` names the structure that keeps candidates, in place of the one that costs least or the catalog asks for.
+    A ``hint`` names the structure that keeps candidates. It replaces the cheapest one, or the one
+    that the catalog asks for.
     """
 
     name: str
@@ -119,28 +121,31 @@ class BoundCounted:
 
     @property
     def plan(self) -> Plan:
-        """The query's plan."""
+        """Plan of the query."""
         return self.query.plan
 
     @property
     def stream(self) -> Stream:
-        """The stream that the query reads."""
+        """Stream that the query reads."""
         (stream,) = self.query.streams
         return stream
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        """The stream that the query reads."""
+        """Stream that the query reads."""
         return (self.stream,)
 
     @property
     def windows(self) -> Windows:
-        """The windows over the elements' positions."""
+        """Windows over the elements' positions."""
         return self.query.windows if isinstance(self.query, BoundQuery) else self.query.windows[0].windows
 
     @property
     def choice(self) -> Choice | None:
-        """What keeps the candidates, and why; None where whole windows are looked at, or aggregates."""
+        """Structure that keeps the candidates, and the reason.
+
+        None for whole windows or aggregates.
+        """
         query = self.query
         if isinstance(query, BoundWindowed) or query.plan.aggregate is not None:
             return None
@@ -153,7 +158,7 @@ class BoundCounted:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What is legal, but likely to cost more than was thought."""
+        """Warnings about a query that is legal but likely to cost more than expected."""
         open_at_once = -(-self.windows.width_ms // self.windows.slide_ms)
         is_cheap = self.choice is not None and self.choice.strategy is Strategy.BLOCKS
         if isinstance(self.query, BoundWindowed) or is_cheap or open_at_once <= MANY_OPEN:
@@ -176,13 +181,16 @@ def bind_query(
     file: str = "<query>",
     name: str | None = None,
 ) -> Bound:
-    """Compile a query and bind it; :class:`~rspql.diagnostics.QueryError` says what cannot be found."""
+    """Compile a query and bind it.
+
+    Raises :class:`~rspql.diagnostics.QueryError` for mistakes and for names that cannot be found.
+    """
     plan = compile_query(text, prefixes=catalog.prefixes, functions=functions, file=file)
     return bind_plan(plan, catalog, text=text, file=file, name=name)
 
 
 def bind_plan(plan: Plan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None) -> Bound:
-    """Bind a plan for the fastest evaluation that the catalog allows; ``text`` is for what is said about mistakes.
+    """Bind a plan for the fastest evaluation that the catalog allows; errors quote ``text``.
 
     Raises :class:`~rspql.diagnostics.QueryError`.
     """
@@ -205,7 +213,10 @@ def _bind(plan: Plan, catalog: Catalog, text: str, file: str, name: str | None) 
 def bind_windowed(
     plan: WindowedPlan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None
 ) -> BoundWindowed:
-    """Bind a plan for evaluation window by window; :class:`~rspql.diagnostics.QueryError` says what cannot be found."""
+    """Bind a plan for evaluation window by window.
+
+    Raises :class:`~rspql.diagnostics.QueryError` for names that cannot be found.
+    """
     found: list[Diagnostic] = []
     windows = tuple(_window(window, catalog, found) for window in plan.windows)
     remotes = tuple(_remote(part, catalog, found) for part in plan.remotes)
@@ -225,7 +236,7 @@ def bind_windowed(
 
 
 def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str | None) -> BoundQuery | Diagnostic:
-    """Bind a plan for incremental evaluation, or return why the catalog's data do not lend themselves to it."""
+    """Bind a plan for incremental evaluation, or return the reason why the catalog prevents it."""
     found: list[Diagnostic] = []
     window = _window(plan.window, catalog, found)
     service = _service(plan.service.iri, catalog, found) if plan.service else None
@@ -261,7 +272,7 @@ def _window(window: AnyWindow, catalog: Catalog, found: list[Diagnostic]) -> Bou
 
 
 def _check_count(window: CountWindow, stream: Stream, found: list[Diagnostic]) -> None:
-    """Note that what a window counts is not what a stream's records are."""
+    """Note that a window counts triples but a record of its stream may be several."""
     properties = len(stream.mapping.properties)
     if window.triples and properties > 1:
         message = f"a record of the stream may be up to {properties} triples, and windows count records"
@@ -278,7 +289,7 @@ def _remote(part: RemotePart, catalog: Catalog, found: list[Diagnostic]) -> Boun
 
 
 def _check_records(service: Service, group: ast.Group, key: str | None, found: list[Diagnostic]) -> None:
-    """Note why a service of records, which knows nothing of SPARQL, cannot answer a pattern."""
+    """Note the reason why a service of records, which has no SPARQL, cannot answer a pattern."""
     if isinstance(service.source, SparqlSource):
         return
     star = star_of(group, key, service.source.mapping.properties.keys())
@@ -287,7 +298,7 @@ def _check_records(service: Service, group: ast.Group, key: str | None, found: l
 
 
 def _check_refresh(plan: TopKPlan, stream: Stream, service: Service, found: list[Diagnostic]) -> None:
-    """Note that what a service's policy is to see of a stream is not here but in the executors."""
+    """Note that a service's policy needs data of the stream that only the executors have."""
     policy = service.refresh.policy
     if plan.aggregate is None or stream.keys == "driver" or plan.service is None:
         return
@@ -299,7 +310,7 @@ def _check_refresh(plan: TopKPlan, stream: Stream, service: Service, found: list
 
 
 def _check_strategy(plan: TopKPlan, window: BoundWindow, found: list[Diagnostic]) -> None:
-    """Note that what a stream asks for cannot keep the candidates of a query that a remote has a part in."""
+    """Note that a stream's strategy cannot keep the candidates of a query with a remote."""
     if plan.aggregate is not None or plan.service is None or window.stream.strategy is None:
         return
     asked = Asked(window.windows, plan.k + plan.offset)

@@ -1,4 +1,4 @@
-"""Check a query as far as that goes without running it: its text, its plan, what it names in a catalog."""
+"""Checks of a query without running it: its text, its plan, the names that it uses in a catalog."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_query(
     bare_unit: str | None = None,
     file: str = "<query>",
 ) -> Analysis:
-    """Return everything that can be said about a query; with a catalog, about the names that it looks up there too."""
+    """Return the analysis of a query; with a catalog, it covers the names looked up there, too."""
     prefixes: Mapping[str, str] = catalog.prefixes if catalog else {}
     analysis = analyse(text, prefixes=prefixes, functions=functions, bare_unit=bare_unit, file=file)
     if catalog is None or analysis.plan is None:
@@ -44,7 +44,10 @@ def check_query(
 
 
 def check_syntax(text: str, *, bare_unit: str | None = None, file: str = "<query>") -> Analysis:
-    """Return what is wrong with a text as RSP-QL, whatever it means: relative IRIs and unknown names are fine."""
+    """Return the syntax errors of a text as RSP-QL.
+
+    Relative IRIs and unknown names are no errors.
+    """
     try:
         query = parse(text, bare_unit=bare_unit, file=file)
     except QueryError as error:
@@ -53,7 +56,7 @@ def check_syntax(text: str, *, bare_unit: str | None = None, file: str = "<query
 
 
 def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:
-    """Return how each service's replica is kept, by the service's IRI: what an explanation says of it."""
+    """Return the refresh settings of each service, by its IRI, for an explanation."""
     if catalog is None:
         return {}
     return {
@@ -71,7 +74,10 @@ def replicas_of(catalog: Catalog | None) -> dict[str, dict[str, Any]]:
 
 
 def structure_of(analysis: Analysis, catalog: Catalog | None) -> dict[str, Any] | None:
-    """Return what will keep a top-k query's candidates, and why; None where there is nothing to choose."""
+    """Return the structure for a top-k query's candidates, and the reason.
+
+    None without a choice.
+    """
     if catalog is None or analysis.plan is None:
         return None
     from acquatop.catalog.vocabulary import Strategy

@@ -1,4 +1,4 @@
-"""Which queries are answered from one structure together, and which by themselves."""
+"""Groups of queries that are answered from one structure, and queries that are answered alone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from acquatop.plan.strategy import Choice, Workload, choose
 from acquatop.topk.shared.contract import Asked
 
 _MANY = 1_000
-"""Of how many queries it is said that they would share a structure, at most."""
+"""Maximum number of queries for which sharing is tried out."""
 
 
 def can_share(bound: Bound) -> TypeGuard[BoundQuery]:
-    """Say whether a query can be answered together with others that have other windows: its scores never change."""
+    """Return True if a query can be answered together with others that have other windows.
+
+    Its scores must never change.
+    """
     return (
         isinstance(bound, BoundQuery)
         and bound.plan.aggregate is None
@@ -26,18 +29,18 @@ def can_share(bound: Bound) -> TypeGuard[BoundQuery]:
 
 
 def choice_among(bound: BoundQuery, others: Iterable[BoundQuery] = ()) -> Choice:
-    """Return how a query that can share is answered best, beside others that rank the same by the same.
+    """Return the best strategy for a query that can share, beside others with the same ranking.
 
-    How many records come in the windows' time is not known beforehand: it is as if one came in each millisecond.
+    The rate of records is not known beforehand: one record per millisecond is assumed.
     """
     asked = tuple(Asked(each.windows, each.plan.k + each.plan.offset) for each in (bound, *others))
     return choose(Workload(asked), available=(Strategy.EACH, Strategy.SHARED), hint=bound.stream.strategy)
 
 
 def fewest_that_share(bound: BoundQuery) -> int | None:
-    """Return how many queries like one it takes for them to share a structure; None if a thousand do not.
+    """Return the number of queries like this one from which on they share a structure.
 
-    O(log n) choices.
+    None if 1 000 do not. O(log n) choices.
     """
     counts = range(1, _MANY + 1)
 
@@ -49,10 +52,10 @@ def fewest_that_share(bound: BoundQuery) -> int | None:
 
 
 def evaluation_key(bound: Bound, *, shared: bool = False) -> str:
-    """Return the key of the evaluation that answers a query: queries with equal keys are evaluated together.
+    """Return the key of a query's evaluation; queries with equal keys are evaluated together.
 
-    ``shared`` asks for the key of the structure that queries with other windows share. State directories hold these
-    keys: their text must not change.
+    ``shared`` selects the key of the structure that queries with other windows share. State
+    directories hold these keys: their text must not change.
     """
     match bound:
         case BoundQuery():

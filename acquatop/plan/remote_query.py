@@ -1,4 +1,4 @@
-"""What queries ask of remotes, in the forms in which the different kinds of remotes are asked."""
+"""Questions of queries to remotes, in the forms that the kinds of remotes need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rspql.printer import inside_text
 
 @dataclass(frozen=True)
 class Question:
-    """A SERVICE pattern, the variables wanted of it, and the one by which it is asked, if there is one."""
+    """SERVICE pattern, the variables wanted of it, and the key variable, if there is one."""
 
     group: Group
     variables: tuple[str, ...]
@@ -22,7 +22,7 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The inside of the pattern as SPARQL."""
+        """Inside of the pattern as SPARQL."""
         return inside_text(self.group)
 
     @property
@@ -31,7 +31,10 @@ class Question:
         return base_of(self.group)
 
     def star(self, mapping: RecordMapping) -> Star:
-        """Return the pattern as a star of a mapping's properties; binding has made sure that it is one."""
+        """Return the pattern as a star of a mapping's properties.
+
+        Binding has checked that it is one.
+        """
         star = star_of(self.group, self.key, mapping.properties.keys())
         if not isinstance(star, Star):
             raise ValueError(star.message)
@@ -39,7 +42,10 @@ class Question:
 
 
 def star_of(group: Group, key: str | None, predicates: Collection[str]) -> Star | Diagnostic:
-    """Return a pattern as a star around its key, or why it is none that records with some predicates can answer."""
+    """Return a pattern as a star around its key, or a diagnostic if records cannot answer it.
+
+    ``predicates`` are those that the records have.
+    """
     columns: dict[str, str] = {}
     constants: dict[str, str] = {}
     if key is None:

@@ -1,6 +1,7 @@
-"""Which structure answers queries over one stream at the least cost, by what is asked and what steps have taken.
+"""Choice of the cheapest structure for queries over one stream, by workload and measured costs.
 
-A pure function of a workload and a table of costs: no clock, no state, the same choice for the same input.
+The choice is a pure function of a workload and a table of costs: no clock, no state, the same
+choice for the same input.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from acquatop.catalog.vocabulary import Strategy
 from acquatop.topk.shared.contract import Asked
 
 STRETCH = 16_384
-"""How many arrivals the shared skyline merges at once."""
+"""Number of arrivals that the shared skyline merges at once."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What is asked of one stream, by queries that rank by the same score.
+    """Workload of one stream: queries that rank by the same score.
 
-    ``rate`` is how many arrivals there are in a unit of the windows' time, ``batch`` how many come before time
-    goes on. With ``changes`` remote values change while windows are open; with ``recurring`` a newer arrival
-    takes the place of an older one. ``may_retain`` says whether the windows' content may be kept,
-    ``may_approximate`` whether an answer may be in doubt, as long as it says so. With ``counts`` the windows' time is
-    the arrivals' number.
+    ``rate`` is the number of arrivals per unit of the windows' time, ``batch`` the number of
+    arrivals before time advances. With ``changes``, remote values change while windows are open.
+    With ``recurring``, a newer arrival replaces an older one. ``may_retain`` says whether the
+    windows' content may be kept, ``may_approximate`` whether an answer may be uncertain if it says
+    so. With ``counts``, the windows' time is the number of arrivals.
     """
 
     asked: tuple[Asked, ...]
@@ -38,24 +39,23 @@ class Workload:
 
     @property
     def is_steady(self) -> bool:
-        """Whether the score of what has come stays as it is."""
+        """True if the scores of past arrivals never change."""
         return not self.changes and not self.recurring
 
     @property
     def counts_arrivals(self) -> bool:
-        """Whether all windows count arrivals, or there is one for each of them."""
+        """True if all windows count arrivals, or slide at every arrival."""
         return self.counts or (self.rate == 1.0 and all(asked.windows.slide_ms == 1 for asked in self.asked))
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What steps take, in nanoseconds: measured by ``./run bench strategies --fit``.
+    """Costs of steps in nanoseconds, measured by ``./run bench strategies --fit``.
 
-    A query by itself looks at each arrival, and for each pane does what a pane needs, for each candidate
-    of it, and for each answer. The shared skyline looks at each arrival, and for each stretch does what a
-    stretch needs, for each candidate, for each answer, and for each row that it looks at to find the answer. The
-    block skyline looks at each arrival, and for each block of half a window does what a block needs, and for
-    each arrival in it that can change the answer.
+    A query by itself pays for each arrival, for each pane, and for each candidate and result of a
+    pane. The shared skyline pays for each arrival, for each stretch, for each candidate, for each
+    answer, and for each row that it examines to find the answer. The block skyline pays for each
+    arrival, for each block of half a window, and for each arrival in it that can change the answer.
     """
 
     each_arrival: float
@@ -84,14 +84,14 @@ MEASURED = Costs(
     blocks_block=647_000.0,
     blocks_touched=20_300.0,
 )
-"""What steps took on two cores with much else to do, with Python 3.11 and numpy 2.4: their ratios are what counts."""
+"""Costs measured on two busy cores with Python 3.11 and numpy 2.4; only their ratios count."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A strategy, why it is the one, and what each that could be taken is expected to cost per arrival.
+    """Strategy, the reason for it, and the expected cost per arrival of each possible strategy.
 
-    Expected are nanoseconds; where it is not costs that decide, there are none.
+    Costs are in nanoseconds; there are none if costs do not decide.
     """
 
     strategy: Strategy
@@ -100,12 +100,12 @@ class Choice:
 
     @property
     def is_shared(self) -> bool:
-        """Whether one structure answers several queries."""
+        """True if one structure answers several queries."""
         return self.strategy is Strategy.SHARED
 
 
 class HintError(ValueError):
-    """A strategy was asked for by name that cannot answer what is asked, or is none."""
+    """Hint that names no strategy, or one that cannot answer the queries."""
 
 
 def choose(
@@ -115,9 +115,10 @@ def choose(
     available: Collection[Strategy] = tuple(Strategy),
     hint: str | None = None,
 ) -> Choice:
-    """Return the strategy for a workload, of those that are available.
+    """Return the best available strategy for a workload.
 
-    A hint overrides what costs say, but never what is needed for right answers: that raises :class:`HintError`.
+    A hint overrides the costs, but not the conditions for right answers: a hint against them raises
+    :class:`HintError`.
 
     >>> from acquatop.windows import Windows
     >>> one = Asked(Windows(1_000_000, 100_000), 100)
@@ -163,12 +164,12 @@ def _hinted(workload: Workload, hint: str, available: Collection[Strategy]) -> C
 
 
 def expectations(workload: Workload, costs: Costs) -> dict[Strategy, float]:
-    """Return how many nanoseconds an arrival is expected to cost, by each strategy for scores that never change."""
+    """Return the expected nanoseconds per arrival by strategy, for scores that never change."""
     return {strategy: _dot(steps, costs) for strategy, steps in steps_of(workload).items()}
 
 
 def steps_of(workload: Workload) -> dict[Strategy, dict[str, float]]:
-    """Return how often each step is done for an arrival, by each strategy that can do the job."""
+    """Return the number of steps of each kind per arrival, for each strategy that applies."""
     steps = {Strategy.EACH: each_steps(workload), Strategy.SHARED: shared_steps(workload)}
     if workload.counts_arrivals:
         steps[Strategy.BLOCKS] = blocks_steps(workload)
@@ -176,11 +177,11 @@ def steps_of(workload: Workload) -> dict[Strategy, dict[str, float]]:
 
 
 def each_steps(workload: Workload) -> dict[str, float]:
-    """Return how often each step is done for an arrival, by queries on their own."""
+    """Return the number of steps of each kind per arrival, for queries on their own."""
     steps = dict.fromkeys(("each_arrival", "each_pane", "each_candidate"), 0.0)
     for asked in workload.asked:
         width, slide, k = _sizes(asked, workload.rate)
-        # Where the slide does not divide the width, windows open and close at different moments.
+        # If the slide does not divide the width, windows open and close at different times.
         panes = (1 if asked.windows.width_ms % asked.windows.slide_ms == 0 else 2) / slide
         steps["each_arrival"] += 1
         steps["each_pane"] += panes
@@ -189,7 +190,7 @@ def each_steps(workload: Workload) -> dict[str, float]:
 
 
 def shared_steps(workload: Workload) -> dict[str, float]:
-    """Return how often each step is done for an arrival, by the shared skyline."""
+    """Return the number of steps of each kind per arrival, for the shared skyline."""
     sizes = [_sizes(asked, workload.rate) for asked in workload.asked]
     widest, most = max(width for width, _, _ in sizes), max(k for _, _, k in sizes)
     answers = sum(1 / slide for _, slide, _ in sizes)
@@ -205,7 +206,7 @@ def shared_steps(workload: Workload) -> dict[str, float]:
 
 
 def blocks_steps(workload: Workload) -> dict[str, float]:
-    """Return how often each step is done for an arrival, by a block skyline for each query."""
+    """Return the number of steps of each kind per arrival, for a block skyline per query."""
     sizes = [_sizes(asked, workload.rate) for asked in workload.asked]
     return {
         "blocks_arrival": float(len(sizes)),
@@ -215,13 +216,13 @@ def blocks_steps(workload: Workload) -> dict[str, float]:
 
 
 def _sizes(asked: Asked, rate: float) -> tuple[float, float, float]:
-    """Return a window's width and slide in arrivals, and how many of a window are asked for."""
+    """Return a window's width and slide in arrivals, and its k, which the width limits."""
     width, slide = (max(1.0, length * rate) for length in (asked.windows.width_ms, asked.windows.slide_ms))
     return width, slide, min(asked.k, width)
 
 
 def _candidates(k: float, width: float, pane: float) -> float:
-    """Return how many candidates there are in random order: k·H(panes) for panes of k and more."""
+    """Return the number of candidates in random order: k·H(panes) for panes of k and more."""
     return k * (1 + math.log(max(1.0, width / max(k, pane))))
 
 

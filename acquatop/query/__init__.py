@@ -1,1 +1,1 @@
-"""Queries at work: what a window holds, when it is due, and its result."""
+"""Queries at work: the content of windows, their due times, and their results."""

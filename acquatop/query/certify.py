@@ -1,4 +1,4 @@
-"""Certification of answers that a remote has a part in, or the stream alone."""
+"""Certification of answers, with or without a remote."""
 
 from __future__ import annotations
 

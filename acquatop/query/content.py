@@ -1,4 +1,4 @@
-"""Content: the records that the open windows of a top-k evaluation hold, and how its members rank them."""
+"""Content: the records that the open windows of a top-k evaluation hold, ranked by its members."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ class Content(Protocol):
     def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:
         """Take in one partition and return the number of late solutions.
 
-        ``names`` are the members when it was reduced, ``closed`` is the last window that has closed.
+        ``names`` are the members when it was reduced, ``closed`` is the last window that has
+        closed.
         """
 
     def complete(self, window: int) -> None:
-        """Note that all records of a window that closes have come."""
+        """Note that all records of a closing window have come."""
 
     def values_changed(self) -> None:
         """Note that the replica has other values now."""
@@ -65,7 +66,7 @@ class SolutionContent(Content, Protocol):
         """Take in the solutions of one pane."""
 
     def note_late(self, first: int, last: int) -> None:
-        """Note a late solution of the windows ``first`` to ``last``: those that are still open lack it."""
+        """Note a late solution of the windows ``first`` to ``last``: those still open lack it."""
 
 
 class PaneFollower(Protocol):
@@ -76,9 +77,10 @@ class PaneFollower(Protocol):
 
 
 class Buffered:
-    """Decorator of a content for arrivals that may replace each other: solutions wait until their pane is complete.
+    """Decorator of a content whose arrivals may replace each other.
 
-    Memory is O(solutions since the last close, and of the lateness allowed), besides the content's own.
+    Solutions wait until their pane is complete. Memory is O(solutions since the last close, and of
+    the lateness allowed), besides the content's own.
     """
 
     def __init__(self, bound: BoundQuery, content: SolutionContent, followers: Sequence[PaneFollower]) -> None:
@@ -101,7 +103,7 @@ class Buffered:
         return self._reducers
 
     def add(self, part: Part, names: Sequence[str], closed: int | None) -> int:
-        """Let solutions wait for their pane to be complete."""
+        """Buffer solutions until their pane is complete."""
         late = self._panes.add(part.table)
         if len(late):
             for first, last in distinct_spans(*self._windows.spans(np.asarray(late.column(TIME).to_numpy()))):
@@ -109,14 +111,14 @@ class Buffered:
         return len(late)
 
     def complete(self, window: int) -> None:
-        """Hand on the panes that end until the window's close."""
+        """Pass on the panes that end by the window's close."""
         for pane in self._panes.take_until(self._windows.bounds(window)[1]):
             self._content.add_pane(pane)
             for follower in self._followers:
                 follower.add_pane(pane)
 
     def values_changed(self) -> None:
-        """Pass it on."""
+        """Forward the call."""
         self._content.values_changed()
 
     def open_from(self, window: int) -> None:
@@ -133,11 +135,11 @@ class Buffered:
         self._content.resume(parts)
 
     def snapshot_committed(self) -> None:
-        """Pass it on."""
+        """Forward the call."""
         self._content.snapshot_committed()
 
     def release(self) -> None:
-        """Pass it on."""
+        """Forward the call."""
         self._content.release()
 
 

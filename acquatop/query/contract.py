@@ -25,10 +25,10 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A watermark that a stream has reached.
+    """Watermark that a stream has reached.
 
-    All records up to ``watermark_ms`` have been handed in. ``due_at`` is the time at which they came. Each
-    evaluation may wait ``longest_wait`` seconds for the remotes.
+    All records up to ``watermark_ms`` have been handed in. ``due_at`` is the time at which they
+    came. Each evaluation may wait ``longest_wait`` seconds for the remotes.
     """
 
     stream: str
@@ -58,7 +58,7 @@ class Evaluation(Protocol):
         """
 
     def resume_query(self, bound: Bound) -> bool:
-        """Continue a query of the restored snapshot; return False if the snapshot does not have it."""
+        """Continue a query of the restored snapshot; return False if the snapshot lacks it."""
 
     def leave(self, name: str) -> None:
         """Stop answering a query."""
@@ -67,24 +67,33 @@ class Evaluation(Protocol):
         """Return the windows on a stream, each with the last that has closed."""
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
-        """Return the next time after ``time_ms`` at which a stream may bring answers; None if no time does."""
+        """Return the next time after ``time_ms`` at which a stream may bring answers.
+
+        None if none.
+        """
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return the reducers for the stream's next records."""
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
-        """Take in one partition: one part per reducer; ``names`` are the queries when it was reduced."""
+        """Take in one partition, a part per reducer.
+
+        ``names`` are the queries when it was reduced.
+        """
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers that are due at a watermark, oldest first.
 
-        A query's windows begin with the first that holds a record of the stream, or with the first after the
-        stream's start if the catalog gives one. Of more than ``MAX_EMPTY_WINDOWS`` empty windows in a row at most
-        the first is answered. The next answer counts the others.
+        A query's windows begin with the first that holds a record of the stream, or with the first
+        after the stream's start if the catalog gives one. Of more than ``MAX_EMPTY_WINDOWS`` empty
+        windows in a row at most the first is answered. The next answer counts the others.
         """
 
     def finish(self, stream: str) -> Iterator[Answer]:
-        """Yield the answers that are due when a stream ends; with the last stream, all that are left."""
+        """Yield the answers that are due when a stream ends.
+
+        With the last stream, these are all that are left.
+        """
 
     def close(self) -> None:
         """Release threads, connections and files; safe to call again, and from any thread."""

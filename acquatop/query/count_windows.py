@@ -1,4 +1,4 @@
-"""One query whose windows count elements: what works over times answers it, over their positions."""
+"""Evaluation of a query whose windows count elements: their positions are its times."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ from acquatop.windows import Windows
 from replica.clocks import Clock
 
 _MILLISECONDS = Windows(width_ms=1, slide_ms=1)
-"""A window for each moment: it closes when what happened then has its positions."""
+"""Window for each millisecond: it closes when its events have their positions."""
 _RECORDS = Records()
 
 
 class CountedEvaluation:
-    """A query over the last n elements of a stream, answered with every m of them.
+    """Query over the last n elements of a stream, answered at every m-th of them.
 
-    Elements are the stream's good records, also those that the query's pattern does not match. They are counted in
-    the order of :class:`~acquatop.query.element_positions.Positions`. The first is the first after the stream's
-    start or, if the query is registered later, after the newest event. An answer's bounds are times: a window opens
-    just before its oldest element, and closes with its newest. Where the stream ends before the next m elements have
-    come, no window closes with those there are. ISTREAM and DSTREAM answer only where something has come or gone.
+    Elements are the stream's good records, including those that the query's pattern does not match.
+    They are counted in the order of :class:`~acquatop.query.element_positions.Positions`. The first
+    is the first after the stream's start or, if the query is registered later, after the newest
+    event. An answer's bounds are times: a window opens just before its oldest element, and closes
+    with its newest. If the stream ends before the next m elements have come, no window closes with
+    those there are. ISTREAM and DSTREAM answer only if something has come or gone.
 
-    An element that comes too late has no position. Answers of windows that should have held it are approximate.
+    A late element has no position. Answers of windows that should have held it are approximate.
     """
 
     def __init__(self, bound: BoundCounted, *, clock: Clock = time.monotonic) -> None:
@@ -55,7 +56,7 @@ class CountedEvaluation:
     # Queries come and go --------------------------------------------------------------------------
 
     def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
-        """Begin, with the first element after a time."""
+        """Start with the first element after a time."""
         for time_ms in after_ms.values():
             self._positions.start_after(time_ms)
         self._work.join(self._bound, {})
@@ -65,30 +66,33 @@ class CountedEvaluation:
         return self._work.resume_query(self._bound)
 
     def leave(self, name: str) -> None:
-        """Do nothing: it is closed with the query."""
+        """Do nothing: the evaluation is closed with its only query."""
 
     def close(self) -> None:
-        """Let go of what runs beside."""
+        """Close the inner evaluation."""
         self._work.close()
 
     # Elements in ----------------------------------------------------------------------------------
 
     def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
-        """Return that what happened in a millisecond is late once that is over."""
+        """Return windows of one millisecond: an event is late once its millisecond is over."""
         until = self._positions.until_ms
         return [(_MILLISECONDS, None if until is None else _MILLISECONDS.first(until))]
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
-        """Return when the first element gets its position that waits for it."""
+        """Return the time at which the first waiting element gets its position.
+
+        None if none waits.
+        """
         earliest = self._positions.earliest_ms
         return None if earliest is None else max(earliest, time_ms + 1)
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
-        """Return that all records are wanted."""
+        """Return the reducer that keeps all records."""
         return [_RECORDS]
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
-        """Let records wait for their positions."""
+        """Buffer records until they get their positions."""
         for batch in parts[0].table.to_batches():
             self._tally.count(batch)
             self._tally.late += self._positions.add(batch)
@@ -96,11 +100,14 @@ class CountedEvaluation:
     # Answers out ----------------------------------------------------------------------------------
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
-        """Yield the answers of all windows that close with an element up to the watermark, oldest first."""
+        """Yield the answers of windows that close with an element up to the watermark.
+
+        The oldest answers come first.
+        """
         return self._go_on(tick.watermark_ms, tick.due_at)
 
     def finish(self, stream: str) -> Iterator[Answer]:
-        """Yield the answers of all windows that close with an element that has come."""
+        """Yield the answers of the windows that close with an element that has come."""
         return self._go_on(None, self._clock())
 
     def _go_on(self, until_ms: int | None, due_at: float) -> Iterator[Answer]:
@@ -114,7 +121,7 @@ class CountedEvaluation:
                 yield self._timed(answer)
 
     def _timed(self, answer: Answer) -> Answer:
-        """Return an answer with times for positions, and with what has happened on the stream."""
+        """Return an answer with times in place of positions, and with the stream's counts."""
         oldest, newest = max(1, answer.opens_ms + 1), answer.closes_ms
         counts = self._tally.take(answer.counts.unscored)
         opens_ms, closes_ms = self._positions.time_of(oldest) - 1, self._positions.time_of(newest)
@@ -131,7 +138,7 @@ class CountedEvaluation:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
         parts = {
             "positions": self._positions.snapshot(),
             "work": self._work.snapshot(),
@@ -140,11 +147,11 @@ class CountedEvaluation:
         return pack_parts(parts)
 
     def snapshot_committed(self) -> None:
-        """Pass it on."""
+        """Forward the call."""
         self._work.snapshot_committed()
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
             self._positions.resume(parts["positions"])
@@ -157,7 +164,7 @@ class CountedEvaluation:
 
 
 def _work(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
-    """Return what answers a query over positions."""
+    """Return the evaluation of a query over positions."""
     query, choice = bound.query, bound.choice
     if not isinstance(query, BoundQuery):
         return SparqlEvaluation(query, clock=clock, instant=positions.time_of)

@@ -1,4 +1,4 @@
-"""Counting what comes in between one answer and the next."""
+"""Counters of input between one answer and the next."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ class Tally:
             self._bad[reason] = self._bad.get(reason, 0) + count
 
     def note(self, events: int, bad: Mapping[str, int]) -> None:
-        """Note how many records have come, and the faults in them."""
+        """Add a number of records, and the faults in them."""
         self._events += events
         for reason, count in bad.items():
             self._bad[reason] = self._bad.get(reason, 0) + count
 
     def take(self, unscored: int = 0, ambiguous: int = 0, rejected: Mapping[str, int] | None = None) -> Counts:
-        """Return the counts, with those that others know, and begin anew."""
+        """Return the counts, with those given, and reset them."""
         counts = Counts(self._events, self.late, self._bad, unscored, ambiguous, self.skipped, rejected or {})
         self._clear()
         return counts
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
         settings = {"events": self._events, "late": self.late, "bad": self._bad, "skipped": self.skipped}
         return pack(_KIND, _VERSION, State(settings, {}))
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
-        """Return one that goes on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Return the object of a snapshot; raises ``SnapshotError`` for any other bytes."""
         settings = unpack(_KIND, _VERSION, snapshot).settings
         restored = cls()
         with reading():

@@ -1,7 +1,7 @@
-"""Give a stream's elements their positions, in the order of event time: once the watermark has passed them.
+"""Positions of a stream's elements in event-time order, given once the watermark has passed them.
 
-So which elements are the last n depends neither on how a stream is cut into batches nor on who read it first, as long
-as none comes after the watermark.
+The last n elements therefore depend neither on how a stream is cut into batches nor on which task
+read it first, if none comes after the watermark.
 """
 
 from __future__ import annotations
@@ -21,37 +21,38 @@ _NEVER = -(2**63)
 
 
 class Positions:
-    """Decoded records in, the same in their one order out, with their positions, from 1, for times.
+    """Numbering of decoded records: returns them in total order, with positions from 1 as times.
 
-    An element is a good record. The order is that of event time; of one time that of the subjects, then of what is said
-    of them, in the order of the mapping, something after nothing. Records that agree in all of this are as good as each
-    other. With ``since_ms`` only what comes after it counts. The times of the last ``room`` elements are remembered.
+    An element is a good record. The order is that of event time; at equal times that of the
+    subjects, then of their terms, in the order of the mapping, a term after none. Records that
+    agree in all of this are interchangeable. With ``since_ms`` only later records count. The times
+    of the last ``room`` elements are kept.
 
-    An element costs its share of a sort of all that has come since the last; memory grows with the elements that the
-    watermark has not passed, and 16 bytes for each of the room.
+    An element costs its share of a sort of all elements since the last sort. Memory grows with the
+    elements that the watermark has not passed, plus 16 bytes for each of the room.
     """
 
     def __init__(self, room: int, since_ms: int | None = None) -> None:
         self.count = 0
-        """How many elements have a position."""
+        """Number of elements that have a position."""
         self.until_ms: int | None = None
-        """The time up to which all that came has one: what is as old is late."""
+        """Time up to which all elements have a position: an element as old is late."""
         self.earliest_ms: int | None = None
-        """The time of the oldest element that waits for its position."""
+        """Time of the oldest element that waits for its position."""
         self.late_until = 0
-        """The last position whose window should have held something that came too late."""
+        """Last position whose window should have held a late element."""
         self._room: Final = room
         self._since_ms = _NEVER if since_ms is None else since_ms
         self._waiting: list[pa.RecordBatch] = []
         self._times: IntArray = np.empty(0, dtype=np.int64)
-        """Of the last elements that have a position, their times."""
+        """Times of the last elements that have a position."""
 
     def start_after(self, time_ms: int) -> None:
-        """Count only what comes after a time."""
+        """Count only elements after a time."""
         self._since_ms = max(time_ms, self._since_ms)
 
     def add(self, records: pa.RecordBatch) -> int:
-        """Take in decoded records; return how many good ones came too late to have a position."""
+        """Add decoded records; return the number of good ones that are late."""
         counts = pc.and_(pc.is_null(records.column(BAD)), pc.greater(records.column(TIME), self._since_ms))
         elements = _plain(records.filter(counts))
         if self.until_ms is None or not len(elements):
@@ -72,9 +73,9 @@ class Positions:
             self.earliest_ms = earliest if self.earliest_ms is None else min(earliest, self.earliest_ms)
 
     def take_until(self, time_ms: int | None) -> pa.RecordBatch | None:
-        """Return the elements up to a time, or all, in order, their positions for times; None if there are none.
+        """Return the elements up to a time, or all, in order and with positions as times.
 
-        What comes later with such a time is late.
+        None if there are none. Elements that come later with such a time are late.
         """
         if time_ms is not None:
             self.until_ms = time_ms if self.until_ms is None else max(time_ms, self.until_ms)
@@ -97,13 +98,13 @@ class Positions:
         return due.set_column(due.schema.get_field_index(TIME), TIME, pa.array(positions))
 
     def time_of(self, position: int) -> int:
-        """Return when an element happened: one of the room, or of those that were taken last."""
+        """Return the time of an element: one of the room, or of those that were taken last."""
         return int(self._times[position - 1 - self.count])
 
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here. O(room + what waits)."""
+        """Return the whole state. O(room + waiting elements)."""
         settings = {
             "count": self.count,
             "until_ms": self.until_ms,
@@ -117,7 +118,7 @@ class Positions:
         return pack_parts(parts)
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
             state = unpack(_KIND, _VERSION, parts["state"])
@@ -131,7 +132,7 @@ class Positions:
 
 
 def _plain(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Return records with values in place of codes, by which they could not be sorted, nor put together."""
+    """Return records with values in place of codes, which cannot be sorted or concatenated."""
     columns = [
         column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in records.columns
     ]
@@ -139,9 +140,9 @@ def _plain(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _in_order(elements: pa.Table) -> pa.RecordBatch:
-    """Return elements in their one order. O(n log n)."""
+    """Return elements in their total order. O(n log n)."""
     said = [name for name in elements.column_names if name not in (TIME, SUBJECT, BAD)]
-    # From the last to the first: nothing comes last in every order of Arrow's.
+    # Descending, then reversed: null comes last in every order of Arrow's.
     keys = [(name, "descending") for name in (TIME, SUBJECT, *said)]
     order = pc.sort_indices(elements, sort_keys=keys).to_numpy()[::-1]
     return elements.take(pa.array(order)).combine_chunks().to_batches()[0]

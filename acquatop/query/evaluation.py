@@ -32,11 +32,12 @@ from replica.store import ReplicaStore
 
 
 class TopKEvaluation:
-    """Top-k queries over the same content of the same windows; they differ in scores, limits and projections.
+    """Top-k queries over the same content of the same windows.
 
-    They share the content, the replica and its budget: one evaluation per close of a window. If ``expects`` is False,
-    expected quality is not estimated. Parts made for one evaluation can be handed to another with the same
-    ``hashes``. Not thread-safe.
+    They differ in scores, limits and projections. They share the content, the replica and its
+    budget: one evaluation per close of a window. If ``expects`` is False, expected quality is not
+    estimated. Parts made for one evaluation can be handed to another with the same ``hashes``. Not
+    thread-safe.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Solutions by their positions: those that may still be shown."""
+"""Terms, by position, of the solutions that may still be shown."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from acquatop.topk.contract import IntArray
 from connectors.mapping import TIME
 
 _FEWEST = 1_024
-"""Up to how many solutions are kept without asking which of them matter."""
+"""Number of solutions up to which all are kept, whether they matter or not."""
 
 
 class HeldSolutions:
-    """The terms of solutions that may still be shown; what matters no more is let go now and then.
+    """Terms of solutions that may still be shown; others are dropped from time to time.
 
-    Memory grows with what matters: at most twice as much is held, and one batch.
+    Memory grows with the solutions that matter: at most twice as many are held, and one batch.
     """
 
     def __init__(self, variables: tuple[str, ...]) -> None:
@@ -28,12 +28,15 @@ class HeldSolutions:
         self._room = _FEWEST
 
     def add(self, solutions: pa.Table) -> None:
-        """Take in solutions, their positions for times, in order."""
+        """Add solutions in order, with positions as times."""
         self._tables.append(solutions.select([TIME, *map(term_column, self._variables)]))
         self._count += len(solutions)
 
     def trim(self, mattering: Callable[[], IntArray]) -> None:
-        """Let go of what matters no more, if that may be much; ``mattering`` says which positions may be shown."""
+        """Drop solutions that no longer matter, if there may be many.
+
+        The function ``mattering`` returns the positions that may still be shown.
+        """
         if self._count > self._room:
             held = self.table()
             kept = held.filter(pa.array(np.isin(_positions(held), mattering())))
@@ -57,7 +60,7 @@ class HeldSolutions:
         return self._tables[0]
 
     def resume(self, table: pa.Table) -> None:
-        """Go on from what was held."""
+        """Restore a table of held solutions."""
         self._tables, self._count, self._room = [table], len(table), max(_FEWEST, 2 * len(table))
 
 

@@ -42,7 +42,7 @@ class JoinedRemote(Protocol):
 
 
 class NoRemote:
-    """The stream alone."""
+    """No remote: the stream alone."""
 
     store = None
     keys = 0
@@ -62,7 +62,7 @@ class NoRemote:
 
 
 class ReplicaRemote:
-    """One service's replica."""
+    """Replica of one service."""
 
     def __init__(self, maintainer: Maintainer[ReplicaStore], refresh: Refresh, *, expects: bool) -> None:
         self.store = maintainer.store

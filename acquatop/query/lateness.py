@@ -1,4 +1,4 @@
-"""For which queries something came too late, where each has windows of its own."""
+"""Lateness of records for queries that each have windows of their own."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from acquatop.windows import Windows
 
 
 class Came(NamedTuple):
-    """How far time had gone when each of some things came.
+    """Progress of time at the arrival of each of some records.
 
-    All windows had closed that close at ``closed_ms`` or before it, and those that open before ``ended_ms``, where a
-    recording had come to its end.
+    All windows that close at ``closed_ms`` or before it had closed, and, if a recording had ended,
+    those that open before ``ended_ms``.
     """
 
     closed_ms: IntArray
@@ -24,23 +24,23 @@ class Came(NamedTuple):
 
     @classmethod
     def at(cls, closed_ms: int, ended_ms: int, count: int) -> Self:
-        """Return it for several that came together."""
+        """Return the same arrival time for several records."""
         return cls(np.full(count, closed_ms), np.full(count, ended_ms))
 
     @classmethod
     def in_time(cls, count: int) -> Self:
-        """Return it for several that came before any window of theirs had closed."""
+        """Return the arrival time of records that came before any window of theirs had closed."""
         return cls.at(BEFORE_ALL, BEFORE_ALL, count)
 
     def take(self, at: IntArray | slice) -> Came:
-        """Return it for some of them."""
+        """Return the arrival times of some of the records."""
         return Came(self.closed_ms[at], self.ended_ms[at])
 
 
 class Answered(NamedTuple):
-    """The windows of a query that are answered: from the first on, None as long as that is not known.
+    """Windows of a query that are answered: from ``first`` on, None while it is unknown.
 
-    It became known after windows of others had closed until ``begun_ms``.
+    It became known after windows of others had closed up to ``begun_ms``.
     """
 
     windows: Windows
@@ -48,7 +48,7 @@ class Answered(NamedTuple):
     begun_ms: int = BEFORE_ALL
 
     def are_late(self, times: IntArray, came: Came) -> BoolArray:
-        """Say what came after a window of its own had been answered.
+        """Return a mask of the records that came after a window of theirs had been answered.
 
         >>> Answered(Windows(9, 3, 0), 1).are_late(np.array([9, 12, 13]), Came.at(13, BEFORE_ALL, 3)).tolist()
         [True, True, False]
@@ -62,7 +62,7 @@ class Answered(NamedTuple):
         return late
 
     def are_within(self, times: IntArray) -> BoolArray:
-        """Say which times lie in any window."""
+        """Return a mask of the times that lie in any window."""
         firsts, lasts = self.windows.spans(times)
         within: BoolArray = firsts <= lasts
         return within

@@ -1,4 +1,4 @@
-"""One query of an evaluation: its ranking of what the windows hold, and its answers."""
+"""Member of an evaluation: one query's ranking of the windows' content, and its answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Forgetful(ShownBindings):
 
 
 class Member(Generic[OperatorT]):
-    """A query that answers windows from ``since`` on.
+    """Query that answers windows from ``since`` on.
 
     Give ``shown`` only if the bindings of a solution never change.
     """
@@ -100,7 +100,10 @@ class Member(Generic[OperatorT]):
         return Certificate(certificate.status, certificate.reason, self._rendering.score_of(certificate.bound))
 
     def _rows(self, top: Top, fetched: frozenset[str]) -> Iterator[Row]:
-        """Yield the results. Those before the offset are held and certified like the rest, but not shown."""
+        """Yield the results after the offset.
+
+        Those before it are held and certified like the rest.
+        """
         offset = self.bound.plan.offset
         keys = top.rows.keys[offset:].tolist()
         columns = zip(range(offset, len(top)), keys, self._facts.terms(keys), self._facts.ages(keys), strict=True)

@@ -1,4 +1,4 @@
-"""Which windows hold any record of a stream: what decides which are answered, whatever a query takes of them."""
+"""Windows that hold any record of a stream: they decide which are answered, for every query."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _KIND, _VERSION = "occupancy", 1
 
 
 class Occupancy:
-    """The panes that hold a good record, each as the first and the last of its windows.
+    """Panes that hold a good record, each as the first and the last of its windows.
 
-    Adding n records takes O(n log n) on arrays, and a close O(log p) for p panes; memory grows with the panes since
-    the last close, and those of the window that closed then.
+    Adding n records takes O(n log n) on arrays, and a close O(log p) for p panes. Memory grows with
+    the panes since the last close, and those of the window that closed then.
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -29,7 +29,7 @@ class Occupancy:
         self._closed: int | None = None
 
     def note(self, panes: IntArray, earliest_ms: int | None) -> None:
-        """Note which panes hold a record, given by the first and the last of their windows."""
+        """Note the panes that hold a record, given by the first and the last of their windows."""
         if earliest_ms is None:
             return
         self.earliest_ms = earliest_ms if self.earliest_ms is None else min(earliest_ms, self.earliest_ms)
@@ -44,28 +44,31 @@ class Occupancy:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the window that closed last held nothing."""
+        """True if the window that closed last was empty."""
         return self._closed is None or not self._panes or self._panes[0][0] > self._closed
 
     @property
     def next(self) -> int | None:
-        """The first window after the one that closed last to hold a record which that did not; None where none does."""
+        """First window after the one that closed last to hold a record that the latter did not.
+
+        None if there is none.
+        """
         at = 0 if self._closed is None else self._panes.bisect_left((self._closed + 1, -math.inf))
         return self._panes[at][0] if at < len(self._panes) else None
 
     @property
     def last(self) -> int | None:
-        """The last window that opens before the newest record; None where no window is left that holds one."""
+        """Last window that opens before the newest record; None if no window left holds one."""
         return self._panes[-1][1] if self._panes else None
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
         firsts, lasts = np.array(list(self._panes), dtype=np.int64).reshape(-1, 2).T
         settings = {"earliest_ms": self.earliest_ms, "closed": self._closed}
         return pack(_KIND, _VERSION, State(settings, {"panes": {"firsts": firsts, "lasts": lasts}}))
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             state = unpack(_KIND, _VERSION, snapshot)
             columns = state.tables["panes"]

@@ -1,4 +1,4 @@
-"""One top-k query whose window moves with the elements of its stream, one by one."""
+"""Evaluation of a top-k query whose window moves with the elements of its stream, one by one."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _EXACT = Certificate(Status.EXACT)
 
 
 class PerElementEvaluation:
-    """Keeps the best of the last n elements as they change with each; the elements' times are their positions, from 1.
+    """Best of the last n elements, kept as they change with each; times are positions, from 1.
 
-    An element costs some nanoseconds; one with which the best change also the ranking of k rows, and one that is
-    answered an answer: with RSTREAM that is every one. With ISTREAM and DSTREAM only changes are answered. Arrivals
-    must be distinct, and the query must ask no remote. Memory grows with n, 8 bytes each, and with the solutions that
-    may still be among the best. Not safe for use by several threads at once.
+    An element costs some nanoseconds. If it changes the best, it also costs the ranking of k rows;
+    if a window closes with it, an answer. RSTREAM answers every window, ISTREAM and DSTREAM only
+    changes. Arrivals must be distinct, and the query must ask no remote. Memory grows with n, 8
+    bytes each, and with the solutions that may still be among the best. Not thread-safe.
     """
 
     def __init__(self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time) -> None:
@@ -58,13 +58,13 @@ class PerElementEvaluation:
         )
         self._skyline = BlockSkyline(self._k, bound.windows.width_ms)
         self._base = 1
-        """The position of the first element that the skyline has seen."""
+        """Position of the first element that the skyline has seen."""
         self._held = HeldSolutions(bound.plan.stream_variables)
         self._changes: deque[tuple[int, int, float, int]] = deque()
-        """How the best change that have not been answered for: after which element, who comes, its merit, who goes."""
+        """Unanswered changes of the best: (after element, entered, its merit, left)."""
         self._best: dict[int, float] = {}
         self._solutions: dict[int, tuple[Mapping[str, Identifier], float]] = {}
-        """What is shown of each of the best, and its score."""
+        """Bindings shown for each of the best, and its score."""
         self._shown: tuple[Row, ...] | None = None
         self._unscored: IntArray = np.empty(0, dtype=np.int64)
         self._next = 0
@@ -72,11 +72,11 @@ class PerElementEvaluation:
 
     @property
     def names(self) -> Sequence[str]:
-        """The query."""
+        """Name of the query."""
         return [self._bound.name]
 
     def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
-        """Begin."""
+        """Do nothing: the evaluation begins with its first element."""
 
     def resume_query(self, bound: Bound) -> bool:
         """Continue the query of the snapshot."""
@@ -94,7 +94,7 @@ class PerElementEvaluation:
         return next_close(self.windows(stream), time_ms)
 
     def close(self) -> None:
-        """Do nothing: nothing runs beside."""
+        """Do nothing: there are no other resources."""
 
     def sizes(self, name: str) -> Sizes:
         """Return the number of solutions that are held."""
@@ -103,11 +103,11 @@ class PerElementEvaluation:
     # Elements in ----------------------------------------------------------------------------------
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
-        """Return that the pattern's solutions are wanted."""
+        """Return the reducer that keeps the pattern's solutions."""
         return [Solutions(self._bound.matcher, None)]
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
-        """Take in the next elements; those that are no solutions have a place in the window, too."""
+        """Add the next elements; those that are no solutions have a place in the window, too."""
         facts, solutions = parts[0].facts, parts[0].table
         assert facts.earliest_ms is not None, "an element has a position"
         positions = np.asarray(solutions.column(TIME).to_numpy())
@@ -127,7 +127,7 @@ class PerElementEvaluation:
     # Answers out ----------------------------------------------------------------------------------
 
     def finish(self, stream: str) -> Iterator[Answer]:
-        """Yield nothing: a window that is not full closes with no element."""
+        """Yield nothing: no element closes a window that is not full."""
         return iter(())
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
@@ -145,7 +145,7 @@ class PerElementEvaluation:
         self._held.trim(lambda: self._skyline.held() + self._base)
 
     def _due(self, first: int, end: int) -> Iterable[int]:
-        """Return which windows are to be answered."""
+        """Return the windows to answer."""
         if self._bound.plan.output == "RSTREAM":
             return range(first, end)
         moments = np.array([after for after, *_ in self._changes], dtype=np.int64)
@@ -154,7 +154,7 @@ class PerElementEvaluation:
         return due
 
     def _has_changed(self, closes: int) -> bool:
-        """Let the best become those of a window; say whether they are others."""
+        """Update the best to those of a window; return True if they have changed."""
         has_changed = False
         while self._changes and self._changes[0][0] <= closes:
             _, entered, merit, left = self._changes.popleft()
@@ -166,7 +166,7 @@ class PerElementEvaluation:
         return has_changed
 
     def _rows(self) -> Iterator[Row]:
-        """Yield the best, but for those before the offset."""
+        """Yield the best, without those before the offset."""
         ranked = sorted(self._best.items(), key=lambda each: (each[1], each[0]), reverse=True)
         self._solutions = {position: self._solution(position, merit) for position, merit in ranked}
         for rank, (position, _) in enumerate(ranked[self._bound.plan.offset :], start=1):
@@ -191,7 +191,7 @@ class PerElementEvaluation:
         """Do nothing: the whole state is in the snapshot."""
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here. O(n)."""
+        """Return the whole state. O(n)."""
         skyline = self._skyline
         settings = {"next": self._next, "count": self._base + skyline.position - 1}
         after, entered, merits, left = zip(*self._changes, strict=True) if self._changes else ((), (), (), ())
@@ -210,7 +210,7 @@ class PerElementEvaluation:
         return pack_parts({**parts, "held": pack_table(self._held.table())} if len(self._held) else parts)
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of the same query; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot of the same query; raises ``SnapshotError`` for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
             state = unpack(_KIND, _VERSION, parts["state"])

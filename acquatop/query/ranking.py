@@ -1,4 +1,4 @@
-"""What a continuous query asks of the operator that keeps its candidates, whichever that is."""
+"""Contracts of the operators that keep a query's candidates."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from acquatop.topk.contract import FloatArray, Rows, Top
 
 
 class Ranked(Protocol):
-    """A window's best out, whatever goes in."""
+    """Ranking that returns the best of a window, for any kind of input."""
 
     @property
     def k(self) -> int:
-        """How many are wanted, those before the offset among them."""
+        """Number of results wanted, those before the offset included."""
 
     def top(self, window: int) -> Top:
-        """Return a window's best, by their keys, and whether anything that is not held could be among them."""
+        """Return a window's best by their keys, and whether others not held could be among them."""
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
         """Return the N-Triples terms that the stream gives one of the best, by variable."""
 
     def unscored(self, window: int) -> int:
-        """Return how many of a window's solutions have no score."""
+        """Return the number of a window's solutions without a score."""
 
     def snapshot(self) -> bytes:
         """Return the ranking's own state; empty if the content has it all."""
@@ -34,26 +34,29 @@ class Ranked(Protocol):
 
 
 class TopKOperator(Ranked, Refreshable, Protocol):
-    """Changes in, a window's best out. Windows are integers that grow."""
+    """Ranking that takes in changes. Windows are integers that grow."""
 
     @property
     def list(self) -> Sized:
-        """Candidates that are held."""
+        """Candidates held."""
 
     def settle(self, window: int) -> None:
         """Note that all panes of a window have come."""
 
     def apply_changes(self, keys: Iterable[str]) -> None:
-        """Rescore what joins with keys whose remote values have changed; let in who has a score now."""
+        """Rescore solutions of keys whose remote values have changed.
+
+        Admit those that have a score now.
+        """
 
     def content(self, window: int) -> Content:
-        """Return what a window holds, or enough of it to know what an answer may be missing."""
+        """Return a window's content, or enough of it to estimate what an answer may be missing."""
 
     def without_value(self, window: int, bar: float) -> FloatArray:
-        """Return the merits that solutions without a value could have, of those that could reach the bar."""
+        """Return the possible merits of solutions without a value, if they reach the bar."""
 
     def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
-        """Say whether anything whose key has not been fetched just now could reach the bar with another value."""
+        """Return True if a solution whose key was not fetched just now could reach the bar."""
 
     def close_before(self, window: int) -> None:
-        """Let go of all that lies only in windows before this one."""
+        """Release data that lies only in earlier windows."""

@@ -1,4 +1,4 @@
-"""Facts about the remote in a query's answers: values, freshness, certificate and expected quality."""
+"""Facts about the remote in answers: values, freshness, certificate and expected quality."""
 
 from __future__ import annotations
 

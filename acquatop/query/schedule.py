@@ -13,7 +13,7 @@ from acquatop.windows import Windows
 
 
 class Due(NamedTuple):
-    """A window to answer; or, if ``is_skipped``, the last of a long run of empty windows."""
+    """Window to answer; or, if ``is_skipped``, the last of a long run of empty windows."""
 
     window: int
     is_skipped: bool
@@ -22,8 +22,8 @@ class Due(NamedTuple):
 class Schedule:
     """Order in which the windows of one stream close.
 
-    The first window is the first that holds a record, once the watermark has passed that record; or the first after
-    the stream's start. Memory is O(panes since the last close).
+    The first window is the first that holds a record, once the watermark has passed that record; or
+    the first after the stream's start. Memory is O(panes since the last close).
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -47,7 +47,8 @@ class Schedule:
     def begin(self, watermark_ms: int, sinces: Sequence[int | None]) -> int | None:
         """Return the next window to answer; None while it is not known.
 
-        ``sinces`` are the first windows of the members, None for a member that begins with the first record.
+        ``sinces`` are the first windows of the members, None for a member that begins with the
+        first record.
         """
         if self.next is None and None in sinces:
             earliest = self._occupancy.earliest_ms
@@ -60,7 +61,7 @@ class Schedule:
         return self.next if sinces else None
 
     def due(self, watermark_ms: int) -> Iterator[Due]:
-        """Yield the windows that close, each once the one before was dealt with."""
+        """Yield the windows that close, each after the previous one was dealt with."""
         while self.next is not None and self.windows.bounds(self.next)[1] <= watermark_ms:
             run = self._empty_run(watermark_ms)
             is_skipped = run > MAX_EMPTY_WINDOWS
@@ -73,7 +74,7 @@ class Schedule:
             self.next = window + 1
 
     def _empty_run(self, watermark_ms: int) -> int:
-        """Return the number of empty windows from the next one on; 0 if the window before was not empty."""
+        """Return the number of empty windows from the next one on; 0 if the last was not empty."""
         assert self.next is not None
         if not self._occupancy.is_empty:
             return 0
@@ -86,7 +87,10 @@ class Schedule:
         return skipped
 
     def last_close_ms(self) -> int | None:
-        """Return the close of the last window that opens before the newest record; None if no such is left."""
+        """Return the close of the last window that opens before the newest record.
+
+        None if none is left.
+        """
         last = self._occupancy.last
         return None if last is None else self.windows.bounds(last)[1]
 

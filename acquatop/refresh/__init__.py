@@ -1,1 +1,1 @@
-"""Refresh: which keys to ask a remote for at a window's close."""
+"""Refresh: the choice of the keys to ask a remote for at a window's close."""

@@ -1,4 +1,4 @@
-"""What may have become of candidates: merits that they may have by now."""
+"""Possible present merits of candidates whose remote values have changed."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from acquatop.topk.contract import FloatArray, IntArray
 from replica.freshness.change_model import ChangeModel
 
 _DOUBT = 0.02
-"""In which share of draws a changed value may be any: so what seems to be of no account is looked at, too."""
+"""Share of draws in which a changed value may be any, so that unlikely candidates count, too."""
 
 
 class Store(Protocol):
-    """What is asked of a replica."""
+    """Parts of a replica that draws read."""
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers, NaN where there is none."""
+        """Return a variable's values as numbers; NaN if there is none."""
 
 
 class ChangedMerits:
-    """Draws the merits of candidates with values that the remote may have for them, given that these have changed.
+    """Sampler of candidates' merits, given that the remote's values for them have changed.
 
-    ``rows`` are theirs in the replica, ``parts`` the stream's numbers, NaN where they are not known: then so are the
-    merits. O(draws · candidates), for those that it is asked for.
+    ``rows`` are the candidates' rows in the replica. ``parts`` are the stream's numbers; NaN if
+    unknown, and then the merits are NaN too. O(draws · candidates), for the candidates asked for.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a replica knows while one window is answered: keys are looked up once, however many queries ask for them."""
+"""Cache of a replica's lookups while one window is answered: queries share the lookups of keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replica.store import ReplicaStore
 
 
 class Glimpse:
-    """A replica's store with a memory of where it has its keys, good until :meth:`renew` is called.
+    """Store of a replica with a cache of its keys' rows, valid until :meth:`renew` is called.
 
     Memory is O(keys looked up since).
     """
@@ -20,11 +20,11 @@ class Glimpse:
         self._rows: dict[str, int] = {}
 
     def renew(self) -> None:
-        """Forget what was looked up: the store may have changed."""
+        """Clear the cache: the store may have changed."""
         self._rows.clear()
 
     def rows(self, keys: list[str]) -> IntArray:
-        """Return each key's row, -1 where nothing is known of the key."""
+        """Return each key's row; -1 for an unknown key."""
         new = [key for key in keys if key not in self._rows]
         if new:
             self._rows.update(zip(new, self._store.rows(new).tolist(), strict=True))
@@ -35,22 +35,22 @@ class Glimpse:
         return self._store.all_rows()
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers, NaN where there is none."""
+        """Return a variable's values as numbers; NaN if there is none."""
         return self._store.numbers(variable, rows)
 
     def present(self, rows: IntArray) -> BoolArray:
-        """Return whether the remote had each row's key when it was last asked."""
+        """Return a mask of the rows whose key the remote had when it was last asked."""
         return self._store.present(rows)
 
     def fetched_at(self, rows: IntArray) -> FloatArray:
-        """Return when each row was last fetched."""
+        """Return the time at which each row was last fetched."""
         return self._store.fetched_at(rows)
 
     def terms(self, variable: str, rows: IntArray) -> list[str | None]:
-        """Return the N-Triples terms of some rows' values, None where there is none."""
+        """Return the N-Triples terms of some rows' values; None if there is none."""
         return self._store.terms(variable, rows)
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What the remote binds."""
+        """Variables that the remote binds."""
         return self._store.variables

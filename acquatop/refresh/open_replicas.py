@@ -1,4 +1,4 @@
-"""The replicas that queries need, and the ways to their remotes, which the queries of an engine share."""
+"""Replicas that queries need, and the connections to their remotes, shared within an engine."""
 
 from __future__ import annotations
 
@@ -30,22 +30,25 @@ from replica.spending.quota import Quota
 from replica.store import ReplicaStore, SolutionStore
 
 Progress = Callable[[str, int], None]
-"""Told a service's IRI and how many keys of it have been loaded so far."""
+"""Callback with a service's IRI and the number of its keys that have been loaded so far."""
 
 StoreT = TypeVar("StoreT", bound=Store)
 
 _PATIENCE = 0.25
-"""For how many seconds at most a ledger that another process holds is waited for; a quarter of a deadline is enough."""
+"""Maximum number of seconds to wait for a ledger that another process holds.
+
+At most a quarter of the deadline is waited.
+"""
 
 _MOST_OF_ONE = 100
-"""How many solutions for a key are read where only one of them is used."""
+"""Maximum number of solutions read for a key of which only one is used."""
 
 _LOG = logging.getLogger("acquatop")
 
 
 @dataclass
 class _Way:
-    """What all queries share of the way to one service."""
+    """Connection to one service, shared by all queries."""
 
     access: Access
     quota: Quota
@@ -55,9 +58,9 @@ class _Way:
 
 @dataclass
 class Replicas:
-    """Opens replicas. Call :meth:`close` when they are needed no longer.
+    """Factory of replicas. Call :meth:`close` when they are no longer needed.
 
-    With a ``recording`` all that is said by the remote of its query is recorded.
+    With a ``recording``, everything that the remotes say is recorded.
     """
 
     clock: Clock = time.monotonic
@@ -68,11 +71,13 @@ class Replicas:
     _ways: dict[str, _Way] = field(default_factory=dict)
 
     def open(self, bound: BoundQuery, *, load: bool = True) -> Maintainer[ReplicaStore] | None:
-        """Return what maintains the replica of a top-k query, filled if the catalog says so; None if it asks no remote.
+        """Return the maintainer of a top-k query's replica; None if the query asks no remote.
 
-        Unless it is to ``load``, it stays empty: what it knew is to come from elsewhere.
+        The replica is filled if the catalog says so. Without ``load`` it stays empty, to be
+        restored from elsewhere.
 
-        Raises :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached for that.
+        Raises :class:`~acquatop.errors.EnvironmentProblem` if the remote cannot be reached to fill
+        it.
         """
         if bound.plan.service is None or bound.service is None:
             return None
@@ -83,9 +88,11 @@ class Replicas:
         return self._open(store, bound.service, question, account, load=load)
 
     def open_all(self, bound: BoundWindowed, *, load: bool = True) -> list[Maintainer[SolutionStore]]:
-        """Return what maintains the replicas of a query's parts, in their order; those of one service share an account.
+        """Return the maintainers of the replicas of a query's parts, in the parts' order.
 
-        Raises :class:`~acquatop.errors.EnvironmentProblem` when a remote cannot be reached.
+        Parts of one service share an account.
+
+        Raises :class:`~acquatop.errors.EnvironmentProblem` if a remote cannot be reached.
         """
         services = {remote.service.iri: remote.service for remote in bound.remotes}
         accounts = {iri: self._account(service, bound.name) for iri, service in services.items()}
@@ -103,7 +110,7 @@ class Replicas:
         return opened
 
     def close(self) -> None:
-        """Let go of all connections and files. Feeds end with their queries."""
+        """Close all connections and files. Feeds end with their queries."""
         for way in self._ways.values():
             if way.client is not None:
                 way.client.close()
@@ -163,7 +170,10 @@ class Replicas:
         return maintainer
 
     def _now(self, is_replayed: bool) -> Clock:
-        """Return what dates values: what is replayed, and what is to be, knows no time but the stream's."""
+        """Return the clock that dates values.
+
+        That is the recorder's, if there is one, and event time for a replayed table.
+        """
         if self.recording is not None:
             return self.recording.now
         return EventTime() if is_replayed else self.now
@@ -249,9 +259,10 @@ class Replicas:
 
 
 def _margin(service: Service) -> float:
-    """Return how much later than it is sent a request may reach the remote, which counts it then.
+    """Return the maximum delay until a request reaches the remote, which counts it then.
 
-    That is its timeout at most; a twentieth of the shortest period has to be enough, so that little is wasted.
+    That is the timeout at most; a twentieth of the shortest period has to be enough, so that little
+    is wasted.
     """
     return min([service.timeout_seconds, *(limit.seconds / 20 for limit in service.limits)])
 
@@ -274,7 +285,7 @@ def _feed(source: FeedSource, reader: RecordReader, now: Clock, random: Random) 
         return LinesFeed(source.path, reader, clock=now)
     from replica.feeds.http import HttpFeed
 
-    # A feed's reply never ends: what bounds it is the time for which it is listened to.
+    # A feed's reply never ends: only the time for which it is read limits it.
     address = source.address
     client = HttpClient(
         name=f"the feed {address.shown}",
@@ -287,7 +298,7 @@ def _feed(source: FeedSource, reader: RecordReader, now: Clock, random: Random) 
 
 
 def _name(service: Service, address: Address) -> str:
-    """Return how messages name who is question."""
+    """Return the name of a remote in messages."""
     return f"the {'SPARQL endpoint' if service.remote == 'sparql' else 'address'} {address.shown}"
 
 

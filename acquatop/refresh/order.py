@@ -1,4 +1,4 @@
-"""In which order to ask a remote: what has no value, what the policy says, what the remote did not have."""
+"""Order of asking a remote: keys without a value, then the policy's order, then absent keys."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _KIND, _VERSION = "refresh order", 1
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A ranker whose order depends on what it was given before."""
+    """Ranker whose order depends on earlier input."""
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot."""
+        """Restore a snapshot."""
 
 
 class RefreshOrder:
-    """A ranker at work on a replica's keys.
+    """Order in which a ranker asks for a replica's keys.
 
-    Keys that nothing is known of come first. Then those that have values, as the ranker says, which sees
-    them as arrays. Keys that the remote did not have come last, and only ``ask_absent_after`` seconds after they
-    were asked for.
+    Unknown keys come first. Keys with values follow in the order of the ranker, which sees them as
+    arrays. Keys that the remote did not have come last, and only ``ask_absent_after`` seconds after
+    they were asked for.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class RefreshOrder:
     ) -> list[str]:
         """Return all keys, each once, in the order in which to ask.
 
-        With the ``scoring`` of what was proposed, the ranker can see what may have become of it.
+        With the ``scoring`` of the proposed keys, the ranker can see their possible present merits.
         """
         rows = self._store.rows(proposed.keys)
         is_absent = (rows >= 0) & ~self._store.present(rows)
@@ -111,18 +111,18 @@ class RefreshOrder:
         return ChangedMerits(scoring, self._store, self._model, rows, parts, now=now, random=self._random)
 
     def absent_before(self, now: float) -> float:
-        """Return when what the remote did not have must have been asked for to be asked for again."""
+        """Return the latest time of a request after which an absent key may be asked for again."""
         return now - self._ask_absent_after if self._ask_absent_after > 0 else math.inf
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here: the state of chance, and what the ranker remembers."""
+        """Return the whole state: the random state, and the ranker's memory."""
         parts = {"state": pack(_KIND, _VERSION, State({"random": random_settings(self._random)}, {}))}
         if isinstance(self._ranker, Remembering):
             parts["ranker"] = self._ranker.snapshot()
         return pack_parts(parts)
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
             set_random(self._random, unpack(_KIND, _VERSION, parts["state"]).settings["random"])

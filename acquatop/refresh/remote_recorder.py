@@ -1,4 +1,4 @@
-"""A recorder of remotes: the part of a recording that the replicas of an engine need."""
+"""Recorder of remotes: the part of a recording that the replicas of an engine need."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from replica.spending.quota import Quota
 
 
 class RemoteRecorder(Protocol):
-    """Writes down what a remote and a feed say."""
+    """Recorder of the replies of remotes and the messages of feeds."""
 
     @property
     def now(self) -> Clock:
-        """The clock that dates a remote's values."""
+        """Clock that dates a remote's values."""
 
     def of_remote(self, remote: Remote, quota: Quota) -> Remote:
         """Return a remote that records what it says."""

@@ -29,8 +29,8 @@ NOTHING_REFRESHED = Refreshed(frozenset(), (), Spending(), 0, None)
 class Wanted:
     """Keys that a query wants from the remote.
 
-    ``unknown`` are keys without any value, the most promising first. ``held`` are those of the candidates.
-    ``absent`` are keys without a score although they have been asked for.
+    ``unknown`` are keys without any value, the most promising first. ``held`` are those of the
+    candidates. ``absent`` are keys without a score although they have been asked for.
     """
 
     unknown: list[str]
@@ -39,7 +39,7 @@ class Wanted:
 
 
 class Refreshable(Protocol):
-    """A query's ranking, as far as a refresh needs it."""
+    """Ranking of a query, as far as a refresh needs it."""
 
     @property
     def k(self) -> int:
@@ -52,10 +52,11 @@ class Refreshable(Protocol):
     def wanted(
         self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
     ) -> Wanted:
-        """Return the keys to ask the remote for in a window: of each kind all, or the first ``limit``.
+        """Return the keys to ask the remote for in a window, all of each kind or ``limit``.
 
-        Absent keys are only those last asked for at ``absent_before`` or earlier. Held are the K+N candidates; with
-        ``beyond_candidates`` also others of the window's best that could become results, as far as they are known.
+        Absent keys are only those last asked for at ``absent_before`` or earlier. Held are the K+N
+        candidates; with ``beyond_candidates`` also others of the window's best that could become
+        results, as far as they are known.
         """
 
     def needed(self) -> Iterable[str]:
@@ -63,11 +64,11 @@ class Refreshable(Protocol):
 
 
 class Refresh(Protocol):
-    """Refresh of whatever an evaluation joins with."""
+    """Refresh of everything that an evaluation joins with."""
 
     @property
     def looks_at_panes(self) -> bool:
-        """True if it must see all solutions of each pane: then they may not be reduced to the best."""
+        """True if it must see all solutions of each pane, not only those reduced to the best."""
 
     def add_pane(self, pane: Pane) -> None:
         """See the solutions of one pane."""
@@ -135,7 +136,10 @@ class ReplicaRefresh:
         self._proposer.add_pane(pane)
 
     def at(self, window: int, closes_ms: int, rankings: Sequence[Refreshable], longest_wait: float) -> Refreshed:
-        """Refresh the keys that a window that closes needs most; the rankings take turns in naming keys."""
+        """Refresh the keys that a window that closes needs most.
+
+        Rankings take turns in naming keys.
+        """
         store, maintainer = self._maintainer.store, self._maintainer
         maintainer.begin(closes_ms)
         self._proposer.close_before(window)
@@ -156,7 +160,7 @@ class ReplicaRefresh:
         )
 
     def snapshot(self) -> dict[str, bytes]:
-        """Return the replica with its history, the order's random state, and the proposer's panes."""
+        """Return the replica with its history, the order's random state, the proposer's panes."""
         parts = {
             "maintainer": self._maintainer.snapshot(),
             "order": self._order.snapshot(),
@@ -173,7 +177,7 @@ class ReplicaRefresh:
 
 
 def _in_turn(orders: Sequence[list[str]]) -> list[str]:
-    """Return keys in the order in which to ask: the first of each, then the second of each, each once.
+    """Return keys in the order in which to ask: the first of each list, then the second, each once.
 
     >>> _in_turn([["a", "b", "c"], ["d", "a"]])
     ['a', 'd', 'b', 'c']

@@ -1,4 +1,4 @@
-"""A SERVICE pattern answered from a replica: which keys to ask for, in which order, and what is known of them."""
+"""Join with a SERVICE pattern answered from a replica: keys to ask for, their order, solutions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rspql.plan import RemotePart
 Row = tuple[Iri | Literal | None, ...]
 
 _FAR = 1_000_000_000
-"""In how many evaluations a key is taken to be needed again where nothing says so."""
+"""Assumed number of evaluations for which a key is still needed, if it is unknown."""
 
 
 class ReplicaJoin:
-    """One part of a query that a remote answers, and the replica in the remote's place."""
+    """Part of a query that a remote answers, with a replica in the remote's place."""
 
     def __init__(self, part: RemotePart, maintainer: Maintainer[SolutionStore], order: RefreshOrder) -> None:
         self.part = part
@@ -32,7 +32,10 @@ class ReplicaJoin:
         self._rows: dict[str, tuple[Row, ...]] = {}
 
     def ask(self, keys: Sequence[str], results: Sequence[str]) -> Asked:
-        """Send requests for keys, as far as the account allows; ``results`` are those in the answer before."""
+        """Send requests for keys within the account's limits.
+
+        ``results`` are keys of the last answer.
+        """
         if self._store.limit is not None:
             self._store.touch(self._store.rows(keys))
         return self.maintainer.ask(self.in_asking_order(keys, results))
@@ -40,8 +43,9 @@ class ReplicaJoin:
     def in_asking_order(self, keys: Sequence[str], results: Sequence[str]) -> list[str]:
         """Return keys in the order in which to ask for them: those without any value come first.
 
-        The others come as the ranker says, which is given those of the ``results`` before in their
-        order and then what was fetched longest ago; last come keys that the remote did not have.
+        The others follow in the ranker's order. The ranker is given those of the last ``results``
+        in their order, then the others, the oldest first. Keys that the remote did not have come
+        last.
         """
         rows = self._store.rows(keys)
         unknown = [keys[at] for at in np.flatnonzero(rows < 0).tolist()]
@@ -56,31 +60,31 @@ class ReplicaJoin:
         return self._order(unknown, proposed, absent, window=0, k=len(shown), now=self.maintainer.now())
 
     def unknown(self, keys: Iterable[str]) -> int:
-        """Return of how many keys nothing is known."""
+        """Return the number of unknown keys."""
         return sum(key not in self._store for key in keys)
 
     def age(self, key: str) -> float:
-        """Return how many seconds ago a key was last fetched."""
+        """Return the seconds since a key was last fetched."""
         return self.maintainer.now() - float(self._store.fetched_at(self._store.rows([key]))[0])
 
     def forget_rows(self, changed: Iterable[str]) -> None:
-        """Note that the replica has other solutions now for some keys."""
+        """Drop cached solutions of keys for which the replica has other solutions now."""
         if self._store.limit is not None:
-            self._rows.clear()  # the replica may have let go of any
+            self._rows.clear()  # the replica may have evicted any key
         for key in changed:
             self._rows.pop(key, None)
 
     def values(self, keys: Iterable[str]) -> Values:
-        """Return all solutions that the replica has for some keys, as a block to join with."""
+        """Return the replica's solutions for some keys, as a VALUES block to join with."""
         rows = (row for key in keys for row in self._rows_of(key))
         return Values(tuple(map(Variable, self.part.variables)), tuple(rows))
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here, the replica too."""
+        """Return the whole state, with the replica."""
         return pack_parts({"maintainer": self.maintainer.snapshot(), "order": self._order.snapshot()})
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
             self.maintainer.resume(parts["maintainer"])
@@ -97,10 +101,10 @@ class ReplicaJoin:
 
 
 def is_bound_from_the_start(key: str, group: Group) -> bool:
-    """Say whether the triple patterns that a group begins with bind a variable.
+    """Return True if the triple patterns at the beginning of a group bind a variable.
 
-    If so, restricting the variable before them comes to the same as restricting it after the group:
-    whatever follows keeps it as it is.
+    If so, restricting the variable before them is equivalent to restricting it after the group:
+    later elements keep it as it is.
 
     >>> key, p = Variable("k"), Iri("urn:p")
     >>> is_bound_from_the_start("k", Group((TriplePattern(key, p, Variable("v")),)))
@@ -115,9 +119,10 @@ def is_bound_from_the_start(key: str, group: Group) -> bool:
 
 
 def depths(parts: Sequence[RemotePart]) -> Mapping[ServicePattern, int]:
-    """Return after how many other parts each can be asked: those whose answers its keys come from.
+    """Return each part's depth: 0, or one more than the deepest part whose answers give its keys.
 
-    Raises ValueError when a part's keys come from a pattern that is not one of the parts, or from its own.
+    Raises ValueError if a part's keys come from a pattern that is not one of the parts, or from its
+    own.
     """
     sources = {part.pattern: _services_in(part.key_source) for part in parts}
     known: dict[ServicePattern, int] = {}

@@ -1,4 +1,4 @@
-"""Ask the remotes of a query before it is evaluated: for the keys that matter now, within their budgets."""
+"""Refresh of a query's remotes before it is evaluated: keys needed now, within the budgets."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from rspql.ast import Group, ServicePattern, Values
 _KIND, _VERSION = "remotes", 1
 
 KeysOf = Callable[[str, Group, Mapping[ServicePattern, Values], int], list[str]]
-"""Return the terms that a pattern binds a variable to, given what other services have said, at a time."""
+"""Function that returns the terms of a variable in a pattern at a time, given other answers."""
 
 _GLANCE = 0.005
-"""For how many seconds those who are waited for together are looked at once."""
+"""Seconds for one round of polling all the joins that are waited for."""
 
 
 @dataclass
 class Consulted:
-    """What the replicas know for one evaluation, and what it took.
+    """Answers of the replicas for one evaluation, and their cost.
 
-    ``missing`` counts by service the keys that nothing is known of yet; ``is_stale`` says whether
-    something that is needed was not fetched now.
+    ``missing`` counts by service the keys that are still unknown; ``is_stale`` is true if something
+    needed was not fetched now.
     """
 
     answers: dict[ServicePattern, Values] = field(default_factory=dict)
@@ -44,16 +44,16 @@ class Consulted:
 
     @property
     def spending(self) -> Spending:
-        """What all remotes together were asked, and how long that took."""
+        """Spending on all remotes together, and the time it took."""
         return replace(sum(self.spent.values(), Spending()), seconds=self.seconds)
 
     @property
     def refreshed(self) -> list[str]:
-        """The keys that were fetched now, sorted."""
+        """Keys that were fetched now, sorted."""
         return sorted({key for keys in self.fetched.values() for key in keys if key != WHOLE})
 
     def note(self, join: ReplicaJoin, keys: Sequence[str], refreshed: Refreshed) -> None:
-        """Note what a part's replica knows of its keys now that it has been refreshed."""
+        """Note the answers of a part's replica for its keys, after it has been refreshed."""
         service = join.part.iri.value
         self.answers[join.part.pattern] = join.values(keys)
         self.missing[service] = self.missing.get(service, 0) + join.unknown(keys)
@@ -65,10 +65,10 @@ class Consulted:
 
 
 class Remotes:
-    """The parts of a query that remotes answer.
+    """Parts of a query that remotes answer.
 
-    Parts whose keys come from others' answers are asked after these, others at the same time. Parts that ask
-    the same service share its account and take turns in who asks first.
+    A part whose keys come from others' answers is asked after these; the others are asked at the
+    same time. Parts that ask the same service share its account and take turns in asking first.
     """
 
     def __init__(self, joins: Sequence[ReplicaJoin], keys_of: KeysOf, clock: Clock = time.monotonic) -> None:
@@ -80,14 +80,14 @@ class Remotes:
 
     @property
     def budget(self) -> Budget:
-        """What one evaluation may spend on all remotes together."""
+        """Budget of one evaluation for all remotes together."""
         accounts = {id(join.maintainer.account): join.maintainer.budget for join in self.joins}
         return sum(accounts.values(), Budget(0, 0, 0.0))
 
     def consult(self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float) -> Consulted:
         """Ask for the keys that the windows' content needs now.
 
-        ``results`` are those in the answer before, by variable, best first. All waiting together
+        ``results`` are the keys of the last answer, by variable, best first. All waiting together
         takes at most ``longest_wait`` seconds.
         """
         consulted, started = Consulted(), self._clock()
@@ -107,12 +107,12 @@ class Remotes:
         return consulted
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here, the replicas too."""
+        """Return the whole state, with the replicas."""
         parts = {f"join{at}": join.snapshot() for at, join in enumerate(self.joins)}
         return pack_parts({"state": pack(_KIND, _VERSION, State({"turn": self._turn}, {})), **parts})
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
             self._turn = unpack(_KIND, _VERSION, parts["state"]).settings["turn"]
@@ -120,7 +120,7 @@ class Remotes:
                 join.resume(parts[f"join{at}"])
 
     def _wait(self, waiting: Sequence[tuple[ReplicaJoin, Asked]], until: float) -> None:
-        """Wait for several at the same time: none must keep another from going on."""
+        """Wait for several joins at the same time: none may delay another."""
         while len(waiting) > 1:
             waiting = [each for each in waiting if each[0].maintainer.waits(each[1], until, _GLANCE / len(waiting))]
 

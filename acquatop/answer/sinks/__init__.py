@@ -1,6 +1,6 @@
-"""Where answers go: one file per kind of sink, one contract, one battery of tests.
+"""Sinks of answers: one file per kind of sink, one contract, one set of tests.
 
-Nothing heavy is imported before a sink needs it.
+No large library is imported before a sink needs it.
 """
 
 from acquatop.answer.sinks.callback import CallbackSink

@@ -1,4 +1,4 @@
-"""Answers handed to a Python function."""
+"""Sink that passes answers to a Python function."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from acquatop.answer.answer import Answer
 
 
 class CallbackSink:
-    """Calls a function with every answer, in order.
+    """Sink that calls a function with every answer, in order.
 
-    At least once: after a crash it is called again with the last answers, which are known by
-    ``(answer.query, answer.closes_ms)``. What it raises ends the query.
+    At least once: after a crash the function is called again with the last answers, which are
+    identified by ``(answer.query, answer.closes_ms)``. An exception of the function ends the query.
 
     >>> CallbackSink(print).write([])
     """
@@ -25,4 +25,4 @@ class CallbackSink:
             self._function(answer)
 
     def close(self) -> None:
-        """Do nothing: the function is its owner's."""
+        """Do nothing: the caller owns the function."""

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, also after a crash or a loss of power."""
+"""Atomic files: present as a whole or not at all, even after a crash or a loss of power."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _AFTERWARDS = "; answers that were not written are given again at the next start
 
 @contextmanager
 def explained(place: Path | str) -> Iterator[None]:
-    """Turn what the operating system refuses at a place into a message with a remedy."""
+    """Turn an error of the operating system at a place into a message with a remedy."""
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever read along has gone, which is nobody's fault
+        raise  # the reader has gone, which is no fault
     except OSError as error:
         remedy = _REMEDIES.get(error.errno or 0, "see whether the disk is well, or name another place")
         raise EnvironmentProblem(
@@ -40,7 +40,7 @@ def explained(place: Path | str) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, durably; it must be one that can be written to."""
+    """Make a folder and its parents, durably; raise an error if it cannot be written to."""
     with explained(folder):
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         for each in reversed(missing):
@@ -53,10 +53,10 @@ def make_folder(folder: Path) -> None:
 
 
 def write_files(files: Mapping[Path, bytes]) -> None:
-    """Write whole files, in place of what is there, and return when they are on the disk.
+    """Write whole files, replacing those that exist, and return when they are on the disk.
 
-    Each is made under a name that begins with a dot and then renamed: nobody sees a part of one. Their folders must
-    be there. One sync per file and one per folder.
+    Each is written under a name that begins with a dot and then renamed: no reader sees a part of
+    one. Their folders must exist. One sync per file and one per folder.
     """
     for path, content in files.items():
         with explained(path):
@@ -67,14 +67,15 @@ def write_files(files: Mapping[Path, bytes]) -> None:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """Write bytes, however many the operating system takes at a time."""
+    """Write all bytes, in as many calls to the operating system as it takes."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def _replace(path: Path, content: bytes) -> None:
-    # Always the same name: what a crash leaves behind is overwritten when the answer is given again.
+    # Always the same name: a file that a crash leaves behind is overwritten when the answer is
+    # given again.
     part = path.with_name(f".{path.name}.part")
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)

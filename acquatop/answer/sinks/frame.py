@@ -13,18 +13,19 @@ if TYPE_CHECKING:
 
 
 def answers_frame(spark: SparkSession, answers: Sequence[Answer], variables: Iterable[str] = ()) -> DataFrame:
-    """Return answers as a DataFrame with the columns of :func:`~acquatop.answer.sinks.table.answers_table`.
+    """Return answers as a DataFrame with the columns of an answers table.
 
-    Without answers it has no rows, and of variables only the columns that are asked for.
+    The columns are those of :func:`~acquatop.answer.sinks.table.answers_table`. Without answers it
+    has no rows, and only the given ``variables`` have columns.
     """
     return spark.createDataFrame(answers_table(answers, variables))
 
 
 class FrameSink:
-    """Calls a function with a DataFrame and the answer that it shows, for every answer, as ``foreachBatch`` does.
+    """Sink that calls a function with a DataFrame and its answer, as ``foreachBatch`` does.
 
-    At least once: after a crash it is called again with the last answers, which are known by
-    ``(answer.query, answer.closes_ms)``. What it raises ends the query.
+    At least once: after a crash the function is called again with the last answers, which are
+    identified by ``(answer.query, answer.closes_ms)``. An exception of the function ends the query.
     """
 
     def __init__(self, spark: SparkSession, function: Callable[[DataFrame, Answer], object]) -> None:
@@ -37,4 +38,4 @@ class FrameSink:
             self._function(answers_frame(self._spark, [answer]), answer)
 
     def close(self) -> None:
-        """Do nothing: the session is its owner's."""
+        """Do nothing: the caller owns the session."""

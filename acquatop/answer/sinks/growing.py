@@ -1,4 +1,4 @@
-"""A file of lines that grows, and is cut back to where lines are written again."""
+"""File of lines that grows, and is truncated where lines are written again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from acquatop.errors import UserError
 from connectors.durable import sync_folder
 
 BLOCK = 1 << 16
-"""How many bytes are read at a time from the end; twice as many each time that no line begins in them."""
+"""Number of bytes read at a time from the end; doubled each time that no line begins in them."""
 
 
 class GrowingFile:
-    """Lines with ascending keys.
+    """File of lines with ascending keys.
 
-    ``key_of`` says what a line's key is, None where the line is not whole; every line begins with ``opening``, which
-    a file must do that is written to, so that no other file is ever cut back. Nothing is held open.
+    ``key_of`` returns a line's key; None if the line is incomplete. Every line begins with
+    ``opening``. An existing file must begin with it, too, so that no other file is ever truncated.
+    The file is not held open between calls.
     """
 
     def __init__(self, path: Path, opening: bytes, key_of: Callable[[bytes], int | None]) -> None:
@@ -28,13 +29,13 @@ class GrowingFile:
         self._opening = opening
         self._key_of = key_of
         self._newest: tuple[int, int] | None = None
-        """The key of the last line, and the file's size with it."""
+        """Key of the last line, and the file's size with it."""
 
     def write(self, lines: Mapping[int, bytes]) -> None:
-        """Write lines, in the order of their keys, in place of all that is there from the first of their keys on.
+        """Write lines in the order of their keys, in place of everything from the first key on.
 
-        They are durable on return. O(what is written), and in a new process or where keys are not newer than the
-        file's last, O(what the file holds from the first key on).
+        They are durable on return. O(bytes written); in a new process, or if keys are not newer
+        than the file's last, also O(bytes that the file holds from the first key on).
         """
         with explained(self._path):
             is_new = not self._path.exists()
@@ -52,7 +53,7 @@ class GrowingFile:
         content = b"".join(lines[key] for key in keys)
         size = self._size(descriptor)
         place = size if newest and newest[1] == size and newest[0] < keys[0] else self._place(descriptor, size, keys[0])
-        # What is there already stays: whoever reads along does not see it vanish and come again.
+        # Equal bytes that are there already stay: a reader does not see them vanish and come again.
         kept = os.pread(descriptor, len(content), place)
         if not content.startswith(kept):
             kept = b""
@@ -64,7 +65,8 @@ class GrowingFile:
             write_all(descriptor, content[len(kept) :])
             os.fsync(descriptor)
         except OSError:
-            # What can be read, but could not be synced, must not be taken for written when it comes again.
+            # Bytes that can be read but could not be synced must not count as written when they
+            # come again.
             with suppress(OSError):
                 os.ftruncate(descriptor, place)
             raise
@@ -77,9 +79,9 @@ class GrowingFile:
         return status.st_size
 
     def _place(self, descriptor: int, size: int, key: int) -> int:
-        """Return where a key's line belongs: after the last whole line with a smaller key.
+        """Return the place of a key's line: after the last whole line with a smaller key.
 
-        What lies behind is to be written again, so it may be anything that a loss of power leaves.
+        Bytes behind it are written again, so they may be anything that a loss of power leaves.
         """
         self._check_opening(descriptor, size)
         for start, line in lines_backwards(descriptor, size):
@@ -89,7 +91,7 @@ class GrowingFile:
         return 0
 
     def _check_opening(self, descriptor: int, size: int) -> None:
-        # Zeros are what a loss of power leaves of bytes that were not synced.
+        # A loss of power leaves zeros in place of bytes that were not synced.
         begins = os.pread(descriptor, min(size, len(self._opening)), 0).rstrip(b"\0")
         if not self._opening.startswith(begins):
             raise UserError(
@@ -99,9 +101,9 @@ class GrowingFile:
 
 
 def lines_backwards(descriptor: int, end: int, block: int = BLOCK) -> Iterator[tuple[int, bytes]]:
-    """Yield a file's lines from the last to the first, each with where it starts; the last may lack its end.
+    """Yield a file's lines from last to first, each with its start; the last may lack its end.
 
-    O(what is read), which is little more than what is asked for.
+    O(bytes read), which are little more than those asked for.
     """
     rest = b""
     while end:

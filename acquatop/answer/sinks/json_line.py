@@ -1,4 +1,4 @@
-"""A JSON document as one line of bytes."""
+"""JSON documents as single lines of bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def json_line(document: Any) -> bytes:
-    r"""Return a document as a line that any reader of JSON understands: numbers that JSON does not have are null.
+    r"""Return a document as a line of strict JSON: numbers that JSON does not have are null.
 
     >>> json_line({"score": float("inf"), "bindings": {"name": "Zoë\n", "half": chr(0xD800)}})
     b'{"score": null, "bindings": {"name": "Zo\xc3\xab\\n", "half": "\\ud800"}}\n'
@@ -17,7 +17,7 @@ def json_line(document: Any) -> bytes:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     except ValueError:
         text = json.dumps(_finite(document), ensure_ascii=False)
-    # Half a character, as an escape in a stream's record can make one, is none of UTF-8's; so it stays escaped.
+    # A lone surrogate, which an escape in a record can make, is not valid UTF-8: it stays escaped.
     return text.encode(errors="backslashreplace") + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""Answers as messages to an MQTT broker."""
+"""Sink that sends answers as messages to an MQTT broker."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from paho.mqtt.properties import Properties
 
 AT_A_TIME = 1000
-"""How many messages may wait for the broker; their numbers, of 16 bits, come again after 65 535."""
+"""Maximum number of messages that wait for the broker; their 16-bit ids repeat after 65 535."""
 LONGEST_PAUSE = 4
-"""Seconds between two attempts to reach a broker that was lost."""
+"""Maximum number of seconds between two attempts to reach a broker that was lost."""
 _UNCHANGED = ":@!$&'()*,;=~"
 
 
 @dataclass(frozen=True)
 class Broker:
-    """Where a broker is, and who it is told that we are."""
+    """Address of a broker, and the credentials for it."""
 
     host: str
     port: int = 1883
@@ -41,12 +41,12 @@ class Broker:
 
 
 class MqttSink:
-    """A message of JSON per answer, to the topic ``PREFIX/QUERY``, with quality of service 1.
+    """Sink that sends a message of JSON per answer to the topic ``PREFIX/QUERY``, with QoS 1.
 
-    Writing returns when the broker has acknowledged every message, and gives up where it has not acknowledged one for
-    ``patience_seconds``; a broker that is lost is reached again meanwhile. At least once: receivers tell repeats by
-    ``query`` and ``closes``, which the JSON has, and so have the message's user properties (MQTT 5). A query's
-    messages come in their order.
+    Writing returns when the broker has acknowledged every message. It fails if the broker has not
+    acknowledged one for ``patience_seconds``; a broker that is lost is reached again meanwhile. At
+    least once: receivers recognise repeats by ``query`` and ``closes``, which are in the JSON and
+    in the message's user properties (MQTT 5). A query's messages come in order.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class MqttSink:
         self._link: _Link | None = self._linked()
 
     def write(self, answers: Sequence[Answer]) -> None:
-        """Send a message per answer, and wait until the broker has them."""
+        """Send a message per answer, and wait until the broker has acknowledged them."""
         with self._lock:
             self._link = link = self._link or self._linked()
             try:
@@ -76,7 +76,7 @@ class MqttSink:
                 raise
 
     def close(self) -> None:
-        """Take leave of the broker."""
+        """Disconnect from the broker."""
         with self._lock:
             self._drop()
 
@@ -93,7 +93,7 @@ class MqttSink:
 
 
 def topic_level(query: str) -> str:
-    """Return a query's name as one level of a topic: what topics do not allow there is percent-encoded.
+    """Return a query's name as one level of a topic, with other characters percent-encoded.
 
     >>> topic_level("busiest"), topic_level("http://example.org/out#1")
     ('busiest', 'http:%2F%2Fexample.org%2Fout%231')
@@ -102,7 +102,7 @@ def topic_level(query: str) -> str:
 
 
 class _Link:
-    """A connection to a broker, which is made again when it is lost, and what the broker has acknowledged."""
+    """Connection to a broker, restored when it is lost, and the broker's acknowledgements."""
 
     def __init__(self, broker: Broker, patience: float, clock: Callable[[], float]) -> None:
         self._broker = broker
@@ -111,13 +111,13 @@ class _Link:
         self._news = threading.Condition()
         self._connected = False
         self._acknowledged: dict[int, str | None] = {}
-        """What was said of each message; None is that all is well."""
+        """Result of each message; None is success."""
         self._refusal: str | None = None
         self._trouble = "it does not reply"
         self._client = self._connect()
 
     def send(self, messages: Sequence[tuple[str, Answer]]) -> None:
-        """Send messages, and return when the broker has all of them."""
+        """Send messages, and return when the broker has acknowledged all of them."""
         with self._news:
             self._acknowledged.clear()
         numbers = [
@@ -133,7 +133,7 @@ class _Link:
                 )
 
     def close(self) -> None:
-        """Take leave, and forget what was not acknowledged."""
+        """Disconnect, and forget messages that were not acknowledged."""
         self._client.disconnect()
         self._client.loop_stop()
 
@@ -166,7 +166,7 @@ class _Link:
         return client
 
     def _wait(self, done: Callable[[], bool]) -> None:
-        """Wait until it is done, as long as something happens now and then."""
+        """Wait until a condition holds; raise an error if no acknowledgement comes for too long."""
         with self._news:
             known, until = -1, 0.0
             while not done():

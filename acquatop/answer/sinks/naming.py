@@ -1,4 +1,4 @@
-"""Names of files from names of queries and times."""
+"""File names made of the names of queries, and of times."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _YEAR_DIGITS = 4
 
 
 def safe_name(query: str) -> str:
-    """Return the name of a query's file or folder: short, no path, another for every query.
+    """Return the name of a query's file or folder: short, no path, unique for every query.
 
-    A name of up to 80 lower-case letters, digits, ``_`` and ``-`` stays as it is; of any other the last part is kept,
-    and told apart by 96 bits of a hash, also where a file system takes upper and lower case for the same.
+    A name of up to 80 lower-case letters, digits, ``_`` and ``-`` stays as it is. Of any other the
+    last part is kept, with 96 bits of a hash, so that names differ even if a file system ignores
+    case.
 
     >>> safe_name("busiest-users"), safe_name("http://example.org/out")
     ('busiest-users', 'out.be3ec69b87dc279377dca3a6')
@@ -30,7 +31,7 @@ def safe_name(query: str) -> str:
 
 
 def instant_name(time_ms: int) -> str:
-    """Return a time from the year 1 on as a part of a file's name; such names are in the order of time.
+    """Return a time from the year 1 on as a part of a file's name; such names sort by time.
 
     A year of five digits has a letter before it, as letters come after digits.
 

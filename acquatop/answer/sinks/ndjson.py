@@ -1,4 +1,4 @@
-"""Answers as lines of JSON: one growing file per query."""
+"""Sink of answers as lines of JSON: one growing file per query."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from acquatop.errors import UserError
 from acquatop.instants import instant_ms
 
 SUFFIXES = (".ndjson", ".jsonl")
-"""A path that ends so is a file, which one query can have; any other is a folder."""
+"""Suffixes of a path that is a file, for one query; any other path is a folder."""
 
 
 class NdjsonSink:
-    """A file of lines of JSON per query, one line per answer, in the order of windows.
+    """Sink that writes a file of lines of JSON per query, one line per answer, in window order.
 
-    ``path`` is a folder, in which every query has a file; or a file, for one query only. ``canonical`` leaves out
-    what does not depend on the data, such as latencies, so that the bytes of two runs can be compared. An answer that
-    is given again overwrites its line and those after it. One sync per query and call.
+    ``path`` is a folder, in which every query has a file, or a file for one query only.
+    ``canonical`` leaves out fields that do not depend on the data, such as latencies, so that the
+    bytes of two runs can be compared. A repeated answer overwrites its line and those after it. One
+    sync per query and call.
     """
 
     def __init__(self, path: Path, *, canonical: bool = False) -> None:
@@ -34,7 +35,7 @@ class NdjsonSink:
         make_folder(path.parent if self._is_file else path)
 
     def write(self, answers: Sequence[Answer]) -> None:
-        """Write each query's answers to the end of its file, or from the first that is there already."""
+        """Write each query's answers to the end of its file, or from the first repeated one on."""
         lines: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
         for answer in answers:
             document = answer.canonical() if self._canonical else answer.to_json()
@@ -58,14 +59,14 @@ class NdjsonSink:
                     "  hint: name a folder; every query has a file of its own in it"
                 )
             path = self._path if self._is_file else self._path / f"{safe_name(query)}{SUFFIXES[0]}"
-            # As a line of an answer begins, canonical or not.
+            # Beginning of an answer's line, canonical or not.
             opening = json_line({"query": query})[:-2] + b","
             self._files[query] = GrowingFile(path, opening, _closes_ms)
         return self._files[query]
 
 
 def _closes_ms(line: bytes) -> int | None:
-    """Return when the window of a line's answer closes, None where the line is not whole."""
+    """Return the close of the window of a line's answer; None if the line is incomplete."""
     if not line.endswith(b"}\n"):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Answers of CONSTRUCT and DESCRIBE as N-Triples."""
+"""Sink of answers of CONSTRUCT and DESCRIBE as N-Triples."""
 
 from __future__ import annotations
 

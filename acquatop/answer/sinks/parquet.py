@@ -1,4 +1,4 @@
-"""Answers as a folder of Parquet files, which Spark and others read as one table."""
+"""Sink of answers as a folder of Parquet files, which Spark and others read as one table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from acquatop.answer.sinks.window_files import WindowFiles
 
 
 def parquet_sink(folder: Path) -> WindowFiles:
-    """Return a sink of ``.parquet`` files, all in one folder; Spark passes over what is being written."""
+    """Return a sink of ``.parquet`` files, all in one folder; Spark ignores unfinished ones."""
     return WindowFiles(folder, ".parquet", encode, flat=True)
 
 

@@ -1,4 +1,4 @@
-"""From the text that names a sink to the sink."""
+"""Registry of sinks by the text that names them."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ PATHS: Mapping[str, tuple[str, Callable[[Path], Sink]]] = {
     "ttl": ("FOLDER", turtle_sink),
     "parquet": ("FOLDER", parquet_sink),
 }
-"""The kinds of sinks that a path follows: what it is the path of, and how the sink is opened."""
+"""Kinds of sinks with a path: the kind of path, and the function that opens the sink."""
 BROKERS = {"mqtt": 1883, "mqtts": 8883}
-"""The kinds of brokers, and their usual ports."""
+"""Kinds of brokers, and their usual ports."""
 USER, PASSWORD = "ACQUATOP_MQTT_USER", "ACQUATOP_MQTT_PASSWORD"
 TARGETS = (
     *(f"{kind}:{place}" for kind, (place, _) in PATHS.items()),
     "stdout",
     *(f"{kind}://HOST[:PORT]/PREFIX" for kind in BROKERS),
 )
-"""What a target may look like."""
+"""Forms of a target."""
 
 
 def open_sink(target: str, environment: Mapping[str, str] = os.environ) -> Sink:
     """Return the sink that a target names, ready to be written to.
 
     Raises :class:`~acquatop.errors.UserError` for a target that names none, and
-    :class:`~acquatop.errors.EnvironmentProblem` where there is no writing.
+    :class:`~acquatop.errors.EnvironmentProblem` if it cannot be written to.
 
     >>> open_sink("cvs:answers")
     Traceback (most recent call last):
@@ -62,7 +62,7 @@ def open_sink(target: str, environment: Mapping[str, str] = os.environ) -> Sink:
         return _open_path(kind, place)
     if kind in BROKERS:
         return _open_broker(kind, target, environment)
-    # Only the word before: what follows could hold a password.
+    # Quote only the kind: the rest could hold a password.
     raise UserError(f'there is no kind of sink "{kind[:60]}"\n  hint: {_hint(kind)}')
 
 

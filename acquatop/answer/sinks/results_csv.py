@@ -1,4 +1,4 @@
-"""Answers in the SPARQL 1.1 Query Results CSV Format: values without their datatypes and languages."""
+"""Sink of answers in the SPARQL 1.1 Query Results CSV Format, without datatypes and languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers in the SPARQL 1.1 Query Results JSON Format."""
+"""Sink of answers in the SPARQL 1.1 Query Results JSON Format."""
 
 from __future__ import annotations
 

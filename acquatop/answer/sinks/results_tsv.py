@@ -1,4 +1,4 @@
-"""Answers in the SPARQL 1.1 Query Results TSV Format: terms as Turtle writes them."""
+"""Sink of answers in the SPARQL 1.1 Query Results TSV Format: terms as Turtle writes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def results_tsv_sink(folder: Path) -> WindowFiles:
 
 
 def encode(answer: Answer) -> bytes:
-    """Return a SELECT's rows: a line with the variables, then one per row; what is not bound is empty."""
+    """Return a SELECT's rows: a line with the variables, then one per row.
+
+    Unbound ones are empty.
+    """
     require_form(answer, ("select",), "TSV", "srj, parquet or ndjson")
     names = columns_of(answer)
     lines = ["\t".join(f"?{name}" for name in names)]
@@ -45,5 +48,5 @@ def turtle_text(term: Identifier) -> str:
 
 
 def _iri(iri: str) -> str:
-    # Streams may hold what is no IRI by the letter; it must not take a line apart.
+    # Streams may hold invalid IRIs; these must not break a line.
     return _NOT_IN_IRI.sub(lambda found: f"\\u{ord(found[0]):04X}", str(iri))

@@ -1,4 +1,4 @@
-"""Answers on the standard output, as lines of JSON."""
+"""Sink of answers on the standard output, as lines of JSON."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from acquatop.answer.sinks.json_line import json_line
 
 
 class StdoutSink:
-    """A line of JSON per answer on the standard output, or another stream of text, flushed at every call.
+    """Sink that writes a line of JSON per answer to the standard output, or to another text stream.
 
-    At least once: what was written cannot be taken back, so after a crash the last answers come again.
+    The stream is flushed at every call. At least once: written lines cannot be taken back, so after
+    a crash the last answers come again.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -29,4 +30,4 @@ class StdoutSink:
             stream.flush()
 
     def close(self) -> None:
-        """Do nothing: the stream is its owner's."""
+        """Do nothing: the caller owns the stream."""

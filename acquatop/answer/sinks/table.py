@@ -23,14 +23,15 @@ _PARTS = ("subject", "predicate", "object")
 
 
 def answers_table(answers: Sequence[Answer], variables: Iterable[str] = ()) -> pa.Table:
-    """Return answers as a table, with a column for each of ``variables`` and of those that the answers have.
+    """Return answers as a table, with a column for each variable.
 
-    A SELECT has a row per result; an ASK one row; a CONSTRUCT or DESCRIBE a row per triple, with the variables
-    ``subject``, ``predicate`` and ``object``. The columns: ``query``, ``window`` (its number), ``opens`` and
-    ``closes`` (timestamps, UTC), ``rank`` (from 1), ``score``, ``status``; a column of text per variable, null where it
-    is not bound; ``boolean`` (of an ASK); ``terms``, a map from each bound variable to its ``type`` (uri, bnode,
-    literal), ``datatype`` and ``lang``. A variable whose name is that of another column, in upper or lower case, has
-    ``_`` added.
+    The variables are those given and those that the answers have. A SELECT has a row per result; an
+    ASK one row; a CONSTRUCT or DESCRIBE a row per triple, with the variables ``subject``,
+    ``predicate`` and ``object``. The columns: ``query``, ``window`` (its number), ``opens`` and
+    ``closes`` (timestamps, UTC), ``rank`` (from 1), ``score``, ``status``; a column of text per
+    variable, null if it is unbound; ``boolean`` (of an ASK); ``terms``, a map from each bound
+    variable to its ``type`` (uri, bnode, literal), ``datatype`` and ``lang``. A variable whose name
+    is that of another column, in upper or lower case, has ``_`` added.
 
     >>> answers_table([], ["user", "Score"]).column_names
     ['query', 'window', 'opens', 'closes', 'rank', 'score', 'status', 'user', 'Score_', 'boolean', 'terms']

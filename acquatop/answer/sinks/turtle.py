@@ -1,4 +1,4 @@
-"""Answers of CONSTRUCT and DESCRIBE as Turtle."""
+"""Sink of answers of CONSTRUCT and DESCRIBE as Turtle."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def turtle_sink(folder: Path) -> WindowFiles:
 
 
 def encode(answer: Answer) -> bytes:
-    """Return an answer's triples as pyoxigraph writes them: those of a subject together, in sorted order."""
+    """Return an answer's triples as pyoxigraph writes them: grouped by subject, in sorted order."""
     from pyoxigraph import RdfFormat, parse, serialize
 
     require_form(answer, ("construct", "describe"), "Turtle", "srj, csv, tsv, parquet or ndjson")
-    # Leniently, as a triple may hold what is no IRI by the letter: it was not refused when it came.
+    # Leniently: a triple may hold an invalid IRI, which was accepted when it came.
     triples = parse(utf8("\n".join(answer.triples)), RdfFormat.N_TRIPLES, lenient=True)
     content = io.BytesIO()
     serialize(triples, content, format=RdfFormat.TURTLE)

@@ -1,4 +1,4 @@
-"""Answers as files: one per query and window, written as a whole."""
+"""Sinks of one file per query and window, written as a whole."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from acquatop.errors import UserError
 
 
 class WindowFiles:
-    """A file per answer, named by the time at which its window closes.
+    """Sink that writes a file per answer, named by the time at which its window closes.
 
-    Every query has a folder of its own, unless ``flat``: then the query's name goes before the time. ``encode``
-    makes a file's content of an answer, and must make the same of the same. One sync per answer and one per folder.
+    Every query has a folder of its own, unless ``flat``: then the query's name precedes the time.
+    ``encode`` makes a file's content from an answer; equal answers must give equal content. One
+    sync per answer and one per folder.
     """
 
     def __init__(self, folder: Path, suffix: str, encode: Callable[[Answer], bytes], *, flat: bool = False) -> None:
@@ -27,7 +28,7 @@ class WindowFiles:
         self._make(folder)
 
     def write(self, answers: Sequence[Answer]) -> None:
-        """Write a file per answer, in place of one that is there already."""
+        """Write a file per answer, replacing one that exists."""
         files = {self._path(answer): self._encode(answer) for answer in answers}
         for path in files:
             self._make(path.parent)
@@ -47,7 +48,10 @@ class WindowFiles:
 
 
 def require_form(answer: Answer, forms: Collection[str], kind: str, others: str) -> None:
-    """Refuse an answer of a query whose form a kind of files has no place for; ``others`` are kinds that have."""
+    """Raise an error if a kind of file has no place for an answer's form.
+
+    ``others`` are kinds that have.
+    """
     if answer.form not in forms:
         known = " and ".join(form.upper() for form in forms)
         raise UserError(
@@ -56,12 +60,12 @@ def require_form(answer: Answer, forms: Collection[str], kind: str, others: str)
 
 
 def columns_of(answer: Answer) -> list[str]:
-    """Return the variables that have a column, in the order in which they are selected."""
+    """Return the variables that have a column, in the order of their selection."""
     return list(dict.fromkeys((*answer.variables, *(name for row in answer.rows for name in row.bindings))))
 
 
 def utf8(text: str) -> bytes:
-    r"""Return a text as UTF-8; halves of characters, which no RDF term should have, become U+FFFD.
+    r"""Return a text as UTF-8; lone surrogates, which no RDF term should have, become U+FFFD.
 
     >>> utf8("a" + chr(0xD800)).decode().encode("ascii", "backslashreplace")
     b'a\\ufffd'

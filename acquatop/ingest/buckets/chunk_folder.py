@@ -1,4 +1,4 @@
-"""A folder of Arrow files that executors and the driver share: each is written once, as a whole, and never changed."""
+"""Folder of Arrow files shared by executors and the driver, each written once, as a whole."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 @dataclass(frozen=True)
 class ChunkFolder:
-    """Files of *chunks*, each a record batch that can be read by itself, by the file's name and its position there.
+    """Files of *chunks*: record batches, each readable by itself by file name and position.
 
-    A file's name follows from what is in it, so that a task that is done again writes the same file. With
-    ``durable`` it survives a loss of power as well.
+    Files never change. A file's name follows from its content, so a repeated task writes the same
+    file. With ``durable``, files survive a loss of power as well.
     """
 
     path: str
     durable: bool = False
 
     def write(self, chunks: Sequence[pa.RecordBatch], origin: bytes) -> str:
-        """Write chunks into one file, and return its name; those of another ``origin`` are in another file."""
+        """Write chunks into one file and return its name; another ``origin`` gives another file."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, chunks[0].schema, options=_LZ4) as writer:
             for chunk in chunks:
@@ -65,17 +65,20 @@ class ChunkFolder:
             os.close(folder)
 
     def read(self, name: str, positions: Iterable[int]) -> list[pa.RecordBatch]:
-        """Return some of a file's chunks; raises OSError or ArrowException if they cannot be had."""
+        """Return some of a file's chunks.
+
+        Raises OSError or ArrowException if they cannot be read.
+        """
         with pa.memory_map(str(Path(self.path) / name)) as source:
             reader = pa.ipc.open_file(source)
             return [reader.get_batch(at) for at in positions]
 
     def names(self) -> list[str]:
-        """Return the names of all files, also of those that have not been finished."""
+        """Return the names of all files, including unfinished ones."""
         return sorted(entry.name for entry in Path(self.path).iterdir() if entry.is_file())
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files that are not needed any more; what has gone already has gone."""
+        """Remove files that are no longer needed; missing files are ignored."""
         for name in names:
             with suppress(OSError):
                 (Path(self.path) / name).unlink()

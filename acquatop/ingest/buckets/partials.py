@@ -1,4 +1,4 @@
-"""Aggregates per pane and key that stay where they are made: what is sent says only where."""
+"""Aggregates per pane and key that stay where they are made; only their places are sent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SCHEMA = pa.schema(
 
 
 class Chunks(NamedTuple):
-    """One pane's chunks in a file: the first one's position, and whose they are, one bucket's after the other's."""
+    """Chunks of one pane in a file: the position of the first, and the bucket of each in turn."""
 
     first: int
     last: int
@@ -41,7 +41,7 @@ class Chunks(NamedTuple):
 
 
 def buckets_of(keys: pa.Array, count: int) -> IntArray:
-    """Return the bucket of each key, which is the same in every process.
+    """Return the bucket of each key; it is the same in every process.
 
     >>> buckets_of(pa.array(["a", "b", "a"]), 1).tolist()
     [0, 0, 0]
@@ -51,9 +51,10 @@ def buckets_of(keys: pa.Array, count: int) -> IntArray:
 
 
 class BucketPartials:
-    """Folds what has been found into partials, as ``PanePartials`` does, and writes them, a chunk per pane and bucket.
+    """Reducer that writes the partials of ``PanePartials`` to files, a chunk per pane and bucket.
 
-    All of a partition goes into one file. What is returned has a row for each pane: O(panes), however many keys.
+    A partition is written into one file. The table returned has a row for each pane: O(panes),
+    whatever the number of keys.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class BucketPartials:
         self._folder = folder
 
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
-        """Return where each pane's partials are, and how many events are in them."""
+        """Return the places of each pane's partials, and the number of events in them."""
         table = self._partials.reduce(records, found)
         if found is None or not len(table):
             return _SCHEMA.empty_table()
@@ -77,7 +78,8 @@ class BucketPartials:
         order = np.lexsort((buckets, lasts, firsts))
         firsts, lasts, buckets = firsts[order], lasts[order], buckets[order]
         chunks = list(cut(with_plain_keys(table.take(pa.array(order))), firsts, lasts, buckets))
-        # Another partition of the same sums is another file: no two have a record in common, nor its subject.
+        # Partitions with equal sums get different files: no two have a record in common, nor its
+        # subject.
         name = self._folder.write([chunk for _, chunk in chunks], str(found.subjects[0]).encode())
         counts = np.asarray(table.column(COUNT).to_numpy())[order]
         return _told(name, firsts, lasts, buckets, counts)
@@ -92,14 +94,14 @@ def with_plain_keys(table: pa.Table) -> pa.Table:
 def cut(
     table: pa.Table, firsts: IntArray, lasts: IntArray, buckets: IntArray
 ) -> Iterator[tuple[tuple[int, int, int], pa.RecordBatch]]:
-    """Yield the chunks of rows that are in their order, each with its pane and bucket."""
+    """Yield the chunks of sorted rows, each with its pane and bucket."""
     (rows,) = table.combine_chunks().to_batches()
     for start, stop in _runs(firsts, lasts, buckets):
         yield (int(firsts[start]), int(lasts[start]), int(buckets[start])), rows.slice(start, stop - start)
 
 
 def chunks_in(table: pa.Table) -> Iterator[Chunks]:
-    """Yield what the table of a partition says."""
+    """Yield the chunks listed in the table of a partition."""
     for row in table.select([FIRST, LAST, FILE, START, BUCKETS]).to_pylist():
         yield Chunks(row[FIRST], row[LAST], row[FILE], row[START], row[BUCKETS])
 
@@ -116,7 +118,7 @@ def _told(name: str, firsts: IntArray, lasts: IntArray, buckets: IntArray, count
 
 
 def _runs(*columns: IntArray) -> Sequence[tuple[int, int]]:
-    """Return where rows are the same in all columns: from where to before where."""
+    """Return the runs of rows that are equal in all columns, as starts and excluded ends."""
     changes = np.any([np.diff(column, prepend=column[:1] - 1) != 0 for column in columns], axis=0)
     begins = np.flatnonzero(changes).tolist()
     return list(zip(begins, [*begins[1:], len(columns[0])], strict=True))

@@ -1,4 +1,4 @@
-"""What a replica knows at one moment of one bucket's keys, as columns that can be sent to where its chunks are read."""
+"""View of a replica's present values for the keys of one bucket, as columns to send to a task."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from replica.store import ReplicaStore
 
 @dataclass(frozen=True)
 class BucketView:
-    """Keys that have been asked for, what the remote had for each, and which may be asked for ``again``.
+    """Keys that were asked for, the remote's values of each, and those to be asked for ``again``.
 
-    Rows are positions, -1 for all other keys. ``means`` are those of all that the replica has.
+    Rows are positions; -1 for all other keys. ``again`` marks keys that may be asked for again.
+    ``means`` are those of the whole replica.
     """
 
     keys: pa.StringArray
@@ -29,7 +30,10 @@ class BucketView:
 
     @classmethod
     def of(cls, store: ReplicaStore, variables: tuple[str, ...], absent_before: float) -> BucketView:
-        """Return what a store knows now; what it did not have at a time or before it may be asked for again. O(keys).
+        """Return a view of a store's present values. O(keys).
+
+        Keys that the remote did not have, asked for at ``absent_before`` or earlier, may be asked
+        for again.
 
         >>> BucketView.of(ReplicaStore("key", ["key", "value"]), ("value",), 0.0).rows(["a"]).tolist()
         [-1]
@@ -64,17 +68,17 @@ class BucketView:
         return np.asarray(found.to_numpy(), dtype=np.int64)
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers, NaN where there is none."""
+        """Return a variable's values as numbers; NaN if there is none."""
         if not len(self.keys):
             return np.full(len(rows), np.nan)
         return np.where(rows >= 0, self.columns[variable][rows], np.nan)
 
     def present(self, rows: IntArray) -> BoolArray:
-        """Return which rows' keys the remote had."""
+        """Return a mask of the rows whose key the remote had."""
         return self._are(self.is_present, rows)
 
     def may_be_asked_again(self, rows: IntArray) -> BoolArray:
-        """Return which rows' keys the remote did not have, and may have by now."""
+        """Return a mask of the rows whose key the remote did not have, but may have by now."""
         return self._are(self.again, rows)
 
     def _are(self, column: BoolArray, rows: IntArray) -> BoolArray:
@@ -84,11 +88,11 @@ class BucketView:
         return are
 
     def mean(self, variable: str) -> float:
-        """Return the mean of a variable's values, NaN if there is none."""
+        """Return the mean of a variable's values; NaN if there is none."""
         return self.means[variable]
 
     def says_the_same(self, store: ReplicaStore, keys: list[str]) -> bool:
-        """Say whether the replica knows no more of some keys by now."""
+        """Return True if the replica still has the same values for some keys."""
         mine, its = self.rows(keys), store.rows(keys)
         if not np.array_equal(mine >= 0, its >= 0) or not np.array_equal(self.present(mine), _present(store, its)):
             return False

@@ -1,4 +1,4 @@
-"""What is done with one bucket when a window closes: its keys' aggregates, and of these the best."""
+"""Task on one bucket when a window closes: aggregate its keys and find the best of them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ from rspql.plan import Score
 
 Pane = tuple[int, int]
 Chunk = tuple[str, int]
-"""A file, and a position in it."""
+"""File name, and position in the file."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """How one query ranks the keys, how many of the best it needs, and how many others stand for all of a bucket."""
+    """Ranking of keys by one query: its score, the number of best keys, the size of a sample.
+
+    ``count`` best keys are needed. ``sample`` keys stand for all others of a bucket.
+    """
 
     score: Score
     count: int
@@ -39,7 +42,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Bucket:
-    """One bucket: the chunks of each pane, those panes whose chunks are to be made one, and what the replica knows."""
+    """Bucket: chunks of each pane, ``crowded`` panes with chunks to merge, and a replica view."""
 
     number: int
     panes: Mapping[Pane, Sequence[Chunk]]
@@ -49,11 +52,12 @@ class Bucket:
 
 @dataclass(frozen=True)
 class BucketBest:
-    """What a query has to know of a bucket: some keys with their aggregates, and what the ``rest`` could be.
+    """Result of a bucket for a query: some keys with their aggregates, facts about the ``rest``.
 
-    Of the rest, ``unscored`` have no score; of those that the replica does not know, ``reaches`` says which merits
-    they could have, and ``counts`` how many each; none with another value could have more than ``most``, NaN
-    where there is none that could be a result. A ``sample`` stands for the rest.
+    Of the rest, ``unscored`` have no score. ``reaches`` are the merits that keys unknown to the
+    replica could have, and ``counts`` the numbers of keys with each. No key of the rest with
+    another value could have more than ``most``; it is NaN if none could be a result. ``sample``
+    stands for the rest.
     """
 
     rows: Rows
@@ -67,7 +71,10 @@ class BucketBest:
 
 @dataclass(frozen=True)
 class BucketFound:
-    """What a task gives: each query's best, and a file in which some panes' chunks are one each; or why it cannot."""
+    """Result of a task: each query's best, and the places of merged chunks; or a ``problem``.
+
+    The chunks of each merged pane are one chunk, and all of these are in one file.
+    """
 
     bests: Sequence[BucketBest] = ()
     merged: Mapping[Pane, Chunk] = field(default_factory=dict)
@@ -76,9 +83,10 @@ class BucketFound:
 
 @dataclass(frozen=True)
 class BucketTask:
-    """Reads a bucket's chunks and ranks its keys. O(rows of its chunks) time, and O(its keys and chunks) memory.
+    """Task that reads a bucket's chunks and ranks its keys.
 
-    ``asked`` says how many keys without a value are wanted, and how many that the remote did not have.
+    O(rows of its chunks) time, and O(its keys and chunks) memory. ``asked`` is the number of keys
+    wanted that have no value, and the number of those that the remote did not have.
     """
 
     folder: ChunkFolder
@@ -87,7 +95,7 @@ class BucketTask:
     asked: int = 0
 
     def __call__(self, bucket: Bucket) -> BucketFound:
-        """Return what a bucket comes to."""
+        """Return the result for a bucket."""
         try:
             return self._found(bucket)
         except (OSError, pa.ArrowException) as error:
@@ -109,7 +117,7 @@ class BucketTask:
     # Reading --------------------------------------------------------------------------------------
 
     def _read(self, bucket: Bucket) -> tuple[pa.StringArray, dict[Pane, list[Partial]]]:
-        """Return the keys, each once, and what each pane's chunks add to them."""
+        """Return the distinct keys, and the partials that each pane's chunks add to them."""
         wanted: dict[str, dict[int, Pane]] = {}
         for pane, chunks in bucket.panes.items():
             for file, at in chunks:
@@ -132,7 +140,10 @@ class BucketTask:
     def _merge(
         self, bucket: Bucket, keys: pa.StringArray, panes: dict[Pane, list[Partial]], totals: Totals
     ) -> dict[Pane, Chunk]:
-        """Write each crowded pane's partials as one, all into one file; use them from here on."""
+        """Write each crowded pane's partials as one chunk, all into one file.
+
+        The merged partials replace the others in ``panes``.
+        """
         crowded = sorted(bucket.crowded)
         if not crowded:
             return {}
@@ -173,7 +184,7 @@ class BucketTask:
 
     def _first(self, at: IntArray, expected: FloatArray, keys: _Keys) -> IntArray:
         """Return the most promising of some keys."""
-        # What promises nothing comes last.
+        # Keys without an expected merit come last.
         merits = np.where(np.isnan(expected[at]), -math.inf, expected[at])
         return at[best(self.asked, merits, keys.newest[at], keys.texts[at])]
 
@@ -187,7 +198,7 @@ class BucketTask:
         is_rest: BoolArray,
         without: BoolArray,
     ) -> BucketBest:
-        """Return some keys, and what is to be known of the others."""
+        """Return some keys, and facts about the others."""
         unknown = reaches_of(scoring, parts, without & (keys.rows < 0))
         reaches, counts = np.unique(unknown, return_counts=True)
         most = reaches_of(scoring, parts, is_rest & scoring.can_count(parts, len(keys)))
@@ -208,7 +219,7 @@ _NONE = np.empty(0)
 
 
 class _Keys:
-    """A bucket's keys, as columns."""
+    """Keys of a bucket, as columns."""
 
     def __init__(self, keys: pa.StringArray, view: BucketView | None, totals: Totals) -> None:
         everything = np.arange(len(keys))
@@ -228,7 +239,7 @@ class _Keys:
 
 
 def merits_of(scoring: ReplicaScoring, rows: IntArray, parts: Columnwise, aggregates: Columnwise) -> FloatArray:
-    """Return each key's merit; NaN also where an aggregate is no number."""
+    """Return each key's merit; NaN also if an aggregate is no number."""
     merits = scoring.merits_at(rows, parts)
     for column in aggregates:
         merits = np.where(np.isnan(column), np.nan, merits)
@@ -236,7 +247,7 @@ def merits_of(scoring: ReplicaScoring, rows: IntArray, parts: Columnwise, aggreg
 
 
 def reaches_of(scoring: ReplicaScoring, parts: Columnwise, which: BoolArray) -> FloatArray:
-    """Return merits that some keys cannot exceed, whatever the remote has for them."""
+    """Return merits that some keys cannot exceed, whatever values the remote has for them."""
     at = np.flatnonzero(which)
     return scoring.reaches(tuple(part[at] for part in parts), len(at))
 

@@ -1,13 +1,15 @@
-"""Reducers: what is done with a stream's records where they are, before anything is sent to the one who answers.
+"""Reducers: work on a stream's records at their place, before anything is sent to the driver.
 
-On Spark that is in the executors, else in the thread that reads the stream. A reducer makes of one partition's
-records a small table, and all partitions' tables together say as much as the records did, as far as a query is
-concerned:
+On Spark a reducer runs in the executors, else in the thread that reads the stream. It makes a small
+table of one partition's records. For its query, the tables of all partitions together say as much
+as the records did:
 
 - ``records``: the records themselves, for queries that are evaluated window by window;
-- ``solutions``: what matches a pattern, where a newer arrival may replace an older one;
-- ``pane_partials``: aggregates per pane and key, where arrivals are distinct;
-- ``pane_best``: the best k + n of each pane, where arrivals are distinct.
+- ``solutions``: the matches of a pattern, if a newer arrival may replace an older one;
+- ``pane_partials``: aggregates per pane and key, if arrivals are distinct;
+- ``pane_best``: the best k + n of each pane, if arrivals are distinct;
+- ``shared_best``: the possible results of many queries, each with windows and k of its own.
 
-``job`` has the records decoded once, matched once per pattern, and reduced once for all queries that share it.
+A ``job`` decodes the records once, matches them once per pattern, and reduces them once for all
+queries that share a reducer.
 """

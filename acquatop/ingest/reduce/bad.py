@@ -1,4 +1,4 @@
-"""Which rows are bad, and what is kept of them: looked for where the records are decoded."""
+"""Bad rows of a source: found, and kept in part, where the records are decoded."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from connectors.places import places_of
 
 ITEM = "item"
 LONGEST_ITEM = 64 << 10
-"""How many bytes are kept of an item."""
+"""Maximum number of bytes kept of an item."""
 MOST_OF_PARTITION = 1 << 20
-"""How much is kept of one partition of a batch: so much more may be in the driver's memory than without."""
+"""Maximum number of characters kept per partition of a batch, for the driver's memory."""
 
 
 def bad_items(rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder) -> pa.Table | None:
-    """Return the bad ones among a source's rows as JSON, in the column ``item``; None where there are none.
+    """Return a source's bad rows as JSON, in the column ``item``; None if there are none.
 
-    O(1) where none is bad.
+    O(1) if no row is bad.
     """
     bad = records.column(BAD)
     if bad.null_count == len(bad):
@@ -58,14 +58,17 @@ def _items(rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder
 
 
 def _ends(firsts: IntArray, count: int) -> IntArray:
-    """Return the row behind each record: where the next one begins, as one record may be several rows."""
+    """Return the end of each record's rows; a record may be several rows."""
     begins = np.append(np.unique(firsts), count)
     ends: IntArray = begins[np.searchsorted(begins, firsts, side="right")]
     return ends
 
 
 def _content(rows: pa.RecordBatch, first: int, end: int) -> dict[str, Any]:
-    """Return what an item holds: its text, its bytes where it is none, or its columns; of a long one the beginning."""
+    """Return an item's content: its text, its bytes if it is no text, or its columns.
+
+    Of a long item only the beginning is kept.
+    """
     if "value" not in rows.schema.names or not pa.types.is_binary(rows.schema.field("value").type):
         return {ITEM: plain(rows.slice(first, 1).to_pylist()[0])}
     data = b"\n".join(_bytes(rows.column("value").slice(first, end - first)))

@@ -1,4 +1,4 @@
-"""What a reducer is given and what it gives."""
+"""Contract of reducers: their input and their output."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _METADATA = b"acquatop"
 
 @dataclass(frozen=True)
 class Facts:
-    """What a partition's records are, whatever a query takes of them: times are event times."""
+    """Facts about a partition's records, the same for every query; times are event times."""
 
     events: int = 0
     bad: Mapping[str, int] | None = None
     newest_ms: int | None = None
     earliest_ms: int | None = None
-    """Of the good records."""
+    """Earliest time of a good record."""
     bad_at: Mapping[str, Place] | None = None
-    """Where the first item stands that is bad for a reason."""
+    """Place of the first bad item of each reason."""
 
     @classmethod
     def of(cls, records: pa.RecordBatch, rows: pa.RecordBatch | None = None) -> Facts:
@@ -70,9 +70,9 @@ def _first_places(rows: pa.RecordBatch, records: pa.RecordBatch) -> dict[str, Pl
 
 @dataclass(frozen=True)
 class Part:
-    """What a reducer has made of one partition: a table, and which panes of its windows hold any good record.
+    """Result of a reducer for one partition: a table, and the panes that hold any good record.
 
-    Panes are given by the first and the last of their windows, in the order of time.
+    Panes are given by the first and the last of their windows, in time order.
     """
 
     facts: Facts
@@ -109,22 +109,22 @@ class Part:
 
 
 class Reducer(Protocol):
-    """Reduces the records of a partition. It is sent to where they are, so it must be small, and can be pickled."""
+    """Reduction of a partition's records. It is sent to them, so it must be small and picklable."""
 
     @property
     def matcher(self) -> Matcher | None:
-        """What matches a pattern first; None where the records themselves are wanted."""
+        """Matcher to apply first; None if the records themselves are wanted."""
 
     @property
     def windows(self) -> Windows | None:
-        """The windows the panes of which are asked about; None where nobody asks."""
+        """Windows whose panes are wanted; None if no panes are wanted."""
 
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
-        """Return what a partition's good and bad records, or what has been found among them, come to."""
+        """Return the result for a partition's good and bad records, or for matches among them."""
 
 
 def panes_of(windows: Windows, records: pa.RecordBatch) -> IntArray:
-    """Return which panes hold a good record, in the order of time. O(n log n)."""
+    """Return the panes that hold a good record, in time order. O(n log n)."""
     times = records.column(TIME).filter(pc.is_null(records.column(BAD))).drop_null()
     in_order = np.sort(times.to_numpy())
     if not len(in_order):

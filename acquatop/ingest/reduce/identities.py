@@ -1,4 +1,4 @@
-"""What identifies solutions, made into text only where ties are to be broken by it."""
+"""Identities of solutions, made into text only if ties are to be broken by it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from acquatop.topk.contract import AnyArray, IntArray
 
 
 class Identities:
-    """The identities of what stands at some positions of what has been found: some of them as a column of text."""
+    """Identities of found records at some positions; indexing returns some of them as text."""
 
     def __init__(self, found: Found, at: Positions) -> None:
         self._found = found

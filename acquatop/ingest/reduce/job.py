@@ -1,4 +1,4 @@
-"""A stream's job: decoded once, matched once per pattern, reduced once for all queries that share a reducer."""
+"""Job of a stream: decode once, match once per pattern, reduce once per shared reducer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _NOWHERE = np.empty((0, 2), dtype=np.int64)
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be done with each partition of a batch.
+    """Work to do on each partition of a batch.
 
-    Records later than ``latest_ms`` are bad. With ``late`` those that come too late for a window are looked for, and
-    with ``keeps_bad`` the rows that cannot be used are handed on.
+    Records later than ``latest_ms`` are bad. With ``late``, records that are too late for a window
+    are looked for. With ``keeps_bad``, the rows that cannot be used are passed on.
     """
 
     mapping: RecordDecoder
@@ -34,9 +34,9 @@ class Job:
     keeps_bad: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
-        """Yield what a partition comes to for each reducer, in their order; nothing if it is empty.
+        """Yield a partition's part for each reducer, in their order; nothing if it is empty.
 
-        After these comes a part with late records, and one with bad items, if there are any.
+        Then follow a part with late records and one with bad items, if there are any.
         """
         batches = [batch for batch in batches if len(batch)]
         if not batches:
@@ -52,9 +52,9 @@ class Job:
 
 
 def reduced(records: pa.RecordBatch, reducers: Sequence[Reducer], rows: pa.RecordBatch | None = None) -> Iterator[Part]:
-    """Yield what decoded records come to for each reducer: matched once per pattern.
+    """Yield the part of decoded records for each reducer; each pattern is matched once.
 
-    ``rows`` are the source's, to say where bad ones stand.
+    ``rows`` are the source's rows, which tell the places of bad ones.
     """
     facts = Facts.of(records, rows)
     found: dict[str, Found] = {}

@@ -1,4 +1,4 @@
-"""Which records come after a window of theirs: looked for where the records are decoded."""
+"""Late records: those of which a window has closed already, found where they are decoded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def without_far_ahead(records: pa.RecordBatch, latest_ms: int) -> pa.RecordBatch:
-    """Return decoded records; those of a later time are bad."""
+    """Return decoded records; those later than ``latest_ms`` are marked as bad."""
     is_ahead = pc.fill_null(pc.greater(records.column(TIME), latest_ms), False)
     if not pc.any(is_ahead).as_py():
         return records
@@ -40,7 +40,7 @@ def without_far_ahead(records: pa.RecordBatch, latest_ms: int) -> pa.RecordBatch
 
 
 def are_late(windows: Windows, last: int, times: IntArray) -> BoolArray:
-    """Say which times lie in a window up to the last that has closed.
+    """Return a mask of the times that lie in a window up to ``last``, the last that has closed.
 
     >>> are_late(Windows(9, 3, 0), 1, np.array([0, 3, 12, 13])).tolist()
     [False, True, True, False]
@@ -52,16 +52,17 @@ def are_late(windows: Windows, last: int, times: IntArray) -> BoolArray:
 
 @dataclass(frozen=True)
 class LateFinder:
-    """Finds the records that lie in windows that may have closed: of each windows the last of them.
+    """Finder of records in windows that may have closed; ``closed`` has the last of each windows.
 
-    With ``keeps`` their rows are handed on as text. Costs next to nothing where no record is that old.
+    With ``keeps`` their rows are passed on as text. It costs next to nothing if no record is that
+    old.
     """
 
     closed: Sequence[tuple[Windows, int]]
     keeps: bool
 
     def find(self, rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder) -> pa.Table | None:
-        """Return the times of such records, and their rows; None where there are none."""
+        """Return the times of such records, and their rows; None if there are none."""
         until = max((windows.bounds(last)[1] for windows, last in self.closed), default=None)
         earliest = pc.min(records.column(TIME)).as_py()
         if until is None or earliest is None or earliest > until:
@@ -78,7 +79,7 @@ class LateFinder:
 
 
 def _texts(rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder, at: IntArray) -> list[str]:
-    """Return records as JSON: the line that each stood in, or the columns; statements as they were understood."""
+    """Return records as JSON: their lines or columns; statements in their decoded form."""
     places = records.column(ROW).take(pa.array(at))
     if "value" in rows.schema.names and pa.types.is_binary(rows.schema.field("value").type):
         if is_of_statements(mapping):

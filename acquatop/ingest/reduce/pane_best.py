@@ -1,6 +1,7 @@
-"""The best k + n of each pane: where arrivals replace nothing, no other of the pane can matter for the values known.
+"""Best k + n of each pane, for arrivals that replace nothing: no other can matter for known values.
 
-What is left out is not forgotten: the ranges of its numbers tell what it could be worth once values change.
+The ranges of the pane's numbers are kept too. They bound the merits that rows left out could have
+once values change.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _PANES, _PLACES = b"panes", b"places"
 
 @dataclass(frozen=True)
 class Asked:
-    """What one query asks of each pane: the best ``capacity`` by its score."""
+    """Request of one query for each pane: the best ``capacity`` by its score."""
 
     score: Score
     capacity: int
@@ -38,9 +39,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a query's rows of a pane do not say: whether scored ones, and whether others, were left out.
+    """Facts about the rows of a pane that were left out for a query.
 
-    ``lows`` and ``highs`` are the ranges of all the pane's numbers.
+    ``let_go`` says whether scored rows were left out, ``shed`` whether others were. ``lows`` and
+    ``highs`` are the ranges of all the pane's numbers.
     """
 
     let_go: bool
@@ -51,7 +53,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Best:
-    """One query's candidates in one pane of one partition, and what was left out."""
+    """Candidates of one query in one pane of one partition, and facts about the rows left out."""
 
     first: int
     last: int
@@ -61,7 +63,7 @@ class Best:
 
 @dataclass(frozen=True)
 class PaneFound:
-    """One pane of one partition: how many events it has, some that stand for all, and each query's best."""
+    """Pane of one partition: its number of events, a sample of them, and each query's best."""
 
     first: int
     last: int
@@ -72,10 +74,10 @@ class PaneFound:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Which rows of a pane are kept, where in it they are, and where among those kept what is wanted of them.
+    """Rows kept of a pane: their positions, and the places among them of what each consumer wants.
 
-    Wanted are first the sample, then each query's; ``sizes`` says how many of each. ``left_out`` says of each query
-    whether scored ones, and others, were left out.
+    The consumers are first the sample, then each query; ``sizes`` are their numbers of rows.
+    ``left_out`` says for each query whether scored rows, and whether others, were left out.
     """
 
     first: int
@@ -89,11 +91,11 @@ class _Kept:
 
 
 class PaneBest:
-    """Scores what has been found with the replica's values, and keeps each pane's best, and all without a score.
+    """Reducer that keeps each pane's best by the replica's values, and rows without a score.
 
-    That for each of several queries, which have the same numbers to score by, and show the same ``terms``: a row that
-    several keep is sent once. Of those without a score the newest 10 000 are kept. ``sampled`` of a pane are handed on
-    whatever they are worth. O(events) for each query.
+    It serves several queries that score by the same numbers and show the same ``terms``; a row that
+    several keep is sent once. Of the rows without a score the newest 10 000 are kept. ``sampled``
+    rows of a pane are passed on whatever their merits. O(events) for each query.
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class PaneBest:
         self._sampled = sampled
 
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
-        """Return the rows kept, pane by pane, and with the schema what they are to each query."""
+        """Return the rows kept, pane by pane; the schema's metadata tells each query's rows."""
         assert found is not None
         panes = list(by_pane(self.windows, found.times))
         chosen: list[list[IntArray]] = [[] for _ in panes]
@@ -131,10 +133,13 @@ class PaneBest:
         kept = [self._kept(found, pane, some, left) for pane, some, left in zip(panes, chosen, left_out, strict=True)]
         return self._table(found, [each for each in kept if len(each.rows)])
 
-    # What is the same for all queries --------------------------------------------------------------
+    # All queries together -------------------------------------------------------------------------
 
     def _remote(self, found: Found) -> tuple[dict[str, FloatArray], BoolArray | None]:
-        """Return what the replica knows for each that has been found, by variable, and of which it knows nothing."""
+        """Return the replica's values of found records, by variable, and a mask of unknown ones.
+
+        The mask is None if there are none.
+        """
         if self._view is None:
             return {}, None
         rows = self._view.rows(found.keys.dictionary)[found.keys.indices.to_numpy()]
@@ -160,12 +165,12 @@ class PaneBest:
             first, last, count, rows, np.searchsorted(rows, together), list(map(len, wanted)), left_out, ranges
         )
 
-    # What is each query's own ----------------------------------------------------------------------
+    # Each query by itself -------------------------------------------------------------------------
 
     def _merits(
         self, asked: Asked, found: Found, remote: dict[str, FloatArray], absent: BoolArray | None
     ) -> tuple[FloatArray, BoolArray | None]:
-        """Return each one's merit, and where there is none, if that is anywhere."""
+        """Return each record's merit, and a mask of those without a merit; None if all have one."""
         parts = tuple(found.numbers(name) for name in self._numbers)
         own = {name: remote[name] for name in asked.score.remote_variables} if self._view is not None else {}
         merits = ReplicaScoring(asked.score, self._view).merits_given(own, parts, len(found))
@@ -174,7 +179,7 @@ class PaneBest:
         waits = np.isnan(merits)
         return merits, waits if waits.any() else None
 
-    # Out, and in again -----------------------------------------------------------------------------
+    # Tables, written and read ---------------------------------------------------------------------
 
     def _table(self, found: Found, kept: list[_Kept]) -> pa.Table:
         at = np.concatenate([np.empty(0, dtype=np.int64), *(each.rows for each in kept)])
@@ -196,7 +201,7 @@ class PaneBest:
 
 
 def panes_in(table: pa.Table, numbers: tuple[str, ...], terms: tuple[str, ...]) -> Iterator[PaneFound]:
-    """Yield the panes of a table that a :class:`PaneBest` has made."""
+    """Yield the panes of a table that was made by :class:`PaneBest`."""
     said = json.loads(table.schema.metadata[_PANES])
     places, start = np.frombuffer(table.schema.metadata[_PLACES], np.int64), 0
     firsts, lasts = (np.array(table.column(name)) for name in (FIRST, LAST))
@@ -224,7 +229,7 @@ def _rows(table: pa.Table, numbers: tuple[str, ...], terms: tuple[str, ...]) -> 
 def _chosen(
     found: Found, merits: FloatArray, at: Positions, waits: BoolArray | None, capacity: int
 ) -> tuple[IntArray, bool, bool]:
-    """Return which of a pane to keep, and whether any with a merit, and any without, are left out."""
+    """Return the rows of a pane to keep, and whether rows with and without merit are left out."""
     times = found.times
     if waits is None:
         of_pane = merits[at]
@@ -239,7 +244,7 @@ def _chosen(
 
 
 def _sample(count: int, room: int, seed: int) -> IntArray:
-    """Return which of a pane's events to hand on: all of a few, else some, the same whenever they are chosen."""
+    """Return the events of a pane to pass on: all of a few, else a sample, always the same one."""
     if count <= room:
         return np.arange(count)
     random = np.random.default_rng((seed & (2**63 - 1), count))

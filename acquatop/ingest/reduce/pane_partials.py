@@ -1,4 +1,4 @@
-"""Aggregates per pane and key: as many rows as there are keys, however many events."""
+"""Aggregates per pane and key: as many rows as there are keys, whatever the number of events."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _COLUMN = "column"
 
 
 class PanePartials:
-    """Folds what has been found into partials. Sums are exact, so that the cut into partitions changes no bit.
+    """Reducer that folds found records into partials.
 
-    With ``hashes`` each row has its key's, for whoever knows keys by these. O(events), and O(keys) for each pane.
+    Sums are exact, so the cut into partitions changes no bit. With ``hashes`` each row has its
+    key's hash, for a consumer that identifies keys by hash. O(events), and O(keys) for each pane.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class PanePartials:
         return table_of(partials, keys.dictionary, None if self._hashes is None else found.key_hashes(self._hashes))
 
     def _values(self, found: Found) -> Columnwise:
-        """Return each aggregate's values: none are needed to count."""
+        """Return each aggregate's values: zeros for the count, which needs none."""
         nothing = np.zeros(len(found))
         return tuple(nothing if of is None else found.numbers(of) for of in self._columns.of)
 
@@ -65,7 +66,7 @@ class PanePartials:
 
 
 def partials_of(table: pa.Table, codes: IntArray) -> Iterator[tuple[int, int, Partial]]:
-    """Yield the partials of a table with their panes; ``codes`` are the numbers that its keys have here."""
+    """Yield the partials of a table with their panes; ``codes`` are the codes of its keys here."""
     firsts, lasts, counts, newest = (np.array(table.column(name)) for name in (FIRST, LAST, COUNT, NEWEST))
     columns = {
         int(name.removeprefix(_COLUMN)): np.array(table.column(name))
@@ -78,13 +79,13 @@ def partials_of(table: pa.Table, codes: IntArray) -> Iterator[tuple[int, int, Pa
 
 
 def hashes_in(table: pa.Table) -> Hashes:
-    """Return the hashes of each row's key, which a table has that was made with them."""
+    """Return the hash of each row's key, from a table that was made with hashes."""
     heads, tails = (np.asarray(table.column(name).to_numpy()) for name in (HEAD, TAIL))
     return heads, tails
 
 
 def table_of(partials: list[tuple[int, int, Partial]], names: pa.Array, hashes: Hashes | None = None) -> pa.Table:
-    """Return partials with their panes as a table, the keys as texts that their numbers stand for, and as hashes."""
+    """Return partials with their panes as a table, with keys as texts and, if given, hashes."""
     sizes = [len(partial.counts) for _, _, partial in partials]
     keys = _joined([partial.keys() for _, _, partial in partials])
     numbers = sorted({number for _, _, partial in partials for number in partial.columns})
@@ -102,7 +103,7 @@ def table_of(partials: list[tuple[int, int, Partial]], names: pa.Array, hashes: 
 
 
 def _column(number: int, partials: list[tuple[int, int, Partial]]) -> AnyArray:
-    """Return a column of all partials; a sum that has nothing in a bin has zero there."""
+    """Return a column of all partials; zeros for partials that lack the column."""
     dtype = next(partial.columns[number].dtype for _, _, partial in partials if number in partial.columns)
     each = [partial.columns.get(number, np.zeros(len(partial.counts), dtype)) for _, _, partial in partials]
     return np.concatenate(each)

@@ -1,4 +1,4 @@
-"""Cutting rows into panes: the stretches of time that enter and leave every window together."""
+"""Splitting of rows into panes: stretches of time that enter and leave every window together."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 
 Positions = IntArray | slice
-"""Where rows are: a slice where they are side by side, so that columns need not be copied."""
+"""Positions of rows: a slice if they are adjacent, so that columns need not be copied."""
 
 
 def by_pane(windows: Windows, times: IntArray) -> Iterator[tuple[int, int, Positions]]:
-    """Yield the first and the last window of each pane and where its rows are, in the order of time.
+    """Yield the first and last window of each pane and the positions of its rows, in time order.
 
-    What lies in no window is left out. O(n), and O(n log n) where panes are out of order.
+    Rows in no window are left out. O(n), or O(n log n) if panes are out of order.
 
     >>> [(first, last, at.tolist()) for first, last, at in by_pane(Windows(9, 3, 0), np.array([5, 2, 4]))]
     [(0, 0, [1]), (0, 1, [0, 2])]
@@ -26,7 +26,7 @@ def by_pane(windows: Windows, times: IntArray) -> Iterator[tuple[int, int, Posit
     firsts, lasts = windows.spans(times)
     order = None
     if (firsts[1:] < firsts[:-1]).any() or (lasts[1:] < lasts[:-1]).any():
-        # Stable: within a pane rows stay as they came.
+        # Stable: rows of a pane keep their order of arrival.
         order = np.lexsort((lasts, firsts))
         firsts, lasts = firsts[order], lasts[order]
     for first, last, at in runs_of(firsts, lasts):
@@ -35,7 +35,7 @@ def by_pane(windows: Windows, times: IntArray) -> Iterator[tuple[int, int, Posit
 
 
 def within(at: Positions, places: IntArray) -> IntArray:
-    """Return the positions of some of a pane's rows, which are given by their places in it.
+    """Return the positions of some of a pane's rows, given by their places in the pane.
 
     >>> within(slice(5, 9), np.array([0, 2])).tolist(), within(np.array([4, 7, 8]), np.array([0, 2])).tolist()
     ([5, 7], [4, 8])
@@ -44,7 +44,7 @@ def within(at: Positions, places: IntArray) -> IntArray:
 
 
 def runs_of(firsts: IntArray, lasts: IntArray) -> Iterator[tuple[int, int, slice]]:
-    """Yield the panes of rows that are in their order, and where each stands."""
+    """Yield the panes of sorted rows, and the slice of each."""
     changes = (np.diff(firsts, prepend=firsts[:1] - 1) != 0) | (np.diff(lasts, prepend=lasts[:1] - 1) != 0)
     begins = np.flatnonzero(changes).tolist()
     for start, stop in zip(begins, [*begins[1:], len(firsts)] if begins else [], strict=True):

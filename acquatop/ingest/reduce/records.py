@@ -1,4 +1,4 @@
-"""The records themselves: of queries that look at whole windows nothing can be left out."""
+"""Reducer that keeps whole records: queries over whole windows need all of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from connectors.fields import ROW
 
 
 class Records:
-    """Hands on what was decoded."""
+    """Reducer that passes on decoded records."""
 
     matcher = None
     windows = None
 
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
-        """Return the records, without where they stood if they say that still."""
+        """Return the records, without their row numbers if they still have them."""
         table = pa.Table.from_batches([records])
         return table.drop_columns([ROW]) if ROW in table.column_names else table

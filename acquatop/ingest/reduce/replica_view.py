@@ -1,4 +1,4 @@
-"""What a replica knows at one moment, as columns that can be sent to where the records are."""
+"""View of a replica's present values, as columns that can be sent to where the records are."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from replica.store import ReplicaStore
 
 @dataclass(frozen=True)
 class ReplicaView:
-    """The keys that the remote has, and the numbers that it has for each. Rows are positions, -1 for all others."""
+    """Keys that the remote has, and their numbers. Rows are positions; -1 for all other keys."""
 
     keys: pa.StringArray
     columns: dict[str, FloatArray]
 
     @classmethod
     def of(cls, store: ReplicaStore, variables: tuple[str, ...]) -> ReplicaView:
-        """Return what a store knows now. O(keys)."""
+        """Return a view of a store's present values. O(keys)."""
         rows = store.all_rows()
         rows = rows[store.present(rows)]
         numbers = {name: store.numbers(name, rows) for name in variables}
         return cls(pa.array(store.keys(rows), pa.string()), numbers)
 
     def rows(self, keys: list[str] | pa.StringArray) -> IntArray:
-        """Return each key's row, -1 where the remote has none of them, or is not known to."""
+        """Return each key's row; -1 if the remote does not have the key, or the key is unknown."""
         texts = keys if isinstance(keys, pa.Array) else pa.array(keys, pa.string())
         found = pc.fill_null(pc.index_in(texts, value_set=self.keys), -1)
         return np.asarray(found.to_numpy(), dtype=np.int64)
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
-        """Return a variable's values as numbers, NaN where there is none."""
+        """Return a variable's values as numbers; NaN if there is none."""
         if not len(self.keys):
             return np.full(len(rows), np.nan)
         return np.where(rows >= 0, self.columns[variable][rows], np.nan)
 
     def present(self, rows: IntArray) -> npt.NDArray[np.bool_]:
-        """Return which rows the remote has."""
+        """Return a mask of the rows that the remote has."""
         is_there: npt.NDArray[np.bool_] = rows >= 0
         return is_there
 
     def mean(self, variable: str) -> float:
-        """Return the mean of a variable's values, NaN if there is none."""
+        """Return the mean of a variable's values; NaN if there is none."""
         values = self.columns[variable]
         return float(np.nanmean(values)) if bool((~np.isnan(values)).any()) else np.nan

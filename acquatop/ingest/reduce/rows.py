@@ -1,4 +1,4 @@
-"""What is kept aside of a source's rows, in the words of JSON."""
+"""Rows of a source as JSON, for those that are kept aside."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from connectors.places import ROW_FILE, ROW_NUMBER, Places
 
 
 def is_of_statements(mapping: RecordDecoder) -> bool:
-    """Say whether a record may be several lines."""
+    """Return True if a record may be several lines."""
     return hasattr(mapping, "together")
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row's columns, null where JSON has no word for a value.
+    """Return a row's columns; null for a value that JSON lacks.
 
     >>> plain({"n": float("nan"), "user": "ann", "_misfit": None})
     {'n': None, 'user': 'ann'}

@@ -1,4 +1,4 @@
-"""What of a partition any of several queries may need, whatever windows and k they have: one reducer for all."""
+"""Reducer for many queries: keeps every row that any of them could still return."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _PANES = b"panes"
 
 @dataclass(frozen=True)
 class Needs:
-    """What queries need together: the best ``k`` at most, of windows no narrower than ``narrowest``.
+    """Common needs of queries: the largest ``k``, and the width of the ``narrowest`` window.
 
-    ``boundaries`` are the moments at which their windows open and close; at ``closed_ms`` one has closed already.
+    ``boundaries`` are the times at which their windows open and close; a window has already closed
+    at ``closed_ms``.
     """
 
     k: int
@@ -40,9 +41,10 @@ class Needs:
 
 @dataclass(frozen=True)
 class Panes:
-    """The panes that hold a good record, in the order of time: what lies between two boundaries of any query.
+    """Panes that hold a good record, in time order: stretches between two boundaries of any query.
 
-    Of each the time of the newest record, how many solutions it has, and how many of them without a score.
+    Each has the time of its newest record, its number of solutions, and how many of them have no
+    score.
     """
 
     times: IntArray
@@ -50,16 +52,17 @@ class Panes:
     unscored: IntArray
 
     def take(self, at: IntArray | slice) -> Panes:
-        """Return some of them."""
+        """Return some of the panes."""
         return Panes(self.times[at], self.solutions[at], self.unscored[at])
 
 
 class SharedBest:
-    """Scores what has been found, and keeps what can be among the best k of any window, with the panes' counts.
+    """Reducer that keeps what can be among the best k of any window, with the panes' counts.
 
-    No more than the best k of each pane are kept. Where a partition holds many panes, about 2k·(2 + log2(n/k)) are of
-    n that came within the width of the narrowest window, in random order. What is so old that it may be too late for
-    some queries is not compared with other panes. O(n log n), and O(n) where records are in order.
+    At most the best k of each pane are kept. If a partition holds many panes, about 2k·(2 +
+    log2(n/k)) rows are kept of n that came within the width of the narrowest window, in random
+    order. Rows that may be too late for some queries are not compared with other panes. O(n log n),
+    or O(n) if records are in order.
     """
 
     windows = None
@@ -71,7 +74,7 @@ class SharedBest:
         self._terms = terms
 
     def reduce(self, records: pa.RecordBatch, found: Found | None) -> pa.Table:
-        """Return the rows kept, in the order of time, and the panes with the schema."""
+        """Return the rows kept, in time order, with the panes in the schema's metadata."""
         assert found is not None
         parts = tuple(found.numbers(name) for name in self._score.stream_variables)
         merits = ReplicaScoring(self._score, None).merits_at(np.arange(len(found)), parts)
@@ -88,7 +91,7 @@ class SharedBest:
         return pa.table(columns).replace_schema_metadata({_PANES: said})
 
     def _kept(self, found: Found, merits: FloatArray, at: IntArray) -> IntArray:
-        """Return the positions of what is kept, in the order of time."""
+        """Return the positions of the rows kept, in time order."""
         needs = self._needs
         if (np.diff(found.times[at]) < 0).any():
             at = at[np.argsort(found.times[at], kind="stable")]
@@ -102,7 +105,7 @@ class SharedBest:
         return at[best_of_panes(needs.k, merits[at], found.times[at], identities, ends)]
 
     def _stretches(self, times: IntArray, start: int) -> Iterator[tuple[int, int]]:
-        """Yield where stretches begin and end that are no longer than the narrowest window."""
+        """Yield the start and end of stretches that are no longer than the narrowest window."""
         while start < len(times):
             stop = int(np.searchsorted(times, times[start] + self._needs.narrowest, side="right"))
             yield start, stop
@@ -119,12 +122,12 @@ class SharedBest:
 
 
 def panes_of(table: pa.Table) -> Panes:
-    """Return the panes of a table that a :class:`SharedBest` has made."""
+    """Return the panes of a table that was made by :class:`SharedBest`."""
     return Panes(*(np.array(each, dtype=np.int64) for each in json.loads(table.schema.metadata[_PANES])))
 
 
 def scored_of(table: pa.Table, terms: tuple[str, ...]) -> Scored:
-    """Return the rows of a table that a :class:`SharedBest` has made."""
+    """Return the rows of a table that was made by :class:`SharedBest`."""
     merits = np.array(table.column(MERIT))
     identities, *carried = (objects(table.column(name).to_pylist()) for name in (IDENTITY, *map(term_column, terms)))
     return Scored(merits, Rows(np.array(table.column(TIME)), identities, identities, (merits,), tuple(carried)))

@@ -1,4 +1,4 @@
-"""What matches a pattern: where a newer arrival may replace an older one, more cannot be known in one place."""
+"""Reducer that keeps all matches of a pattern: one partition cannot tell which are replaced."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from acquatop.windows import Windows
 
 
 class Solutions:
-    """Hands on a pattern's solutions."""
+    """Reducer that passes on a pattern's solutions."""
 
     def __init__(self, matcher: Matcher, windows: Windows | None) -> None:
         self.matcher = matcher

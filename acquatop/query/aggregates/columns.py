@@ -1,4 +1,4 @@
-"""Aggregates that a query computes, with the datatypes of what they aggregate."""
+"""Aggregates that a query computes, with the datatypes of their variables."""
 
 from __future__ import annotations
 

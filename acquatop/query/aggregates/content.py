@@ -1,4 +1,4 @@
-"""What the windows hold of every key, counted once however many queries rank it."""
+"""Content of the windows per key, counted once for all queries that rank it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SLACK = 1024
 
 @dataclass(frozen=True)
 class _Arrivals:
-    """Solutions that have come and are not counted yet; what only replaces an older one has no key."""
+    """Solutions that are not counted yet; those that only replace an older one have no key."""
 
     identities: Identities
     firsts: IntArray
@@ -41,14 +41,15 @@ class _Arrivals:
 
 
 class AggregatedContent:
-    """The aggregates of all keys of the open windows, and the rows that the replica has the keys in.
+    """Aggregates of all keys of the open windows, and the replica's rows of the keys.
 
-    A solution is counted once in a window: one of the same identity takes the place of an older one, which is taken
-    out of its key's aggregates. Where arrivals are distinct, no identity comes twice, and partials are taken in as
-    they are (:meth:`add_partials`).
+    A solution is counted once in a window: one of the same identity replaces an older one, which is
+    withdrawn from its key's aggregates. If arrivals are distinct, no identity comes twice, and
+    partials are added as they are (:meth:`add_partials`).
 
-    Memory is O(keys with a solution in an open window), whose numbers are used again, and, unless arrivals are
-    distinct, O(solutions of the open windows) for their identities (:mod:`acquatop.query.aggregates.deduplicated`).
+    Memory is O(keys with a solution in an open window), whose codes are reused. Unless arrivals are
+    distinct, identities take O(solutions of the open windows) as well
+    (:mod:`acquatop.query.aggregates.deduplicated`).
     """
 
     def __init__(
@@ -63,19 +64,19 @@ class AggregatedContent:
         self.codes = KeyCodes(hashes)
         self.keyed = KeyedContent(columns.aggregates)
         self.rows: IntArray = np.empty(0, dtype=np.int64)
-        """Of each key's number, the row that the replica has it in; -1 where it knows nothing of it."""
+        """Replica row of each key's code; -1 for an unknown key."""
         self._store = store
         self._latest_only = latest_only
         self._retained = Retained(len(columns.variables))
         self._arrived: list[_Arrivals] = []
         self._open_from = -(2**63)
         self.uncertain_until = -(2**63)
-        """The last window that lacks something that came too late."""
+        """Last window that lacks a late solution."""
 
     # Arrivals -----------------------------------------------------------------------------------
 
     def add_pane(self, pane: Pane) -> None:
-        """Take in one pane's solutions. O(n)."""
+        """Add one pane's solutions. O(n)."""
         if pane.last < self._open_from:
             return
         solutions, count = pane.solutions, len(pane.solutions)
@@ -96,19 +97,19 @@ class AggregatedContent:
         )
 
     def add_partials(self, table: pa.Table) -> None:
-        """Take in what solutions of some panes come to, which nothing replaces. O(its rows)."""
+        """Add partials of panes whose solutions nothing replaces. O(its rows)."""
         codes = self._numbered(table.column(KEY).combine_chunks(), hashes_in(table))
         for first, last, partial in partials_of(table, codes):
             if last >= self._open_from:
                 self.keyed.add_partial(first, last, partial)
 
     def note_late(self, first: int, last: int) -> None:
-        """Note that something came for a pane after a window of its own had closed: those still open lack it, too."""
+        """Note a late solution of the windows ``first`` to ``last``: those still open lack it."""
         if first <= last:
             self.uncertain_until = max(self.uncertain_until, last)
 
     def settle(self, window: int) -> None:
-        """Count all that has come, each identity once, in the newest of its panes."""
+        """Count all arrivals, each identity once, in the newest of its panes."""
         self.keyed.close_before(window)
         self._retained.close_before(window)
         for arrivals in self._newest():
@@ -122,7 +123,10 @@ class AggregatedContent:
         self.keyed.enter(window)
 
     def _newest(self) -> list[_Arrivals]:
-        """Return the newest arrival of each identity: every open window that holds an older one holds it, too."""
+        """Return the newest arrival of each identity.
+
+        Open windows with an older one hold it, too.
+        """
         if len(self._arrived) < 2:
             return self._arrived
         together = _Arrivals(
@@ -143,21 +147,24 @@ class AggregatedContent:
         return codes
 
     def _numbered(self, keys: pa.Array, hashes: Hashes | None = None) -> IntArray:
-        """Return the keys' numbers, and know where the replica has each."""
+        """Return the keys' codes, and look up the replica's row of each."""
         codes = self.codes.encode(keys, hashes)
         if self.codes.size > len(self.rows):
             self.rows = np.concatenate([self.rows, np.full(self.codes.size - len(self.rows), _UNKNOWN)])
         if self._store is not None:
-            # Where a replica has room for all, a key keeps its row once it has one.
+            # In a replica without a limit, a key keeps its row once it has one.
             some = codes if self._store.limit is not None else codes[self.rows[codes] < 0]
             self.rows[some] = self._store.rows(self.codes.texts(some).tolist())
         return codes
 
     def _withdraw(self, replaced: Solutions) -> None:
-        """Take out what newer arrivals take the place of. O(what is held of its keys' windows)."""
+        """Withdraw solutions that newer arrivals replace.
+
+        O(all that is held) if only the latest arrivals count.
+        """
         parts = self._parts(replaced)
         if not self._latest_only:
-            # What replaces a solution is the same, only newer.
+            # The newer solution is the same, only later.
             self.keyed.withdraw(replaced.lasts, replaced.keys, parts, None)
             return
         held = self._retained.of_keys(replaced.keys, self.codes.size)
@@ -174,7 +181,7 @@ class AggregatedContent:
         self.keyed.withdraw(replaced.lasts, replaced.keys, parts, left)
 
     def _count(self, here: _Arrivals) -> None:
-        """Hand arrivals on, pane by pane."""
+        """Add arrivals to the keys' aggregates, pane by pane."""
         solutions = here.solutions
         if not len(solutions):
             return
@@ -186,23 +193,26 @@ class AggregatedContent:
             self.keyed.add(int(spans[start, 0]), int(spans[start, 1]), rows)
 
     def _parts(self, solutions: Solutions) -> Columnwise:
-        """Return the values that each aggregate is of; the count is of no value."""
+        """Return the values of each aggregate; none for the count."""
         nothing, variables = np.empty(0), self.columns.variables
         return tuple(nothing if of is None else solutions.parts[variables.index(of)] for of in self.columns.of)
 
     # Changes of the remote's values ---------------------------------------------------------------
 
     def look_up(self, keys: Iterable[str]) -> IntArray:
-        """Find anew where the replica has some keys, and return the numbers of those that the windows hold."""
+        """Look up the replica's rows of some keys again.
+
+        Return the codes of those in the windows.
+        """
         codes = self.codes.find(list(keys))
         if self._store is not None:
             self.rows[codes] = self._store.rows(self.codes.texts(codes).tolist())
         return codes
 
-    # Time goes on ---------------------------------------------------------------------------------
+    # Progress of time -----------------------------------------------------------------------------
 
     def close_before(self, window: int) -> None:
-        """Let go of all that lies only in windows before this one. All who rank it must have seen what was there."""
+        """Release data that lies only in earlier windows; all rankings must have seen it."""
         self._open_from = max(self._open_from, window)
         self.keyed.close_before(window)
         self._retained.close_before(window)
@@ -214,14 +224,14 @@ class AggregatedContent:
                 self.rows[gone] = _UNKNOWN
 
     def _alive(self) -> IntArray:
-        """Return the numbers of the keys that the current window holds, or a pane to come does."""
+        """Return the codes of the keys that the current window holds, or a pane to come."""
         arrived = [each.solutions.keys[each.solutions.keys >= 0] for each in self._arrived]
         return np.unique(np.concatenate([self.keyed.inside(), self.keyed.to_come(), *arrived]))
 
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return all that is needed to go on from here, once what has come is counted. O(all that is held)."""
+        """Return the whole state; all arrivals must be counted. O(all that is held)."""
         assert not self._arrived, "what has come is counted when a window closes"
         numbers = f"{self._open_from} {self.uncertain_until}".encode()
         return pack_parts(
@@ -234,7 +244,7 @@ class AggregatedContent:
         )
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot, which must be of the same query; before anyone ranks this."""
+        """Restore a snapshot of the same query, before any query ranks this content."""
         parts = unpack_parts(snapshot)
         self._open_from, self.uncertain_until = map(int, parts["numbers"].split())
         self.codes = KeyCodes.restore(parts["codes"])

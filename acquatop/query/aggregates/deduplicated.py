@@ -1,8 +1,8 @@
-"""The solutions of the open windows, found by their identity: what a newer arrival replaces.
+"""Solutions of the open windows by identity: those that a newer arrival may replace.
 
-An identity is kept as a hash of 128 bits that nobody outside can foresee (:mod:`acquatop.ingest.identity_hash`),
-not as its text: two different identities are taken for one with a probability of about n²/2¹²⁹ for
-n of them. What is found never depends on the hashes otherwise.
+An identity is kept as an unpredictable hash of 128 bits (:mod:`acquatop.ingest.identity_hash`), not
+as its text. Two different identities among n are taken for one with a probability of about n²/2¹²⁹.
+Otherwise results never depend on the hashes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _SLACK = 1024
 
 @dataclass(frozen=True)
 class Identities:
-    """Columns of hashes, one row for each identity."""
+    """Columns of hashes, one row per identity."""
 
     heads: IntArray
     tails: IntArray
 
     @classmethod
     def of(cls, hashes: tuple[IntArray, IntArray]) -> Identities:
-        """Return the identities that have some hashes, given as heads and tails."""
+        """Return the identities with some hashes, given as heads and tails."""
         return cls(*hashes)
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class Identities:
         return Identities(self.heads[at], self.tails[at])
 
     def newest(self) -> IntArray:
-        """Return the position of each one's last row, in order. O(n log n)."""
+        """Return the position of each identity's last row, in order. O(n log n)."""
         order = np.lexsort((self.tails, self.heads))
         heads, tails = self.heads[order], self.tails[order]
         # The sort is stable, so the last of equals is the last row.
@@ -52,7 +52,7 @@ class Identities:
 
 @dataclass(frozen=True)
 class Solutions:
-    """Columns of solutions: the last window of each, its key's number, its time, and its numbers."""
+    """Columns of solutions: the last window of each, its key's code, its time, and its numbers."""
 
     lasts: IntArray
     keys: IntArray
@@ -68,7 +68,7 @@ class Solutions:
 
     @classmethod
     def together(cls, several: Sequence[Solutions]) -> Solutions:
-        """Return the rows of at least one, one after the other."""
+        """Return the rows of one or more, one after the other."""
         return cls(
             np.concatenate([each.lasts for each in several]),
             np.concatenate([each.keys for each in several]),
@@ -79,7 +79,7 @@ class Solutions:
 
 @dataclass(frozen=True)
 class _Run:
-    """Solutions in the order of their identities' heads; those that are gone are marked."""
+    """Solutions in the order of their identities' heads, with a mask of those still held."""
 
     identities: Identities
     solutions: Solutions
@@ -94,7 +94,7 @@ class _Run:
         return len(self.here)
 
     def find(self, wanted: Identities) -> IntArray:
-        """Return where each identity stands, -1 where it is not to be found. O(m log n)."""
+        """Return the position of each identity; -1 if it is not found. O(m log n)."""
         heads, tails = self.identities.heads, self.identities.tails
         at = np.searchsorted(heads, wanted.heads)
         open_ = np.arange(len(at))
@@ -109,15 +109,15 @@ class _Run:
         return found
 
     def kept(self, window: int) -> npt.NDArray[np.bool_]:
-        """Return which are in this window or a later one still."""
+        """Return a mask of the solutions that are still in this window or a later one."""
         return self.here & (self.solutions.lasts >= window)
 
 
 class Retained:
     """Solutions with some numbers each, in sorted runs, as in a log-structured merge tree.
 
-    Memory is O(solutions of the open windows), 41 bytes for each and 8 for every number, twice that
-    at most, and some at least. To find and to put in m among n takes O(m log² n), over time.
+    Memory is O(solutions of the open windows): 41 bytes for each and 8 for every number, at most
+    twice that, plus a constant. Finding and adding m among n takes O(m log² n), amortised.
     """
 
     def __init__(self, parts: int, hashes: IdentityHash | None = None) -> None:
@@ -129,15 +129,15 @@ class Retained:
         self._by_last: dict[int, int] = {}
 
     def __len__(self) -> int:
-        """Return how many solutions the open windows hold."""
+        """Return the number of solutions that the open windows hold."""
         return sum(self._by_last.values())
 
     def identities(self, texts: list[str] | pa.Array | pa.ChunkedArray) -> Identities:
-        """Return identities by which it finds solutions, given their texts. O(bytes)."""
+        """Return the identities of some texts, by which solutions are found. O(bytes)."""
         return Identities.of(self._hashes.of(texts))
 
     def pop(self, identities: Identities) -> Solutions | None:
-        """Return the solutions with some identities, and hold them no longer; None where there is none.
+        """Remove and return the solutions with some identities; None if there are none.
 
         An identity has one solution at most. Each identity must be given once.
         """
@@ -146,7 +146,7 @@ class Retained:
         return Solutions.together(some) if some else None
 
     def put(self, identities: Identities, solutions: Solutions) -> None:
-        """Hold solutions whose identities are not held."""
+        """Add solutions whose identities are not held."""
         if len(solutions):
             self._count(solutions, 1)
             self._runs.append(_Run.sorted(identities, solutions))
@@ -155,28 +155,31 @@ class Retained:
         self._purge()
 
     def of_keys(self, keys: IntArray, size: int) -> Solutions:
-        """Return the solutions of some keys, all numbers of which are below ``size``. O(all that is held)."""
+        """Return the solutions of some keys, whose codes are below ``size``.
+
+        O(all that is held).
+        """
         wanted = np.zeros(size, dtype=np.bool_)
         wanted[keys] = True
         found = [run.solutions.take(wanted[run.solutions.keys] & run.kept(self._open)) for run in self._runs]
         return Solutions.together([self._none, *found])
 
     def close_before(self, window: int) -> None:
-        """Let go of what is only in windows before this one."""
+        """Drop solutions that lie only in earlier windows."""
         self._open = max(self._open, window)
         for last in [last for last in self._by_last if last < window]:
             del self._by_last[last]
         self._purge()
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here, the secret of the hashes too."""
+        """Return the whole state, with the secret seed of the hashes."""
         lasts, counts = list(self._by_last), list(self._by_last.values())
         settings = {"seed": self._hashes.seed.hex(), "open": self._open, "lasts": lasts, "counts": counts}
         tables = {f"run{at}": _table_of(run) for at, run in enumerate(self._runs)}
         return pack(_KIND, _VERSION, State(settings, tables))
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         with reading():
             settings = state.settings
@@ -205,7 +208,7 @@ class Retained:
             self._merge(len(self._runs))
 
     def _merge(self, count: int) -> None:
-        """Make one run of the last few, of what they hold still."""
+        """Merge the last few runs into one, without solutions that are gone."""
         runs, self._runs = self._runs[-count:], self._runs[:-count]
         kept = [(run, run.kept(self._open)) for run in runs]
         identities = [run.identities.take(at) for run, at in kept]

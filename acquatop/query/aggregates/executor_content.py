@@ -1,4 +1,4 @@
-"""What the windows hold of every key, kept where executors read it: here is only known which files that are."""
+"""Content of the windows per key, in files that executors read; the driver knows their names."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from acquatop.windows import Windows
 from replica.store import ReplicaStore
 
 RunTasks = Callable[[BucketTask, Sequence[Bucket]], Sequence[BucketFound]]
-"""Does a task for each bucket, where the executors are."""
+"""Function that runs a task for each bucket on the executors."""
 
 _FEW = 8
-"""How many chunks a pane may have in a bucket before they are made one at a close, for those after it."""
+"""Number of a pane's chunks in a bucket above which a close merges them, for later closes."""
 _MANY = 64
-"""How many it may have between two closes."""
+"""Number of a pane's chunks in a bucket above which they are merged between two closes."""
 _SCHEMA = pa.schema(
     {"first": pa.int64(), "last": pa.int64(), "bucket": pa.int64(), "file": pa.string(), "at": pa.int64()}
 )
 
 
 class ScatteredContent:
-    """The files of the open windows' panes, and what has been found in them at the last close.
+    """Files of the open windows' panes, and the results of the last close.
 
-    A close reads all that its window holds. Memory is O(panes x buckets x chunks), of which a pane has a few in
-    each bucket, and O(what queries ask of each bucket).
+    A close reads all data of its window. Memory is O(panes x buckets x chunks), with a few chunks
+    of a pane in each bucket, and O(what queries ask of each bucket).
 
-    Files that no open window holds any more are removed; where all is kept, only once no state that can be gone on
-    from names them, which :meth:`saved` tells.
+    Files that no open window holds are removed; durable ones only once no snapshot that can be
+    restored names them, as :meth:`saved` tells.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ScatteredContent:
         self.asked = asked
         self.buckets = buckets
         self.uncertain_until = -(2**63)
-        """The last window that lacks something that came too late."""
+        """Last window that lacks a late solution."""
         self._store = store
         self._folder = folder
         self._run = run
@@ -65,7 +65,7 @@ class ScatteredContent:
         self._unused: set[str] = set()
         """Files that are not needed since the last snapshot, which names them."""
         self._long_unused: set[str] = set()
-        """Those that only the snapshot before that names."""
+        """Files that only the snapshot before that names."""
         self._is_resumed = False
         self._open_from = -(2**63)
         self._rankings: dict[int, Ranking] = {}
@@ -76,27 +76,27 @@ class ScatteredContent:
     # Rankings -------------------------------------------------------------------------------------
 
     def enrol(self, ranking: Ranking) -> int:
-        """Return a number by which to ask for what one more query ranks."""
+        """Add the ranking of one more query; return its number, for :meth:`bests`."""
         number = max(self._rankings, default=-1) + 1
         self._rankings[number] = ranking
         self._bests = None
         return number
 
     def leave(self, number: int) -> None:
-        """Rank for a query no more."""
+        """Drop the ranking of a query."""
         self._rankings.pop(number, None)
 
     # Arrivals -------------------------------------------------------------------------------------
 
     def reducer(self, matcher: Matcher, windows: Windows) -> BucketPartials:
-        """Return what to make of a stream's records; none of them is on its way when this is asked for."""
+        """Return the reducer of a stream's records; call it only while no records are under way."""
         if self._is_resumed:
             self._is_resumed = False
             self._folder.remove(set(self._folder.names()) - {*self._uses, *self._unused, *self._long_unused})
         return BucketPartials(matcher, windows, self.columns, self.buckets, self._folder)
 
     def add_partials(self, table: pa.Table) -> None:
-        """Take note of where some panes' partials are."""
+        """Note the places of some panes' partials."""
         for chunks in chunks_in(table):
             if chunks.last < self._open_from:
                 self.leave_out([chunks.file])
@@ -109,32 +109,35 @@ class ScatteredContent:
             self._do(BucketTask(self._folder, self.columns, ()), {pane: self._panes[pane] for pane in crowded}, crowded)
 
     def leave_out(self, files: Iterable[str]) -> None:
-        """Let go of files that nothing is needed of."""
+        """Release files that are not needed."""
         self._let_go({file for file in files if not self._uses[file]})
 
     def note_late(self, first: int, last: int) -> None:
-        """Note that something came for a pane after a window of its own had closed: those still open lack it, too."""
+        """Note a late solution of the windows ``first`` to ``last``: those still open lack it."""
         if first <= last:
             self.uncertain_until = max(self.uncertain_until, last)
 
-    # What there is --------------------------------------------------------------------------------
+    # Results --------------------------------------------------------------------------------------
 
     def settle(self, window: int) -> None:
-        """Note that all of a window has come."""
+        """Note that all records of a window have come."""
         self._window, self._bests = window, None
 
     def bests(self, number: int, absent_before: float = math.inf) -> list[BucketBest]:
-        """Return what a query has to know of each bucket: the first to ask lets the tasks be done, for all."""
+        """Return a query's result for each bucket.
+
+        The first call runs the tasks for all queries.
+        """
         if self._bests is None:
             self._bests = self._look(absent_before)
         return self._bests[number]
 
     def look_again(self) -> None:
-        """Forget what has been found: the replica knows more by now."""
+        """Drop the results: the replica has new values."""
         self._bests = None
 
     def view_says_the_same(self, keys: list[str]) -> bool:
-        """Say whether the replica knows no more of some keys than when the tasks were done."""
+        """Return True if the replica's values of some keys are still those that the tasks used."""
         assert self._store is not None
         return self._view is not None and self._view.says_the_same(self._store, keys)
 
@@ -154,7 +157,7 @@ class ScatteredContent:
         return [pane for pane, chunks in self._panes.items() if max(map(len, chunks)) > most]
 
     def _do(self, task: BucketTask, panes: dict[Pane, list[list[Chunk]]], crowded: Sequence[Pane]) -> list[BucketFound]:
-        """Have a task done for each bucket that holds any of some panes, and use the chunks that it has merged."""
+        """Run a task for each bucket with any of some panes, and use the chunks that it merged."""
         buckets = list(self._buckets_with(panes, crowded, with_view=bool(task.rankings)))
         found = list(self._run(task, buckets)) if buckets else []
         problem = next((each.problem for each in found if each.problem is not None), None)
@@ -210,19 +213,19 @@ class ScatteredContent:
             self._folder.remove(files)
 
     def saved(self) -> None:
-        """Note that the last snapshot is safe: of those before it only one can still be gone on from."""
+        """Note that the last snapshot is durable: only one earlier one can still be restored."""
         self._folder.remove(self._long_unused)
         self._unused, self._long_unused = set(), self._unused
 
     def close(self) -> None:
-        """Remove all files, unless they are kept for who goes on."""
+        """Remove all files, unless they are durable."""
         if not self._folder.durable:
             self._folder.remove(list(self._uses))
 
-    # Time goes on ---------------------------------------------------------------------------------
+    # Progress of time -----------------------------------------------------------------------------
 
     def close_before(self, window: int) -> None:
-        """Let go of all that lies only in windows before this one."""
+        """Release data that lies only in earlier windows."""
         self._open_from = max(self._open_from, window)
         for pane in [pane for pane in self._panes if pane[1] < self._open_from]:
             self._release(chunk for chunks in self._panes.pop(pane) for chunk in chunks)
@@ -230,7 +233,7 @@ class ScatteredContent:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return which files there are, not what is in them. O(chunks)."""
+        """Return the names of files and places of chunks, not their content. O(chunks)."""
         rows = [
             (*pane, bucket, *chunk)
             for pane, chunks in self._panes.items()
@@ -245,7 +248,7 @@ class ScatteredContent:
         )
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; before any query ranks this."""
+        """Restore a snapshot, before any query ranks this content."""
         with reading():
             parts = unpack_parts(snapshot)
             said = json.loads(parts["said"])

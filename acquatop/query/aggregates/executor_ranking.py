@@ -1,4 +1,4 @@
-"""Keys ranked by their aggregates, which executors keep: only the best of them are here."""
+"""Ranking of keys by aggregates that executors keep; the driver has only the best keys."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from rspql.plan import TopKPlan
 
 
 class Scattered:
-    """The aggregates of one query's best keys, of each bucket, joined with a replica.
+    """Aggregates of one query's best keys, of each bucket, joined with a replica.
 
-    Of each bucket there are as many as are wanted and as can be refreshed in between, so that the best of all are
-    among them whatever the refresh brings; where it brings more, the buckets are asked again. Memory is
-    O(buckets x what they are asked for).
+    Each bucket gives as many keys as are wanted, plus as many as can be refreshed in between. The
+    best of all are therefore among them whatever the refresh brings; if it brings more, the buckets
+    are asked again. Memory is O(buckets x keys asked of each).
     """
 
     def __init__(
@@ -47,16 +47,16 @@ class Scattered:
         self._found: _Found | None = None
 
     def leave(self) -> None:
-        """Rank the content no more: others may go on."""
+        """Remove this ranking from the content; others stay."""
         self._content.leave(self._number)
 
     @property
     def list(self) -> Rows:
-        """The keys that are known here."""
+        """Keys that are known here."""
         return NO_ROWS if self._found is None else self._found.rows
 
     def settle(self, window: int) -> None:
-        """Note that all of a window has come."""
+        """Note that all records of a window have come."""
         self._content.settle(window)
         self._found = None
 
@@ -75,10 +75,10 @@ class Scattered:
             self._content.look_again()
             self._found = None
 
-    # What an answer needs -------------------------------------------------------------------------
+    # Input of an answer ---------------------------------------------------------------------------
 
     def top(self, window: int) -> Top:
-        """Return a window's best, by their keys; uncertain is only what came too late."""
+        """Return a window's best by their keys; only late solutions make it uncertain."""
         found = self._look()
         merits = self._merits(found)
         chosen = self._best(self.k, np.flatnonzero(~np.isnan(merits)), merits)
@@ -95,7 +95,10 @@ class Scattered:
     def wanted(
         self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
     ) -> Wanted:
-        """Return the keys to ask for: of those that have no score only the first of each bucket are known here."""
+        """Return the keys to ask for.
+
+        Of those without a score only the first of each bucket are known.
+        """
         assert self._store is not None
         found = self._look(absent_before)
         merits, rows = self._merits(found), self._rows(found)
@@ -105,7 +108,7 @@ class Scattered:
         parts = self._parts(found)
         names = tuple(found.rows.keys[held].tolist())
         expected = self.scoring.expected(parts, len(found.rows))
-        # What promises nothing comes last.
+        # Keys without an expected merit come last.
         expected = np.where(np.isnan(expected), -math.inf, expected)
         without = self._without_merit(found)
         is_due = without & (rows >= 0)
@@ -122,31 +125,31 @@ class Scattered:
         return list(self._look().rows.keys.tolist())
 
     def content(self, window: int) -> Content:
-        """Return what a window holds: what is known here, and some that stand for all others."""
+        """Return a window's content: the keys known here, and a sample of all others."""
         found = self._look()
         return Content(self._scored(found.rows), self._scored(found.sample), float(found.rest))
 
     def snapshot(self) -> bytes:
-        """Return nothing: the whole state is the content's."""
+        """Return no bytes: the content holds the whole state."""
         return b""
 
     def resume(self, snapshot: bytes) -> None:
         """Do nothing."""
 
     def unscored(self, window: int) -> int:
-        """Return how many keys have no score, although what is known of them would let them be results."""
+        """Return the number of keys without a score that could otherwise be results."""
         found = self._look()
         return found.unscored + int(np.count_nonzero(self._without_merit(found)))
 
     def without_value(self, window: int, bar: float) -> FloatArray:
-        """Return the merits that keys the replica does not know could have, of those that could reach the bar."""
+        """Return the possible merits of keys unknown to the replica, if they reach the bar."""
         found = self._look()
         unknown = self._without_merit(found) & (self._rows(found) < 0)
         reaches = np.concatenate([found.reaches, reaches_of(self.scoring, self._parts(found), unknown)])
         return reaches[reaches >= bar]
 
     def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
-        """Say whether a key that has not been fetched just now could reach the bar."""
+        """Return True if a key that was not fetched just now could reach the bar."""
         found = self._look()
         if found.most >= bar:
             return True
@@ -156,12 +159,12 @@ class Scattered:
         return bool((reaches >= bar).any())
 
     def close_before(self, window: int) -> None:
-        """Do nothing: the content is let go of once for all who rank it."""
+        """Do nothing: the content is released once for all rankings."""
 
-    # How it works ---------------------------------------------------------------------------------
+    # Helpers --------------------------------------------------------------------------------------
 
     def _rows(self, found: _Found) -> IntArray:
-        """Return where the replica has the keys now."""
+        """Return the replica's present rows of the keys."""
         if self._store is None:
             return np.zeros(len(found.rows), dtype=np.int64)
         return self._store.rows(found.rows.keys.tolist())
@@ -170,14 +173,14 @@ class Scattered:
         return self._numbers(found.rows)
 
     def _numbers(self, rows: Rows) -> tuple[FloatArray, ...]:
-        """Return what the score needs of the query's aggregates."""
+        """Return the aggregates that the score needs."""
         return tuple(self._columns.numbers(name, rows.parts) for name in self._names)
 
     def _scored(self, rows: Rows) -> Rows:
         return Rows(rows.times, rows.identities, rows.keys, self._numbers(rows))
 
     def _merits(self, found: _Found) -> FloatArray:
-        """Return the merits with the replica's values as they are now."""
+        """Return the merits with the replica's present values."""
         return merits_of(self.scoring, self._rows(found), self._parts(found), found.rows.parts)
 
     def _without_merit(self, found: _Found) -> BoolArray:
@@ -190,7 +193,7 @@ class Scattered:
 
 
 class _Found:
-    """What all buckets have given, together."""
+    """Combined results of all buckets."""
 
     def __init__(self, bests: list[BucketBest], width: int) -> None:
         self.rows = _together([each.rows for each in bests], width)

@@ -21,8 +21,8 @@ _CONTENT = "content"
 class AggregatesInDriver:
     """Aggregates per key, computed once and ranked by every member.
 
-    If arrivals are distinct, reducers send partial aggregates (:meth:`add`). Otherwise solutions come pane by pane
-    (:meth:`add_pane`).
+    If arrivals are distinct, reducers send partial aggregates (:meth:`add`). Otherwise solutions
+    come pane by pane (:meth:`add_pane`).
     """
 
     def __init__(self, bound: BoundQuery, store: ReplicaStore | None, hashes: IdentityHash | None) -> None:

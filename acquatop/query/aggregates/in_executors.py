@@ -16,7 +16,7 @@ _CONTENT = "content"
 
 
 class AggregatesInExecutors:
-    """Aggregates per key in files, a bucket of keys each; the driver knows the files and the best keys."""
+    """Aggregates per key in files, a bucket of keys each; the driver knows files and best keys."""
 
     def __init__(self, bound: BoundQuery, store: ReplicaStore | None, content: ScatteredContent) -> None:
         self._bound = bound

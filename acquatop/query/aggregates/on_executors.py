@@ -1,4 +1,4 @@
-"""Queries whose keys' aggregates are kept in the executors: what they are made of."""
+"""Set-up of queries whose aggregates per key are kept in the executors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
 
 _MOST_ASKED = 1_000
-"""How many keys without a value each bucket is asked for at most, however large the budget is."""
+"""Maximum number of keys without a value that a bucket is asked for, whatever the budget."""
 
 
 def scattered_content(
@@ -23,7 +23,7 @@ def scattered_content(
     *,
     durable: bool,
 ) -> ScatteredContent:
-    """Return what keeps the aggregates of a query's keys as files in a folder, which is made if it is not there."""
+    """Return the content that keeps a query's aggregates in a folder; make the folder if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     items = 0 if bound.service is None else bound.service.refresh.budget.items
     return ScatteredContent(
@@ -33,6 +33,6 @@ def scattered_content(
         ChunkFolder(str(folder.absolute()), durable),
         run,
         buckets=bound.stream.buckets,
-        # As many again as can be asked for: some may be on their way already.
+        # Twice as many as can be asked for: some may be under way already.
         asked=min(2 * items, _MOST_ASKED),
     )

@@ -1,4 +1,4 @@
-"""Keys ranked by their aggregates, over a content that other queries may rank, too."""
+"""Ranking of keys by their aggregates, over a content that other queries may rank, too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rspql.plan import TopKPlan
 
 
 class _Merits:
-    """Merits of keys, given by their numbers, with what is kept of each, and the rows that the replica has them in."""
+    """Merits of keys, given by their codes, from their aggregates and replica rows."""
 
     def __init__(self, scoring: ReplicaScoring, content: AggregatedContent, names: tuple[str, ...]) -> None:
         self._scoring = scoring
@@ -30,23 +30,23 @@ class _Merits:
         self._names = names
 
     def parts(self, kept: Columnwise) -> tuple[FloatArray, ...]:
-        """Return what the score needs of the query's aggregates."""
+        """Return the aggregates that the score needs."""
         return tuple(self._content.columns.numbers(name, kept) for name in self._names)
 
     def merits(self, keys: AnyArray, parts: Columnwise) -> FloatArray:
-        """Return each key's merit with the remote's present values; NaN where there is none."""
+        """Return each key's merit with the replica's present values; NaN if there is none."""
         return self._scoring.merits_at(self._content.rows[keys], self.parts(parts))
 
     def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
-        """Return infinity: nothing is let go, so nobody asks."""
+        """Return infinity: nothing is dropped, so the value is not used."""
         return math.inf
 
 
 class Aggregated:
-    """The aggregates of all keys of one query, joined with a replica; without a store the stream alone decides.
+    """Aggregates of all keys of one query, joined with a replica; without one, the stream decides.
 
-    Nothing is ever let go: what makes an answer uncertain are keys that the replica knows nothing of,
-    and solutions that came too late. Memory is O(keys with a solution in an open window), besides the content.
+    Nothing is dropped: an answer is uncertain only because of unknown keys and late solutions.
+    Memory is O(keys with a solution in an open window), besides the content.
     """
 
     def __init__(
@@ -72,18 +72,18 @@ class Aggregated:
             self.list.change(self._content.look_up(keys))
 
     def leave(self) -> None:
-        """Rank the content no more: others may go on."""
+        """Remove this ranking from the content; others stay."""
         self.list.leave()
 
     def settle(self, window: int) -> None:
-        """Count all that has come, which is done once for all who rank it."""
+        """Count all arrivals; this is done once for all rankings."""
         self._content.settle(window)
         self.list.top(window)
 
-    # What an answer needs -------------------------------------------------------------------------
+    # Input of an answer ---------------------------------------------------------------------------
 
     def top(self, window: int) -> Top:
-        """Return a window's best, by their keys; uncertain is only what came too late."""
+        """Return a window's best by their keys; only late solutions make it uncertain."""
         found = self.list.top(window)
         rows = self._named(found.rows.take(slice(self.k)))
         if window > self._content.uncertain_until:
@@ -98,11 +98,14 @@ class Aggregated:
     def wanted(
         self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
     ) -> Wanted:
-        """Return the keys to ask for: of those that have no score only the first ``limit``. O(keys) on columns."""
+        """Return the keys to ask for; of those without a score only the first ``limit``.
+
+        O(keys) on columns.
+        """
         assert self._store is not None
         keys = self._without_merit()
         expected = self.scoring.expected(self._parts_of(keys), len(keys))
-        # What promises nothing comes last.
+        # Keys without an expected merit come last.
         expected = np.where(np.isnan(expected), -math.inf, expected)
         held = self._best_considered() if beyond_candidates else self._candidates(window)
         rows = self._content.rows[keys]
@@ -115,7 +118,7 @@ class Aggregated:
         return self._proposed(found.rows.keys, found.merits)
 
     def _best_considered(self) -> Proposed:
-        """Return the best of all keys that have a merit, as many as are considered one by one for an answer."""
+        """Return the best keys with a merit, as many as are considered one by one for an answer."""
         keys, room = self.list.inside(), considered(self.k)
         merits = self.list.merits(keys)
         scored = np.flatnonzero(~np.isnan(merits))
@@ -134,7 +137,10 @@ class Aggregated:
         return list(self._codes.texts(self._codes.used()).tolist())
 
     def content(self, window: int) -> Content:
-        """Return what a window holds: its best keys, and some that stand for all others. O(keys) on columns."""
+        """Return a window's content: its best keys, and a sample of all others.
+
+        O(keys) on columns.
+        """
         keys = self.list.inside()
         merits = self.list.merits(keys)
         # Those without a merit come first: nothing is known of them.
@@ -142,7 +148,7 @@ class Aggregated:
         room = considered(self.k)
         in_order = np.argpartition(minus, room) if len(keys) > room else np.arange(len(keys))
         first, rest = in_order[:room], in_order[room:]
-        # Every so many stand for those between them.
+        # Keys at regular distances stand for those between them.
         some = rest[:: max(1, -(-len(rest) // STANDING_FOR_OTHERS))]
         return Content(self._rows_of(keys[first]), self._rows_of(keys[some]), float(len(rest)))
 
@@ -150,27 +156,27 @@ class Aggregated:
         return self._named(Rows(self.list.newest(keys), keys, keys, self._parts_of(keys)))
 
     def snapshot(self) -> bytes:
-        """Return nothing: the whole state is the content's."""
+        """Return no bytes: the content holds the whole state."""
         return b""
 
     def resume(self, snapshot: bytes) -> None:
         """Do nothing."""
 
     def unscored(self, window: int) -> int:
-        """Return how many keys have no score, although what is known of them would let them be results."""
+        """Return the number of keys without a score that could otherwise be results."""
         return len(self._without_merit())
 
     def without_value(self, window: int, bar: float) -> FloatArray:
-        """Return the merits that keys the replica does not know could have, of those that could reach the bar."""
+        """Return the possible merits of keys unknown to the replica, if they reach the bar."""
         keys = self._without_merit()
         keys = keys[self._content.rows[keys] < 0]
         reaches = self.scoring.reaches(self._parts_of(keys), len(keys))
         return reaches[reaches >= bar]
 
     def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
-        """Say whether a key that has not been fetched just now could reach the bar. O(keys) on columns.
+        """Return True if a key that was not fetched just now could reach the bar.
 
-        As a rule one of the best is such a key: then no others are looked at.
+        O(keys) on columns. Usually one of the best is such a key: then no others are examined.
         """
         is_stale = np.ones(self._codes.size, dtype=np.bool_)
         is_stale[self._codes.find(list(fetched))] = False
@@ -185,7 +191,7 @@ class Aggregated:
         parts, count = tuple(part[can] for part in parts), int(can.sum())
         if not count:
             return False
-        # The most promising alone decides it as a rule.
+        # Usually the most promising key alone decides it.
         expected = self.scoring.expected(parts, count)
         at = np.array([np.argmax(np.where(np.isnan(expected), -math.inf, expected))])
         likely = self.scoring.reaches(tuple(part[at] for part in parts), 1)
@@ -207,10 +213,10 @@ class Aggregated:
         names = self._codes.texts(rows.keys)
         return Rows(rows.times, names, names, rows.parts)
 
-    # Time goes on ---------------------------------------------------------------------------------
+    # Progress of time -----------------------------------------------------------------------------
 
     def close_before(self, window: int) -> None:
-        """Do nothing: the content is let go of once for all who rank it."""
+        """Do nothing: the content is released once for all rankings."""
 
     def _check(self) -> None:
         """Assert every invariant. O(all that is held)."""

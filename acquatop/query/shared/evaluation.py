@@ -1,4 +1,4 @@
-"""Queries that rank one stream by one score, each with windows and k of its own: answered from one structure."""
+"""Evaluation of queries that rank one stream by one score, each with windows and k of its own."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from acquatop.windows import Windows
 from replica.clocks import Clock
 
 _LOG_ROOM = 4_096
-"""How much longer the log of panes gets until it is looked what of it nobody needs any more."""
+"""Growth of the log of panes after which panes that no query needs are dropped."""
 
 
 class SharedEvaluation:
     """Queries without a remote, over a stream whose arrivals are distinct: scores never change.
 
-    Records are reduced once for all of them, to what any may need, and the driver holds one list of candidates. What
-    comes after a window of one has closed may still belong to windows of others: it stands beside the list. Free of
-    any runtime. Not safe for use by several threads at once.
+    Records are reduced once for all queries, to those that any may need, and the driver holds one
+    list of candidates. A record that is late for one query may still belong to windows of others:
+    it is kept beside the list. Independent of any runtime. Not thread-safe.
     """
 
     def __init__(self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time) -> None:
@@ -49,13 +49,17 @@ class SharedEvaluation:
         self._log = PaneLog()
         self._log_room = _LOG_ROOM
         self._closed_ms = self._ended_ms = BEFORE_ALL
-        """All windows that close until one, and, as there was no more to come, all that open before the other, have."""
+        """Times of progress.
+
+        All windows that close at ``_closed_ms`` or before it have closed; so have, at the end of
+        input, those that open before ``_ended_ms``.
+        """
         self._shown: dict[tuple[tuple[str, ...], str | None], ShownBindings] = {}
         self._resumed: dict[str, bytes] = {}
 
     @property
     def slide_ms(self) -> int:
-        """The shortest slide."""
+        """Shortest slide."""
         return min((member.windows.slide_ms for member in self.members.values()), default=self._bound.windows.slide_ms)
 
     # Queries come and go --------------------------------------------------------------------------
@@ -93,12 +97,12 @@ class SharedEvaluation:
         return self._shown.setdefault((bound.plan.projection, bound.plan.score.variable), ShownBindings())
 
     def leave(self, name: str) -> None:
-        """Answer a query no more."""
+        """Stop answering a query."""
         if self.members.pop(name, None) is not None:
             self._structure.leave(name)
 
     def close(self) -> None:
-        """Do nothing: nothing runs beside."""
+        """Do nothing: there are no other resources."""
 
     def snapshot_committed(self) -> None:
         """Do nothing: the whole state is in the snapshot."""
@@ -108,7 +112,8 @@ class SharedEvaluation:
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return one reducer for all members."""
         plan, meta = self._bound.plan, self._structure.meta
-        # What is too late is so for windows, too, that have closed before a query came.
+        # Boundaries include those of windows that closed before a query joined: their records are
+        # late.
         boundaries = {Series(each.at, each.step) for each in meta.boundaries()}
         needs = Needs(max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._passed_ms)
         return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
@@ -119,7 +124,7 @@ class SharedEvaluation:
         for member in self.members.values():
             member.note(part.facts.events, part.facts.bad or {}, part.facts.earliest_ms)
         panes, scored = panes_of(part.table), scored_of(part.table, self._bound.plan.stream_variables)
-        # Both come in the order of time; what is old may still be in time for some.
+        # Both are in time order; old records may still be in time for some members.
         old = int(np.searchsorted(panes.times, self._passed_ms, side="right"))
         for at, came in ((slice(old), self._came(old)), (slice(old, None), Came.in_time(len(panes.times) - old))):
             self._log.add(panes.take(at), came)
@@ -132,7 +137,7 @@ class SharedEvaluation:
         self._structure.add(scored.rows.take(slice(old, None)))
 
     def _add_stragglers(self, scored: Scored) -> None:
-        """Keep of what is old that which is in time for any member."""
+        """Keep the old solutions that are in time for any member."""
         times, came = scored.rows.times, self._came(len(scored))
         in_time = np.zeros(len(scored), dtype=np.bool_)
         for member in self.members.values():
@@ -142,7 +147,7 @@ class SharedEvaluation:
 
     @property
     def _passed_ms(self) -> int:
-        """The time that the structure takes nothing of any more: it was answered for, or left out."""
+        """Time up to which the structure takes no records: it has been answered or left out."""
         return max(self._structure.meta.now, self._closed_ms)
 
     def _came(self, count: int) -> Came:
@@ -160,7 +165,7 @@ class SharedEvaluation:
         self._let_go()
 
     def finish(self, stream: str) -> Iterator[Answer]:
-        """Yield the answers of all windows that still hold events, as if time went on after the last of them."""
+        """Yield the answers of all windows that still hold events, as if time went on."""
         self._begin(math.inf)
         meta, until = self._structure.meta, BEFORE_ALL
         for name, member in self.members.items():
@@ -174,7 +179,7 @@ class SharedEvaluation:
             meta.end_at(name, None)
 
     def _begin(self, watermark_ms: float) -> None:
-        """Find the first windows of members, once it is sure which they are."""
+        """Find the first windows of members, once they are certain."""
         for name, member in self.members.items():
             first = member.begin(watermark_ms, self._closed_ms)
             if first is not None:
@@ -184,7 +189,7 @@ class SharedEvaluation:
         meta = self._structure.meta
         while (closes := meta.next_close) is not None and closes <= until:
             step = meta.last_close(until)
-            # Only where time has jumped is there so much to do that it may be left out.
+            # Only after a jump in time there are so many windows that some may be left out.
             if until - closes >= MAX_EMPTY_WINDOWS * meta.shortest:
                 if self._skip_empty(until):
                     continue
@@ -194,7 +199,7 @@ class SharedEvaluation:
                 yield member.answer(top, self._log, self._stragglers, due_at)
 
     def _skip_empty(self, until: int) -> bool:
-        """Leave windows out of which there are too many without events; say whether there were any."""
+        """Skip empty windows if there are too many; return True if there were any."""
         meta, has_skipped = self._structure.meta, False
         for name, member in self.members.items():
             due = meta.due(name)
@@ -207,7 +212,7 @@ class SharedEvaluation:
         return has_skipped
 
     def _let_go(self) -> None:
-        """Let go of what is in no window any more, once that may be half of what there is."""
+        """Drop data of no open window, once it may be half of all data."""
         if len(self._log) + len(self._stragglers) < self._log_room:
             return
         until = min((member.needs_after() for member in self.members.values()), default=BEFORE_ALL)
@@ -215,7 +220,7 @@ class SharedEvaluation:
         self._stragglers.let_go(until)
         self._log_room = _LOG_ROOM + 2 * (len(self._log) + len(self._stragglers))
 
-    # What is held ---------------------------------------------------------------------------------
+    # State ----------------------------------------------------------------------------------------
 
     def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
         """Return the members' windows, each with the last that has closed."""
@@ -232,7 +237,7 @@ class SharedEvaluation:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here. O(all that is held)."""
+        """Return the whole state. O(all that is held)."""
         meta = self._structure.meta
         return pack_parts(
             {
@@ -245,7 +250,7 @@ class SharedEvaluation:
         )
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot: on a new group, before any query joins, with the same arguments."""
+        """Restore a snapshot on a new group with the same arguments, before any query joins."""
         parts = unpack_parts(snapshot)
         self._closed_ms, self._ended_ms = json.loads(parts["numbers"])
         self._structure.resume(parts["structure"])

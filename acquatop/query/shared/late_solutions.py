@@ -1,4 +1,4 @@
-"""Solutions that came after a window of some query had closed: too late for that one, but not for all others."""
+"""Late solutions: too late for one query, whose window had closed, but not for all others."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _KIND, _VERSION = "stragglers", 1
 
 
 class Stragglers:
-    """Kept beside a structure that time has gone past, and put among its answers.
+    """Late solutions, kept beside a structure whose time has passed them and added to its answers.
 
-    Memory grows with those that any query still has in an open window, and of which it has not been told that
-    k of the same pane and the same batch are better. An answer takes O(n).
+    Memory grows with the solutions that any query still has in an open window, unless they are
+    known to have k better ones in the same pane and batch. An answer takes O(n).
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Stragglers:
         return len(self._rows)
 
     def add(self, scored: Scored, came: Came) -> None:
-        """Take in some, and how far time had gone when they came."""
+        """Add solutions, with the progress of time at their arrival."""
         if not len(scored):
             return
         if not len(self):
@@ -40,7 +40,7 @@ class Stragglers:
         self._came = Came(*(np.concatenate(columns) for columns in zip(self._came, came, strict=True)))
 
     def among(self, top: Top, answered: Answered, k: int) -> Top:
-        """Return a window's best, with those of a query that belong there."""
+        """Return a window's best, with the late solutions that belong there."""
         if not len(self):
             return top
         opens, closes = answered.windows.bounds(top.window)
@@ -60,7 +60,7 @@ class Stragglers:
         return np.concatenate((top.merits, self._merits[at])), Rows.together((top.rows, mine))
 
     def let_go(self, until: int) -> None:
-        """Forget what is that old."""
+        """Drop solutions up to a time."""
         if len(self):
             at = np.flatnonzero(self._rows.times > until)
             self._merits, self._rows, self._came = self._merits[at], self._rows.take(at), self._came.take(at)
@@ -68,7 +68,7 @@ class Stragglers:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
         tables = {}
         if len(self):
             tables["rows"] = table_of(self._rows)
@@ -76,7 +76,7 @@ class Stragglers:
         return pack(_KIND, _VERSION, State({}, tables))
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             tables = unpack(_KIND, _VERSION, snapshot).tables
             if "rows" in tables:

@@ -1,4 +1,4 @@
-"""One query of a group whose members have windows of their own: which are answered, and what happened meanwhile."""
+"""Member of a group with windows of its own: its answered windows and its counts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from replica.clocks import Clock
 
 
 class SharedMember:
-    """A query at work on its own windows, from window ``since`` on, if that is given.
+    """Query with its own windows, from window ``since`` on, if that is given.
 
-    Otherwise they begin with the first that holds an event, once time has come to that. ``first`` is the first that
-    is answered, as soon as it is known, ``closed`` the last that has closed. ``shown`` is what others have shown.
+    Otherwise they begin with the first that holds an event, once time has reached that event.
+    ``first`` is the first window that is answered, once it is known, ``closed`` the last that has
+    closed. ``shown`` are the bindings that others have shown.
     """
 
     def __init__(
@@ -42,37 +43,37 @@ class SharedMember:
         self.closed: int | None = None
         self._begun_ms = BEFORE_ALL
         self._earliest_ms: int | None = None
-        """The earliest record since the query has joined, as long as none of its windows has closed."""
+        """Time of the earliest record since the query joined, until its first window has closed."""
         self._lost_until: int | None = None
-        """The last window that lacks something which came too late for one before it."""
+        """Last window that lacks a record that was late for an earlier one."""
         self._tally = Tally()
 
     @property
     def answered(self) -> Answered:
-        """The windows that are answered."""
+        """Windows that are answered."""
         return Answered(self.windows, self.first, self._begun_ms)
 
     def begin(self, watermark_ms: float, closed_ms: int) -> int | None:
-        """Return the first window that is answered, if that is known only now, as time has come to the first event.
+        """Return the first answered window if it becomes known now: time has reached an event.
 
-        Until then windows of others have closed that close until ``closed_ms``.
+        Windows of other queries have closed up to ``closed_ms`` by then.
         """
         if self.first is not None or self._earliest_ms is None or self._earliest_ms > watermark_ms:
             return None
         self.first, self._begun_ms = self.windows.first(self._earliest_ms), closed_ms
         return self.first
 
-    # What has come --------------------------------------------------------------------------------
+    # Arrivals -------------------------------------------------------------------------------------
 
     def note(self, events: int, bad: Mapping[str, int], earliest_ms: int | None) -> None:
-        """Note how many records have come, the faults in them, and the earliest of the good ones."""
+        """Note the number of records, the faults in them, and the time of the earliest good one."""
         self._tally.note(events, bad)
         if self.closed is None and earliest_ms is not None:
             known = earliest_ms if self._earliest_ms is None else self._earliest_ms
             self._earliest_ms = min(earliest_ms, known)
 
     def note_late(self, panes: Panes, came: Came) -> BoolArray:
-        """Note which panes came after a window of their own had closed; return which."""
+        """Note the panes that came after a window of theirs had closed; return a mask of them."""
         late = self.answered.are_late(panes.times, came)
         lacking = late & (panes.solutions > 0) & self.answered.are_within(panes.times)
         if lacking.any():
@@ -81,10 +82,13 @@ class SharedMember:
             self._lost_until = last if self._lost_until is None else max(last, self._lost_until)
         return late
 
-    # What is due ----------------------------------------------------------------------------------
+    # Windows that are due -------------------------------------------------------------------------
 
     def empty_run(self, window: int, until: int, log: PaneLog) -> int:
-        """Return how many windows before one are left out, from the next on: those of a long run without events."""
+        """Return the number of windows to skip, from ``window`` to before ``until``.
+
+        It is the length of a run of empty windows if that is long, else 0.
+        """
         answered, closed = self.answered, self.closed
         if closed is None:
             occupied = self._earliest_ms
@@ -96,12 +100,15 @@ class SharedMember:
         return run if run > MAX_EMPTY_WINDOWS else 0
 
     def skip(self, window: int, run: int) -> None:
-        """Leave windows out, from the next on."""
+        """Skip ``run`` windows, from ``window`` on."""
         self._tally.skipped += run
         self.closed = window + run - 1
 
     def needs_after(self) -> int:
-        """Return after when what has come is of use still: that of the window that closed last tells of empty ones."""
+        """Return the time after which records are still of use.
+
+        The window that closed last is needed to find empty windows.
+        """
         if self.closed is not None:
             return self.windows.bounds(self.closed)[0]
         return BEFORE_ALL if self.first is None else self.windows.bounds(self.first)[0]
@@ -121,7 +128,7 @@ class SharedMember:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self, window: int | None) -> bytes:
-        """Return what is the query's own, with the next of its windows."""
+        """Return the query's own state, with the next of its windows."""
         numbers = [self.first, self.closed, self._begun_ms, self._earliest_ms, self._lost_until, window]
         return pack_parts(
             {
@@ -132,7 +139,7 @@ class SharedMember:
         )
 
     def resume(self, snapshot: bytes) -> int | None:
-        """Go on from a snapshot; return the next window."""
+        """Restore a snapshot; return the next window."""
         parts = unpack_parts(snapshot)
         numbers = json.loads(parts["numbers"])
         self.first, self.closed, self._begun_ms, self._earliest_ms, self._lost_until, window = numbers

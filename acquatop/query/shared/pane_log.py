@@ -1,4 +1,4 @@
-"""When records have come, and how many solutions had no score: what several queries want to know of it later."""
+"""Log of the arrivals of records, and of solutions without a score, for several queries."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _KIND, _VERSION = "pane log", 1
 
 
 class PaneLog:
-    """The panes that hold a good record, each with the time of one of its records, that stands for all.
+    """Panes that hold a good record, each with the time of one record, which stands for all.
 
-    What came too late for a query is nowhere for it. Memory grows with the panes of the open windows, and with
-    the parts in which they came. Adding is O(1); the first question after that O(n log n), others O(log n) and what
-    they look at.
+    Records that are late for a query do not count for it. Memory grows with the panes of the open
+    windows, and with the parts in which they came. Adding is O(1); the first question after that
+    O(n log n), others O(log n) and the panes examined.
     """
 
     def __init__(self) -> None:
@@ -32,37 +32,37 @@ class PaneLog:
         return self._count
 
     def add(self, panes: Panes, came: Came) -> None:
-        """Take in panes, and how far time had gone when they came."""
+        """Add panes, with the progress of time at their arrival."""
         self._new.append((panes.times, panes.unscored, came))
         self._count += len(panes.times)
         self._has_unscored = self._has_unscored or bool(panes.unscored.any())
 
     def unscored(self, answered: Answered, opens: int, closes: int) -> int:
-        """Return how many solutions without a score a query has in a stretch of time that opens and closes."""
+        """Return the number of a query's solutions without a score between two times."""
         if not self._has_unscored:
             return 0
         at = self._between(opens, closes)
         return int(self._unscored[at][~self._late(answered, at)].sum())
 
     def is_empty(self, answered: Answered, opens: int, closes: int) -> bool:
-        """Say whether a query has no record in a stretch of time."""
+        """Return True if a query has no record between two times."""
         return bool(self._late(answered, self._between(opens, closes)).all())
 
     def first_after(self, answered: Answered, moment: int) -> int | None:
-        """Return when the first record after a moment is that a query has, None if there is none."""
+        """Return the time of a query's first record after a moment; None if there is none."""
         self._sort()
         start = int(np.searchsorted(self._times, moment, side="right"))
         at = np.flatnonzero(~self._late(answered, slice(start, None)))
         return int(self._times[start + at[0]]) if len(at) else None
 
     def newest(self, answered: Answered) -> int | None:
-        """Return when the newest record is that a query has, None if there is none."""
+        """Return the time of a query's newest record; None if there is none."""
         self._sort()
         at = np.flatnonzero(~self._late(answered, slice(None)))
         return int(self._times[at[-1]]) if len(at) else None
 
     def let_go(self, until: int) -> None:
-        """Forget what is that old."""
+        """Drop panes up to a time."""
         self._sort()
         self._keep(slice(int(np.searchsorted(self._times, until, side="right")), None))
 
@@ -91,13 +91,13 @@ class PaneLog:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
         self._sort()
         columns = {"times": self._times, "unscored": self._unscored, **self._came._asdict()}
         return pack(_KIND, _VERSION, State({}, {"panes": columns}))
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             columns = dict(unpack(_KIND, _VERSION, snapshot).tables["panes"])
             self._times, self._unscored = columns.pop("times"), columns.pop("unscored")

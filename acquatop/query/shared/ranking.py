@@ -1,4 +1,4 @@
-"""One of the queries that are answered from one structure: what it shows of its best."""
+"""Ranking of one of the queries that are answered from one structure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rspql.plan import TopKPlan
 
 
 class Shared:
-    """The window of a query that closes now, as the structure that all share has it."""
+    """Closing window of a query, as the shared structure has it."""
 
     def __init__(self, plan: TopKPlan) -> None:
         self.k = plan.k + plan.offset
@@ -18,7 +18,7 @@ class Shared:
         self._unscored = 0
 
     def show(self, top: Top, unscored: int) -> None:
-        """Let a window be the one that closes now."""
+        """Set the window that closes now."""
         self._top, self._unscored = top, unscored
 
     def top(self, window: int) -> Top:
@@ -28,16 +28,16 @@ class Shared:
         return self._top
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
-        """Return the terms of one of the best: what the window's pattern binds."""
+        """Return the terms of one of the best, as bound by the window's pattern."""
         return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
 
     def snapshot(self) -> bytes:
-        """Return nothing: the whole state is the content's."""
+        """Return no bytes: the content holds the whole state."""
         return b""
 
     def resume(self, snapshot: bytes) -> None:
         """Do nothing."""
 
     def unscored(self, window: int) -> int:
-        """Return how many of the window's solutions have no score."""
+        """Return the number of the window's solutions without a score."""
         return self._unscored

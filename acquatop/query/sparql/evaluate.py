@@ -1,4 +1,4 @@
-"""Evaluate a query over windows' content with a real SPARQL engine: the same content gives the same bytes."""
+"""Evaluation of a query over windows' content by a SPARQL engine: equal content, equal bytes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 Graph = NamedNode | BlankNode | DefaultGraph
 Answers = Mapping[ast.ServicePattern, ast.Values]
-"""What the remotes' replicas know, for each pattern that is asked of a remote."""
+"""Solutions of the remotes' replicas, for each pattern that is asked of a remote."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a query evaluates to: rows, or a boolean, or triples, sorted, each a line of N-Triples.
+    """Result of a query: rows, or a boolean, or triples, sorted, each a line of N-Triples.
 
-    ``names`` are the variables that rows may bind, in the order in which they are selected.
+    ``names`` are the variables that rows may bind, in the order of their selection.
     """
 
     rows: tuple[Solution, ...] = ()
@@ -42,25 +42,26 @@ class Result:
 
 @dataclass(frozen=True)
 class _Found:
-    """What the engine gave back: the variables that may be bound, and the solutions."""
+    """Result of the engine: the variables that may be bound, and the solutions."""
 
     names: tuple[str, ...]
     solutions: list[Solution]
 
 
 class Evaluator:
-    """One query and the store that it is evaluated over, again and again.
+    """Evaluator of one query over one store, again and again.
 
-    The named graphs are the ``windows`` and those of FROM NAMED, the default graph is made of those
+    The named graphs are the ``windows`` and those of FROM NAMED; the default graph is made of those
     of FROM. ``NOW()`` is the time that is given.
 
-    Results have a total order (:mod:`acquatop.query.sparql.total_order`). CONSTRUCT and DESCRIBE are
-    evaluated as the SELECT of their variables, and the triples made of its rows. What describes a
-    resource are all triples about it, whatever their graph, and those about the blank nodes in
-    them. RAND, UUID and STRUUID give other values each time, as they must; nor is there an order
-    between rows that differ in nothing but blank nodes made by BNODE.
+    Results have a total order (:mod:`acquatop.query.sparql.total_order`). CONSTRUCT and DESCRIBE
+    are evaluated as the SELECT of their variables, and the triples are made of its rows. The
+    description of a resource is all triples about it, in any graph, and those about the blank nodes
+    in them. RAND, UUID and STRUUID give other values each time, as they must. Rows that differ only
+    in blank nodes made by BNODE have no order.
 
-    Raises :class:`~acquatop.errors.EvaluationError`, at once for what the engine does not accept.
+    Raises :class:`~acquatop.errors.EvaluationError`, at once for a query that the engine does not
+    accept.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Evaluator:
         self._sources: dict[tuple[str, ast.Group], ast.Query] = {}
 
     def evaluate(self, answers: Answers, at_ms: int) -> Result:
-        """Return what the query evaluates to over the store's content, at a time."""
+        """Return the result of the query over the store's content, at a time."""
         solutions = self._run(self._select, self._store.current, answers, at_ms).solutions
         match self._query.form:
             case ast.Ask():
@@ -98,14 +99,17 @@ class Evaluator:
                 return Result(rows=tuple(_relabelled(solutions)), names=self._names)
 
     def keys(self, key: str, source: ast.Group, answers: Answers, at_ms: int) -> list[str]:
-        """Return what a pattern binds a variable to, as N-Triples text, sorted; blank nodes are left out."""
+        """Return a pattern's terms of a variable as sorted N-Triples text, without blank nodes."""
         query = self._source(key, source)
         terms = (solution.get(key) for solution in self._run(query, self._store.current, answers, at_ms).solutions)
         texts = (text_of(term) for term in terms if isinstance(term, NamedNode | Literal))
         return sorted(text for text in texts if not is_blank(text))
 
     def _source(self, key: str, source: ast.Group) -> ast.Query:
-        """Return the query for the keys of a pattern, whose sub-selects are cut as in the query itself."""
+        """Return the query for the keys of a pattern.
+
+        Its sub-selects are cut as in the query itself.
+        """
         if (key, source) not in self._sources:
             query = ast.Query(ast.Select((ast.Variable(key),), "DISTINCT"), source)
             self._sources[key, source] = totally_ordered(query, self._visible, always=False)
@@ -132,7 +136,7 @@ class Evaluator:
 
 
 def _as_select(query: ast.Query) -> ast.Query:
-    """Return the SELECT that finds what a CONSTRUCT or DESCRIBE is about; other queries as they are."""
+    """Return the SELECT that a CONSTRUCT or DESCRIBE is made from; other queries unchanged."""
     where = query.where or ast.Group(())
     match query.form:
         case ast.Construct(template):
@@ -147,15 +151,15 @@ def _as_select(query: ast.Query) -> ast.Query:
 
 
 def _group_variables(query: ast.Query) -> set[str]:
-    """Return the variables of GROUP BY: no other can be selected as it is."""
+    """Return the variables of GROUP BY: no others can be selected as they are."""
     keys = (key.variable if isinstance(key, ast.Assignment) else key for key in query.group_by)
     return {key.name for key in keys if isinstance(key, ast.Variable)}
 
 
 def _answered(answers: Answers, query: ast.Query) -> ast.Query:
-    """Return a query with what is known in the place of what is asked of remotes.
+    """Return a query with known solutions in place of each SERVICE pattern.
 
-    No SERVICE may be left in it: the engine would go out and ask by itself.
+    No SERVICE may be left in it: the engine would send requests itself.
     """
     return rewritten(query, lambda node: answers[node] if _is_service(node) else node, opaque=_is_service)
 
@@ -165,7 +169,7 @@ def _is_service(node: ast.Node) -> TypeGuard[ast.ServicePattern]:
 
 
 def _at(time_ms: int, query: ast.Query) -> ast.Query:
-    """Return a query with a time in the place of NOW()."""
+    """Return a query with a time in place of NOW()."""
     now = ast.Literal(instant_text(time_ms), ast.XSD + "dateTime")
     return rewritten(query, lambda node: now if _is_now(node) else node)
 
@@ -185,7 +189,7 @@ def _resources(targets: Sequence[ast.Variable | ast.Iri], solutions: Sequence[So
 
 
 def _relabelled(solutions: Sequence[Solution]) -> Iterator[Solution]:
-    """Yield solutions with the blank nodes that the engine made up labelled in the order in which they come."""
+    """Yield solutions with the engine's own blank nodes relabelled in order of occurrence."""
     labels: dict[str, BlankNode] = {}
     for solution in solutions:
         yield {

@@ -1,4 +1,4 @@
-"""One query that is evaluated anew at every close of its windows, by a SPARQL engine over what they hold."""
+"""Evaluation of one query at every close of its windows, by a SPARQL engine over their content."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _KIND, _VERSION = "windowed query", 1
 
 
 class SparqlEvaluation:
-    """One query that is evaluated over whole windows.
+    """Query that is evaluated over whole windows.
 
-    An answer is due whenever a window closes. Each window then shows what it held when it last
-    closed, nothing before it first has. Time is that of the stream that lags most behind; one that
-    has ended holds up no other. ``maintainers`` are those of the plan's remotes, in its order. NOW() is
-    the ``instant`` of a close.
+    An answer is due whenever a window closes. Each window then shows its content at its own last
+    close; before its first close it shows nothing. Time is that of the slowest stream; a stream
+    that has ended does not hold up others. ``maintainers`` are those of the plan's remotes, in its
+    order. NOW() is the ``instant`` of a close.
 
-    An answer is *exact* when nothing came too late and all keys that it needs were fetched in this
-    evaluation, *certified* when some were fetched before, *approximate* when some never were or
-    something came too late.
+    An answer is *exact* if nothing was late and all keys that it needs were fetched in this
+    evaluation, *certified* if some were fetched before, *approximate* if some never were or
+    something was late.
 
-    Not safe for use by several threads at once.
+    Not thread-safe.
     """
 
     def __init__(
@@ -139,26 +139,26 @@ class SparqlEvaluation:
         return next_close(self.windows(stream), time_ms)
 
     def close(self) -> None:
-        """Let go of what tells of the remotes' changes: the query is over."""
+        """Close the feeds of the remotes' changes: the query is over."""
         for join in self._remotes.joins:
             join.maintainer.close()
 
     def finish(self, stream: str) -> Iterator[Answer]:
-        """Yield the answers that are due as a stream has ended.
+        """Yield the answers that are due when a stream ends.
 
-        With the last of the streams, these are the answers of all windows that close until the
-        stream that got furthest has come, or that still hold events, as if time went on.
+        When the last stream ends, these are the answers of all windows that close by the time of
+        the stream that got furthest, or that still hold events, as if time went on.
         """
         self._ended.add(stream)
         until = self._time()
         if until == math.inf:
             closes = [close for graph in self._graphs if (close := graph.last_close_ms()) is not None]
-            # Which stream ends last must not decide which windows are answered.
+            # The windows that are answered must not depend on which stream ends last.
             until = max([*closes, self._newest_ms])
         yield from self._advance(until, self._clock(), math.inf)
 
     def windows(self, stream: str) -> list[tuple[Windows, int | None]]:
-        """Return the windows on a stream, and of each the last that has closed."""
+        """Return the windows on a stream, each with the last that has closed."""
         return [(graph.windows, graph.shown) for graph in self._graphs_on(stream)]
 
     def _graphs_on(self, stream: str) -> list[WindowGraph]:
@@ -168,7 +168,7 @@ class SparqlEvaluation:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here: windows, replicas, what was spent and what was said.
+        """Return the whole state: windows, replicas, spending, and the last output.
 
         Requests under way are not part of it: their keys may be asked for again.
         """
@@ -185,7 +185,7 @@ class SparqlEvaluation:
         )
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of the same query; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot of the same query; raises ``SnapshotError`` for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
@@ -208,7 +208,7 @@ class SparqlEvaluation:
         """Return zeros: there are no candidates."""
         return Sizes()
 
-    # Time goes on ---------------------------------------------------------------------------------
+    # Progress of time -----------------------------------------------------------------------------
 
     def _time(self) -> float:
         """Return the time of the slowest stream, infinite once all have ended."""
@@ -279,7 +279,7 @@ class SparqlEvaluation:
         return Certificate(Status.CERTIFIED if consulted.is_stale else Status.EXACT)
 
     def _note_results(self, result: Found) -> None:
-        """Remember which keys the results hold, best first, for the ranker: where there is an order that says so."""
+        """Remember the results' keys, best first, for the ranker, if the query has an order."""
         keys = [join.part.key for join in self._remotes.joins if join.part.key] if self._bound.plan.query.order else []
         self._results = {key: [text_of(row[key]) for row in result.rows if key in row] for key in keys}
 
@@ -294,7 +294,10 @@ class SparqlEvaluation:
         )
 
     def _freshness(self, solution: Solution, consulted: Consulted) -> tuple[bool | None, float | None]:
-        """Return whether all keys of a row were fetched now, and the oldest's age; None where not all are in it."""
+        """Return whether all keys of a row were fetched now, and the oldest age.
+
+        None if some are missing.
+        """
         joins = self._remotes.joins
         if not joins or any(join.part.key is not None and join.part.key not in solution for join in joins):
             return None, None

@@ -1,4 +1,4 @@
-"""Functions that a SPARQL engine does not know, given to it by the IRIs that queries call them by."""
+"""Functions that a SPARQL engine lacks, under the IRIs by which queries call them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rspql.scoring import FunctionRegistry
 from rspql.scoring.functions import ScoringFunction
 
 EngineFunction = Callable[..., Term | Triple | None]
-"""What the engine calls with terms; None is an error."""
+"""Function that the engine calls with terms; None is an error."""
 
 
 def engine_functions(functions: FunctionRegistry) -> dict[NamedNode, EngineFunction]:
-    """Return a registry's functions under all IRIs that a plan may call them by.
+    """Return a registry's functions under all IRIs by which a plan may call them.
 
-    They take numbers of any datatype and give doubles; what is no number is an error.
+    They take numbers of any datatype and return doubles; other arguments are an error.
 
     >>> from rspql.scoring import DEFAULT_FUNCTIONS
     >>> sqrt = engine_functions(DEFAULT_FUNCTIONS)[NamedNode("http://www.w3.org/2005/xpath-functions/math#sqrt")]

@@ -1,4 +1,4 @@
-"""Triples from solutions: what CONSTRUCT makes of them, and what DESCRIBE says of the resources in them."""
+"""Triples from solutions: for CONSTRUCT from a template, for DESCRIBE about resources."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Solution = Mapping[str, Term]
 
 
 def text_of(term: Term | Triple) -> str:
-    r"""Return a term as N-Triples text, in the one form in which texts are compared.
+    r"""Return a term as N-Triples text, in the only form in which texts are compared.
 
-    The engine's own has more escapes than it needs.
+    The engine's own form has more escapes than it needs.
 
     >>> text_of(Literal("\t")) == '"\t"', str(Literal("\t")) == '"\t"'
     (True, False)
@@ -37,16 +37,16 @@ def text_of(term: Term | Triple) -> str:
 
 
 def variables_of(template: Sequence[TriplePattern]) -> tuple[str, ...]:
-    """Return the names of a template's variables in the order in which they come."""
+    """Return the names of a template's variables in the order of their occurrence."""
     nodes = (node for triple in template for node in walk(triple))
     return tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Variable)))
 
 
 def construct(template: Sequence[TriplePattern], solutions: Iterable[Solution]) -> tuple[str, ...]:
-    """Return the triples that a template makes of solutions, each once and sorted, as lines of N-Triples.
+    """Return the triples that a template makes of solutions, as sorted, distinct N-Triples lines.
 
-    Triples with an unbound variable, or that would be none, are left out. A blank node of the
-    template is another one for each solution; its label follows from what the solution binds, so
+    Triples with an unbound variable are left out, and so are invalid ones. A blank node of the
+    template is another one for each solution. Its label follows from the solution's bindings, so
     that an equal solution makes equal triples at another time.
 
     >>> x, p = Variable("x"), NamedNode("urn:p")
@@ -65,7 +65,10 @@ def construct(template: Sequence[TriplePattern], solutions: Iterable[Solution]) 
 
 
 def describe(store: Store, resources: Iterable[Term]) -> tuple[str, ...]:
-    """Return all triples about resources, in any graph, and about the blank nodes that these lead to; sorted."""
+    """Return all triples about resources, in any graph, and about blank nodes reached from them.
+
+    The triples are sorted.
+    """
     found: set[str] = set()
     pending = [each for each in resources if not isinstance(each, Literal)]
     seen = set(pending)
@@ -99,6 +102,6 @@ def _text(part: object, solution: Solution, seed: str) -> str | None:
 
 
 def _shown(term: Term) -> str:
-    """Return a term's text, of one that stands for a blank node of a remote's that node's."""
+    """Return a term's text; an IRI that stands for a remote's blank node becomes that node."""
     label = blank_label(term.value) if isinstance(term, NamedNode) else None
     return text_of(term) if label is None else f"_:{label}"

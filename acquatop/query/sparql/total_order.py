@@ -1,4 +1,4 @@
-"""Give a query's results one order only, so that the same content gives the same answer."""
+"""Total order of a query's results, so that equal content gives equal answers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from rspql.ast import (
 )
 
 Visible = Callable[[Query], Sequence[str]]
-"""Returns the names that ``SELECT *`` stands for in a query."""
+"""Function that returns the names that ``SELECT *`` stands for in a query."""
 
 
 def totally_ordered(query: Query, visible: Visible, *, always: bool = True) -> Query:
-    """Return a query ordered at last by all that it selects: as term, as text, as datatype and as language.
+    """Return a query ordered finally by all that it selects: term, text, datatype and language.
 
-    So is every sub-select that has a LIMIT or an OFFSET, but for those that remotes answer. Without
-    ``always`` a query that has neither is left in the order that it has; so is what is no SELECT.
+    The same is done to every sub-select with a LIMIT or an OFFSET, except those that remotes
+    answer. Without ``always`` a query that has neither keeps its order; so does a query that is no
+    SELECT.
 
     >>> select = Query(Select((Variable("x"),)), None, limit=3)
     >>> [condition.expression for condition in totally_ordered(select, lambda query: ()).order][:2]
@@ -49,7 +50,7 @@ def _ordered(query: Query, visible: Visible, always: bool) -> Query:
 
 
 def _keys(variable: Variable) -> Iterator[Variable | Call]:
-    # Terms may be equal and not the same: 1 and 1.0, "a"@en and "a"@fr.
+    # Terms may be equal but not the same: 1 and 1.0, "a"@en and "a"@fr.
     yield variable
     yield Call("str", (variable,))
     yield Call("str", (Call("datatype", (variable,)),))

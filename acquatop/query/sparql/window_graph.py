@@ -1,4 +1,4 @@
-"""A window's content as an RDF graph, carried from one close to the next."""
+"""Content of a window as an RDF graph, updated from one close to the next."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _KIND, _VERSION = "window graph", 1
 
 @dataclass(frozen=True)
 class _Record:
-    """What one record says, each triple as its line of N-Triples."""
+    """Triples of one record, each as its line of N-Triples."""
 
     subject: str
     triples: tuple[str, ...]
 
 
 class WindowGraph:
-    """Decoded records in, the triples of one window at a time out, in a named graph of a store.
+    """Graph of the triples of one window at a time, made from decoded records, in a store.
 
     Panes enter the graph when the first window that holds them closes, and leave it when no later
-    one does; a triple goes when the last record in the window that says it has gone. Where only the
-    latest arrival of a subject counts (``latest_only``), a record replaces all that an older one of
-    the window said of its subject; of two of one time the one with the greater terms counts, any
-    more than none, in the mapping's order. Neither the records' order nor their cut into
-    batches matters, as long as none comes after a window of its own has been shown.
+    one does. A triple goes when the last record in the window that states it has gone. If only the
+    latest arrival of a subject counts (``latest_only``), a record replaces everything that an older
+    one of the window states of its subject. At equal times the record with the greater terms
+    counts, in the mapping's order; any term is greater than none. Neither the records' order nor
+    their cut into batches matters, if no record comes after a window of its own has been shown.
 
-    A close costs what has changed since the one before; memory grows with a window's records.
+    A close costs O(changes since the one before); memory grows with a window's records.
     """
 
     def __init__(
@@ -66,12 +66,16 @@ class WindowGraph:
     # Records in -----------------------------------------------------------------------------------
 
     def add(self, records: pa.RecordBatch) -> int:
-        """Take in decoded records and return how many came too late; they are left out of all windows."""
+        """Add decoded records.
+
+        Return the number of late ones, which are left out of all windows.
+        """
         late = self._panes.add(self._statements(records))
         if len(late):
             firsts, lasts = self.windows.spans(late.column(TIME).to_numpy())
             for first, last in set(zip(firsts.tolist(), lasts.tolist(), strict=True)):
-                # What is shown may be shown again, where other windows close before the next one of this.
+                # The shown window may be shown again, if other windows close before this graph's
+                # next one.
                 self._uncertain.update(range(first if self.shown is None else max(first, self.shown), last + 1))
         return len(late)
 
@@ -81,13 +85,13 @@ class WindowGraph:
         self.next = opening if self.next is None else max(opening, self.next)
 
     def begin(self, watermark_ms: float) -> None:
-        """Begin with the first window that holds a record, once it is sure which that is."""
+        """Begin with the first window that holds a record, once it is certain."""
         earliest = self.earliest_ms()
         if self.next is None and earliest is not None and earliest <= watermark_ms:
             self.next = self.windows.first(earliest)
 
     def _statements(self, records: pa.RecordBatch) -> pa.Table:
-        """Return good records as panes hold them: with a time, an identity, a column of terms per predicate."""
+        """Return good records as panes hold them: time, identity, and terms by predicate."""
         records = records.filter(pc.is_null(records.column(BAD)))
         objects = [
             terms_of(records.column(self._mapping.column(predicate)), each.datatype)
@@ -109,32 +113,32 @@ class WindowGraph:
 
     @property
     def next_close_ms(self) -> int | None:
-        """When the next window closes; None as long as none has begun."""
+        """Close of the next window; None while none has begun."""
         return None if self.next is None else self.windows.bounds(self.next)[1]
 
     @property
     def is_empty(self) -> bool:
-        """Whether the window that is shown holds nothing."""
+        """True if the window that is shown is empty."""
         return not self._held
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether something that should be in the window that is shown came too late."""
+        """True if the window that is shown lacks a late record."""
         return self.shown in self._uncertain
 
     def earliest_ms(self) -> int | None:
-        """Return the time of the oldest record that no window has shown yet."""
+        """Return the time of the oldest record that no window has shown; None if there is none."""
         return self._panes.earliest_ms()
 
     def last_close_ms(self) -> int | None:
-        """Return when the last window closes that holds one of the records so far, None when there is none."""
+        """Return the close of the last window that holds a record so far; None if there is none."""
         newest = self._panes.latest_ms()
         lasts = [] if newest is None else [self.windows.last(newest)]
         lasts += [self._held[-1][0]] if self._held else []
         return self.windows.bounds(max(lasts))[1] if lasts else None
 
     def show_next(self) -> None:
-        """Change the graph to what the next window holds; call it once all its records are in."""
+        """Change the graph to the next window's content; call it once all its records are in."""
         assert self.next is not None, "no window has begun"
         window, self.shown = self.next, self.next
         before: dict[str, bool] = {}
@@ -149,7 +153,7 @@ class WindowGraph:
         self._uncertain = {each for each in self._uncertain if each >= window}
 
     def skip_to(self, window: int) -> None:
-        """Pass over windows that hold nothing, to one that shall be the next."""
+        """Skip empty windows, up to the one that shall be the next."""
         assert self.is_empty, "only empty windows may be skipped"
         self.next, self.shown = window, window - 1
         self._panes.close_until(self.windows.bounds(window - 1)[1])
@@ -157,7 +161,7 @@ class WindowGraph:
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here, but for the store's content."""
+        """Return the whole state, except the store's content."""
         settings = {"name": self.name, "shown": self.shown, "next": self.next, "uncertain": sorted(self._uncertain)}
         records = [record for _, several in self._held for record in several]
         tables: dict[str, dict[str, AnyArray]] = {
@@ -175,7 +179,10 @@ class WindowGraph:
         return pack_parts({"state": pack(_KIND, _VERSION, State(settings, tables)), "panes": self._panes.snapshot()})
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot, as the store must, too; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot, as the store must, too.
+
+        Raises ``SnapshotError`` for any other bytes.
+        """
         with reading():
             parts = unpack_parts(snapshot)
             state = unpack(_KIND, _VERSION, parts["state"])
@@ -200,7 +207,7 @@ class WindowGraph:
         self._held = deque((last, list(islice(rest, size))) for last, size in sizes)
 
     def _is_current(self, record: _Record) -> bool:
-        """Say whether a record that is held counts, or has been replaced."""
+        """Return True if a held record counts; False if it has been replaced."""
         return not self._latest_only or self._current.get(record.subject) is record
 
     # Panes in, panes out --------------------------------------------------------------------------
@@ -223,7 +230,7 @@ class WindowGraph:
         self._count(record.triples, -1, before)
 
     def _count(self, triples: Iterable[str], change: int, before: dict[str, bool]) -> None:
-        """Count triples up or down; ``before`` remembers which of them the graph holds still."""
+        """Count triples up or down; ``before`` records which of them the graph still holds."""
         for triple in triples:
             count = self._counts.get(triple, 0)
             before.setdefault(triple, count > 0)
@@ -249,7 +256,7 @@ class WindowGraph:
 
 
 def _any_null(columns: Iterable[pa.Array], length: int) -> pa.Array:
-    """Return which rows lack a value in some column."""
+    """Return a mask of the rows that lack a value in some column."""
     found = pa.repeat(False, length)
     for column in columns:
         found = pc.or_(found, pc.is_null(column))

@@ -1,4 +1,4 @@
-"""Content of top-k queries without aggregates: candidates of each member, and a sample of all other solutions."""
+"""Content of top-k queries without aggregates: each member's candidates, and a sample."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class _Unsampled:
 class Candidates:
     """Candidates of every member.
 
-    If arrivals are distinct, reducers keep the best of each pane, and partitions are taken in as they come
-    (:meth:`add`). Otherwise solutions come pane by pane (:meth:`add_pane`).
+    If arrivals are distinct, reducers keep the best of each pane, and partitions are taken in as
+    they come (:meth:`add`). Otherwise solutions come pane by pane (:meth:`add_pane`).
     """
 
     def __init__(self, bound: BoundQuery, store: ReplicaStore | None) -> None:
@@ -112,7 +112,7 @@ class Candidates:
         self._members.pop(name, None)
 
     def reducers(self) -> Sequence[Reducer]:
-        """Return the reducer that keeps the best of each pane, for the replica's present values."""
+        """Return the reducer that keeps the best of each pane by the replica's present values."""
         plan = self._bound.plan
         lists = [(self._members[name].plan.score, each.list) for name, each in self._rankings.items()]
         return [
@@ -164,7 +164,7 @@ class Candidates:
         """Do nothing: each ranking settles by itself."""
 
     def values_changed(self) -> None:
-        """Forget the values that reducers are given."""
+        """Drop the values that reducers are given."""
         self._view = None
 
     def open_from(self, window: int) -> None:

@@ -1,4 +1,4 @@
-"""Topk+N: keep the candidates of every open window as events arrive and remote values change."""
+"""Topk+N: candidates of every open window, kept as events arrive and remote values change."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ from rspql.plan import TopKPlan
 
 
 class TopKN:
-    """The candidates of one query, joined with a replica; without a store the stream alone decides.
+    """Candidates of one query, joined with a replica; without a store, the stream alone decides.
 
-    With ``refill`` the windows' content is kept, and no answer is uncertain for what was dropped. Where arrivals are
-    ``distinct``, none replaces another. ``content`` is what else the windows hold, which others may look at, too.
+    With ``refill`` the windows' content is kept, and dropped candidates make no answer uncertain.
+    If arrivals are ``distinct``, none replaces another. ``content`` is the rest of the windows'
+    content, which other queries may read, too.
 
-    Solutions whose key the replica does not know have no score yet: they wait, outside the list,
-    until the remote has been asked for them. A solution that the remote has nothing for, or whose
-    score cannot be computed, is no solution of the query, but it stays with those that wait, as
-    the remote may have something later.
+    Solutions whose key the replica does not know have no score yet: they wait outside the list
+    until the remote has been asked for them. A solution for which the remote has nothing, or whose
+    score cannot be computed, is no solution of the query. It still waits, as the remote may have
+    something later.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class TopKN:
     # Arrivals -----------------------------------------------------------------------------------
 
     def add_pane(self, pane: Pane) -> None:
-        """Take in one pane's solutions; only those that could matter become candidates."""
+        """Add one pane's solutions; only those that could matter become candidates."""
         if pane.last < self._open_from:
             return
         gone = pane.solutions.column(GONE)
@@ -89,7 +90,7 @@ class TopKN:
         self._take(self._rows(solutions, parts, chosen), pane)
 
     def add_best(self, pane: Best) -> None:
-        """Take in what is left of some of a pane's solutions, where arrivals are distinct."""
+        """Add the solutions that a reducer kept of a pane, if arrivals are distinct."""
         if pane.last < self._open_from:
             return
         summary = pane.summary
@@ -101,7 +102,7 @@ class TopKN:
         self._let_wait(pane.candidates.take(self.list.add(pane.first, pane.last, pane.candidates)))
 
     def note_late(self, first: int, last: int) -> None:
-        """Note that something came for a pane after a window of its own had closed: those still open lack it, too.
+        """Note a late solution of the windows ``first`` to ``last``: those still open lack it.
 
         It may have been a solution there, or have replaced one, so nothing is certain in them.
         """
@@ -115,7 +116,10 @@ class TopKN:
             self.waiting.remove(identities)
 
     def _choose(self, solutions: pa.Table, merits: FloatArray) -> tuple[IntArray, IntArray]:
-        """Return which solutions go on: the pane's best K+N, all without a merit, all that replace one held."""
+        """Return the solutions to keep and the others.
+
+        Kept are the pane's best K+N, all without a merit, and all that replace a held one.
+        """
         goes_on = np.isnan(merits)
         if not self._distinct:
             held = pa.array([*self.list.held().identities.tolist(), *self.waiting.identities()], pa.string())
@@ -146,21 +150,21 @@ class TopKN:
         return Rows(_times(rows), identities, keys, tuple(part[at] for part in parts), tuple(terms))
 
     def _take(self, arrivals: Rows, pane: Pane) -> None:
-        """Put arrivals where they belong: into the list, or among those that wait."""
+        """Add arrivals to the list, or to those that wait."""
         self.waiting.remove(arrivals.identities.tolist())
         rejected = self.list.add(pane.first, pane.last, arrivals)
         self._let_wait(arrivals.take(rejected))
 
     def _let_wait(self, rows: Rows) -> None:
         shed = self.waiting.put(solutions_of(rows, *self._windows.spans(rows.times)))
-        # Without a remote, what has no score will never have one.
+        # Without a remote, a solution without a score will never have one.
         for each in shed if self._store is not None else ():
             self.list.note_lost(each.first, each.last, np.inf, each.numbers, each.numbers)
 
     # Snapshots ------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here. O(what is held)."""
+        """Return the whole state. O(all that is held)."""
         parts = {
             "numbers": f"{self._open_from} {self.scoring.scored}".encode(),
             "list": self.list.snapshot(),
@@ -169,7 +173,7 @@ class TopKN:
         return pack_parts(parts)
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of the same query."""
+        """Restore a snapshot of the same query."""
         parts = unpack_parts(snapshot)
         self._open_from, self.scoring.scored = map(int, parts["numbers"].split())
         if self._refills:
@@ -182,36 +186,42 @@ class TopKN:
     # Changes of the remote's values ---------------------------------------------------------------
 
     def apply_changes(self, keys: Iterable[str]) -> None:
-        """Rescore what joins with keys whose remote values have changed; let in who has a score now."""
+        """Rescore solutions of keys whose remote values have changed.
+
+        Admit those that have a score now.
+        """
         changed = set(keys)
         if not changed:
             return
         woken = self.waiting.take(changed)
-        # Where a key has but one solution, and that has waited, none with the key has been forgotten.
+        # If a key has only one solution, and that has waited, none with the key has been dropped.
         elsewhere = changed - {each.key for each in woken if each.identity == each.key}
         self._let_wait(self.list.change(objects(sorted(elsewhere))))
         for (first, last), several in _by_span(woken):
             rows = rows_of(several)
             self._let_wait(rows.take(self.list.add(first, last, rows)))
 
-    # What an answer needs -------------------------------------------------------------------------
+    # Input of an answer ---------------------------------------------------------------------------
 
     def settle(self, window: int) -> None:
         """Note that all panes of a window have come."""
         self.list.settle(window)
 
     def top(self, window: int) -> Top:
-        """Return a window's best, and whether anything that is not held could be among them."""
+        """Return a window's best, and whether others that are not held could be among them."""
         return self.list.top(window)
 
     def terms(self, rows: Rows, at: int) -> Mapping[str, str]:
-        """Return the terms of one of the best: what the window's pattern binds."""
+        """Return the terms of one of the best, as bound by the window's pattern."""
         return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
 
     def wanted(
         self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
     ) -> Wanted:
-        """Return the candidates' keys, of all windows: those that wait, and those held. No others can be results."""
+        """Return the candidates' keys of all windows: waiting and held.
+
+        No others can be results.
+        """
         assert self._store is not None
         waiting = list(self.waiting)
         if waiting:
@@ -225,7 +235,7 @@ class TopKN:
         return Wanted(unknown, self._proposed(), absent)
 
     def _proposed(self) -> Proposed:
-        """Return the keys of all that is held, each at its best place."""
+        """Return the keys of all held rows, each at its best place."""
         held = self.list.held()
         _, at = np.unique(held.keys, return_index=True)
         at.sort()
@@ -236,21 +246,21 @@ class TopKN:
         return Proposed(tuple(rows.keys.tolist()), self.scoring.merits(rows.keys, rows.parts), lasts, rows.parts)
 
     def needed(self) -> Iterable[str]:
-        """Return the keys of all that is held, waits, or may be brought back."""
+        """Return the keys of all rows that are held, wait, or may be brought back."""
         content = self.list.keys() if isinstance(self.list, Refilled) else self.list.held().keys.tolist()
         return {*content, *(each.key for each in self.waiting)}
 
     def content(self, window: int) -> Content:
-        """Return what a window holds: what is held and what waits, and some of what was let go."""
+        """Return a window's content: held and waiting solutions, and a sample of dropped ones."""
         assert self._content is not None
         return self._content.of(window, self.list.covering(window), self.waiting.of(window))
 
     def unscored(self, window: int) -> int:
-        """Return how many of a window's solutions have no score."""
+        """Return the number of a window's solutions without a score."""
         return len(self.waiting.of(window))
 
     def without_value(self, window: int, bar: float) -> FloatArray:
-        """Return the merits that solutions without a value could have, of those that could reach the bar."""
+        """Return the possible merits of solutions without a value, if they reach the bar."""
         waiting = self.waiting.of(window)
         known = self._known(waiting)
         unknown = [each.numbers for each, is_known in zip(waiting, known, strict=True) if not is_known]
@@ -258,7 +268,10 @@ class TopKN:
         return np.array([reach[numbers] for numbers in unknown if reach[numbers] >= bar])
 
     def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
-        """Say whether anything whose key has not been fetched just now could reach the bar, be it held or not."""
+        """Return True if a solution whose key was not fetched just now could reach the bar.
+
+        It may be held or not.
+        """
         lost = self.list.lost(window)
         if lost is not None and self.scoring.reach(*lost[1:]) >= bar:
             return True
@@ -275,7 +288,7 @@ class TopKN:
         return known
 
     def close_before(self, window: int) -> None:
-        """Let go of all that lies only in windows before this one."""
+        """Release data that lies only in earlier windows."""
         self._open_from = max(self._open_from, window)
         self.list.close_before(window)
         self.waiting.close_before(window)
@@ -288,7 +301,8 @@ def _list(k: int, n: int, scoring: ReplicaScoring, store: ReplicaStore | None, d
 def _refilled(k: int, n: int, scoring: ReplicaScoring) -> Refilled:
     """Return candidates that are refilled from the windows' content.
 
-    What a refill and an update cost is measured in rows scored, not in seconds: the same input gives the same n.
+    The costs of a refill and of an update are measured in rows scored, not in seconds: the same
+    input gives the same n.
     """
 
     return Refilled(_factory(k, scoring), scoring, Controller(k, k + n), in_order=False, clock=_scored(scoring))
@@ -307,7 +321,7 @@ def _times(solutions: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def _by_span(solutions: Iterable[Solution]) -> Iterator[tuple[tuple[int, int], list[Solution]]]:
-    """Yield solutions by the windows that they lie in."""
+    """Yield solutions grouped by the windows that they lie in."""
     spans: dict[tuple[int, int], list[Solution]] = {}
     for each in solutions:
         spans.setdefault((each.first, each.last), []).append(each)

@@ -1,4 +1,4 @@
-"""Proposers: which keys may be refreshed. One file each, told apart by the names that policies begin with."""
+"""Proposers of the keys that may be refreshed: one file each, named by a policy's first part."""
 
 from __future__ import annotations
 

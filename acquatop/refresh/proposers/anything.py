@@ -1,4 +1,4 @@
-"""Anything that could be a result is proposed, be it a candidate or not."""
+"""Proposer of every key that could be a result, whether it is a candidate or not."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from acquatop.refresh.proposers.super_mtkn import SuperMTKN
 
 
 class Anything(SuperMTKN):
-    """Proposes the candidates, and of queries that keep all their keys also others of the window's best. O(1).
+    """Proposer of candidates and, if a query keeps all its keys, others of a window's best. O(1).
 
-    Those are as many as are considered one by one for an answer: at most 256, or 25 for each result, but 2 000. Where
-    what is no candidate has been dropped it can be no result either, and these are the candidates.
+    Their number is that of solutions considered one by one for an answer: 256, or 25 for each
+    result if that is more, but at most 2 000. If solutions that are no candidates have been
+    dropped, they can be no results either, and only the candidates are proposed.
     """
 
     looks_beyond_candidates = True

@@ -1,4 +1,4 @@
-"""What a proposer is asked: which keys may be refreshed in an evaluation, and what is known of them."""
+"""Contract of proposers: the keys that may be refreshed in an evaluation, with facts about them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from acquatop.topk.contract import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Proposed:
-    """Keys, each once, the best first; the merits of those that have one, and the last window that each lies in.
+    """Keys, each once, the best first; their merits, if known, and the last window of each.
 
-    ``parts`` are the stream's numbers that went into the merits, as far as there are any.
+    ``parts`` are the stream's numbers that went into the merits, if there are any.
     """
 
     keys: tuple[str, ...]
@@ -28,7 +28,7 @@ class Proposed:
         return len(self.keys)
 
     def and_then(self, keys: Iterable[str], lasts: IntArray) -> Proposed:
-        """Return these, and then those of some more keys that are not among them, without merits.
+        """Return these keys, then those of some more keys that are not among them, without merits.
 
         >>> first = Proposed(("b",), np.array([7.0]), np.array([3]))
         >>> first.and_then(["a", "b", "c"], np.array([1, 2, 4])).lasts.tolist()
@@ -48,27 +48,27 @@ NOTHING_PROPOSED = Proposed((), np.empty(0), np.empty(0, dtype=np.int64))
 
 
 class Proposer(Protocol):
-    """Follows a query's panes as far as it has to, and proposes."""
+    """Proposer of keys, which follows a query's panes if it has to."""
 
     @property
     def looks_at_panes(self) -> bool:
-        """Whether it has to be shown the panes' solutions: they must not be reduced to the best then."""
+        """True if it must see all solutions of panes: they may not be reduced to the best then."""
 
     @property
     def looks_beyond_candidates(self) -> bool:
-        """Whether it is to be shown, with the candidates, others of a window's best that could become results."""
+        """True if it also needs others of a window's best that could become results."""
 
     def add_pane(self, pane: Pane) -> None:
-        """Take note of one pane's solutions."""
+        """See the solutions of one pane."""
 
     def propose(self, window: int, held: Proposed) -> Proposed:
-        """Return what may be refreshed when a window closes; ``held`` is what could be a result."""
+        """Return the keys that may be refreshed when a window closes; ``held`` could be results."""
 
     def close_before(self, window: int) -> None:
-        """Let go of all that lies only in windows before this one."""
+        """Release data that lies only in earlier windows."""
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""

@@ -1,4 +1,4 @@
-"""Everything is proposed: all that the replica holds, whether a window has it or not."""
+"""Proposer of all keys that the replica holds, whether a window has them or not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KIND, _VERSION = "proposer of everything", 1
 
 
 class Everything:
-    """Proposes all keys of the replica, the candidates first. O(keys of the replica)."""
+    """Proposer of all keys of the replica, the candidates first. O(keys of the replica)."""
 
     looks_at_panes = False
     looks_beyond_candidates = False
@@ -22,20 +22,23 @@ class Everything:
         self._store = store
 
     def add_pane(self, pane: Pane) -> None:
-        """Nothing is to be noted: the replica has it."""
+        """Do nothing: the replica has the keys."""
 
     def propose(self, window: int, held: Proposed) -> Proposed:
-        """Return the candidates, and then all that the replica holds, in its order; each is taken to be needed now."""
+        """Return the candidates, then all keys of the replica, in its order.
+
+        Each key is assumed to be needed now.
+        """
         keys = self._store.keys(self._store.all_rows())
         return held.and_then(keys, np.full(len(keys), window))
 
     def close_before(self, window: int) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept."""
 
     def snapshot(self) -> bytes:
-        """Return that there is nothing to remember."""
+        """Return a snapshot without content: nothing is kept."""
         return pack(_KIND, _VERSION, State({}, {}))
 
     def resume(self, snapshot: bytes) -> None:
-        """Check that a snapshot is one's own; raises ``SnapshotError`` if it is not."""
+        """Check that a snapshot is of this kind; raises ``SnapshotError`` if it is not."""
         unpack(_KIND, _VERSION, snapshot)

@@ -1,4 +1,4 @@
-"""The Super-MTK+N list proposes: what can still be a result, and nothing else."""
+"""Proposer of the Super-MTK+N list: keys that can still be results, and no others."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ _VERSION = 1
 
 
 class SuperMTKN:
-    """Proposes the candidates that are held anyway. O(1)."""
+    """Proposer of the candidates that are held anyway. O(1)."""
 
     looks_at_panes = False
     looks_beyond_candidates = False
     kind = "proposer of candidates"
-    """What its snapshots are called."""
+    """Kind of its snapshots."""
 
     def add_pane(self, pane: Pane) -> None:
-        """Nothing is to be noted: the list has it."""
+        """Do nothing: the list has the solutions."""
 
     def propose(self, window: int, held: Proposed) -> Proposed:
         """Return the candidates."""
         return held
 
     def close_before(self, window: int) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept."""
 
     def snapshot(self) -> bytes:
-        """Return that there is nothing to remember."""
+        """Return a snapshot without content: nothing is kept."""
         return pack(self.kind, _VERSION, State({}, {}))
 
     def resume(self, snapshot: bytes) -> None:
-        """Check that a snapshot is one's own; raises ``SnapshotError`` if it is not."""
+        """Check that a snapshot is of this kind; raises ``SnapshotError`` if it is not."""
         unpack(self.kind, _VERSION, snapshot)

@@ -1,4 +1,4 @@
-"""The window's join proposes: every key that a solution of the window joins with."""
+"""Proposer of the window's join: every key that a solution of the window joins with."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _CLOSED = -(2**63)
 
 
 class WindowJoin:
-    """Proposes all keys of the window, the candidates first.
+    """Proposer of all keys of the window, the candidates first.
 
-    Memory is O(keys of the open windows), a pane costs O(its solutions), a proposal O(keys). What
-    a newer arrival has replaced is proposed until its window ends.
+    Memory is O(keys of the open windows). A pane costs O(its solutions), a proposal O(n log n) for
+    n keys, which are sorted. A key whose solution a newer arrival has replaced is proposed until
+    its window ends.
     """
 
     looks_at_panes = True
@@ -39,7 +40,7 @@ class WindowJoin:
         self._lasts[codes] = np.maximum(self._lasts[codes], pane.last)
 
     def propose(self, window: int, held: Proposed) -> Proposed:
-        """Return the candidates, and then all other keys of the windows that are open, in the order of their text."""
+        """Return the candidates, then all other keys of the open windows, in text order."""
         codes = self._codes.used()
         codes = codes[self._lasts[codes] >= window]
         texts = self._codes.texts(codes)
@@ -47,19 +48,19 @@ class WindowJoin:
         return held.and_then(texts[order].tolist(), self._lasts[codes[order]])
 
     def close_before(self, window: int) -> None:
-        """Let go of keys that lie only in windows before this one."""
+        """Release keys that lie only in earlier windows."""
         codes = self._codes.used()
         gone = codes[self._lasts[codes] < window]
         self._codes.release(gone)
         self._lasts[gone] = _CLOSED
 
     def snapshot(self) -> bytes:
-        """Return everything that is needed to go on from here."""
+        """Return the whole state."""
         lasts = pack(_KIND, _VERSION, State({}, {"keys": {"lasts": self._lasts}}))
         return pack_parts({"lasts": lasts, "codes": self._codes.snapshot()})
 
     def resume(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; raises ``SnapshotError`` for any other bytes."""
+        """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         with reading():
             parts = unpack_parts(snapshot)
             lasts = unpack(_KIND, _VERSION, parts["lasts"]).tables["keys"]["lasts"]
