@@ -25,18 +25,16 @@ from acquatop.engine.side_outputs.late_records import LateFile
 from acquatop.engine.watermark import StreamTime
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.place import Place
-from acquatop.ingest.reduce.bad import ITEM
-from acquatop.ingest.reduce.contract import Part, Reducer
+from acquatop.ingest.reduce.contract import Part, PartKind, Reducer
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.late import RECORD, BoolArray, LateFinder, are_late
-from acquatop.ingest.reduce.records import Records
 from acquatop.plan.bind import Bound
 from acquatop.query.contract import Evaluation, Tick
 from acquatop.runtime import Batch, Carrier, Position
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.windows import Windows
-from connectors.mapping import BAD, TIME
+from connectors.mapping import TIME
 from replica.clocks import Clock
 
 if TYPE_CHECKING:
@@ -228,9 +226,14 @@ class Pipeline:
             places |= {id(each): len(reducers) + at for at, each in enumerate(own)}
             self._layout.append(_Sight(unit, len(reducers), len(reducers) + len(own), tuple(unit.work.names)))
             reducers += own
-        if self._recording is not None:
-            reducers.append(Records())
-        return Job(self.stream.mapping, reducers, self._latest_ms(), self._late_finder(), self._bad is not None)
+        return Job(
+            self.stream.mapping,
+            reducers,
+            self._latest_ms(),
+            self._late_finder(),
+            keeps_bad=self._bad is not None,
+            keeps_records=self._recording is not None,
+        )
 
     def take(self, batch: Batch) -> None:
         """Hand a batch to every query, and give out the answers that are due then."""
@@ -239,11 +242,12 @@ class Pipeline:
             if self.ended:
                 return
             before_ms = self._time.watermark_ms
-            batch, recorded, old, bad_items = self._without_what_is_aside(batch)
+            old = _tables(batch, PartKind.LATE)
             if self._recording is not None:
-                self._recording.add(recorded, durable=self._outlet.keeps)
+                self._recording.add(_tables(batch, PartKind.RECORDS), durable=self._outlet.keeps)
             if self._bad is not None:
-                self._bad.add(bad_items, durable=self._outlet.keeps)
+                self._bad.add(_tables(batch, PartKind.BAD), durable=self._outlet.keeps)
+            batch = _without_side_outputs(batch)
             late = self._keep_late(old, self._hand_in(self._layout, batch, _times_of(old)))
             self.position = batch.position
             evaluated = self._clock()
@@ -594,15 +598,6 @@ class Pipeline:
         closed = [(windows, windows.first(self._told_ms + 1) - 1) for windows in self._windows()]
         return LateFinder(closed, keeps=self._late is not None)
 
-    def _without_what_is_aside(self, batch: Batch) -> tuple[Batch, list[pa.Table], list[pa.Table], list[pa.Table]]:
-        """Return a batch as queries want it, and what came with it: records, those that may be late, bad items."""
-        count = max((sight.stop for sight in self._layout), default=0)
-        more = [part.table for partition in batch.partitions for part in partition[count:]]
-        bad = [table for table in more if ITEM in table.column_names]
-        recorded = [table for table in more if BAD in table.column_names]
-        old = [table for table in more if not {ITEM, BAD} & {*table.column_names}]
-        return replace(batch, partitions=[each[:count] for each in batch.partitions]), recorded, old, bad
-
     def _keep_late(self, old: Sequence[pa.Table], is_late: BoolArray) -> int:
         """Keep those of some records aside that are late, and return how many there are."""
         if self._late is not None and is_late.any():
@@ -639,6 +634,16 @@ class _Guarded:
             self._outlet.failed(self._unit, error)
             return True
         return False
+
+
+def _tables(batch: Batch, kind: PartKind) -> list[pa.Table]:
+    return [part.table for partition in batch.partitions for part in partition if part.kind is kind]
+
+
+def _without_side_outputs(batch: Batch) -> Batch:
+    """Return a batch with the parts of its queries alone, which the journal keeps."""
+    kept = [[part for part in each if part.kind is PartKind.REDUCED] for each in batch.partitions]
+    return replace(batch, partitions=kept)
 
 
 def _of(batch: Batch, sight: _Sight) -> list[Sequence[Part]]:

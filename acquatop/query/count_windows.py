@@ -11,7 +11,7 @@ from acquatop.answer.answer import Answer, Status
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
-from acquatop.ingest.reduce.records import Records
+from acquatop.ingest.reduce.records import RECORDS
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
 from acquatop.query.contract import Evaluation, Sizes, Tick
 from acquatop.query.counters import Tally
@@ -25,7 +25,6 @@ from replica.clocks import Clock
 
 _MILLISECONDS = Windows(width_ms=1, slide_ms=1)
 """Window for each millisecond: it closes when its events have their positions."""
-_RECORDS = Records()
 
 
 class CountedEvaluation:
@@ -89,7 +88,7 @@ class CountedEvaluation:
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return the reducer that keeps all records."""
-        return [_RECORDS]
+        return [RECORDS]
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Buffer records until they get their positions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -68,6 +69,19 @@ def _first_places(rows: pa.RecordBatch, records: pa.RecordBatch) -> dict[str, Pl
     }
 
 
+class PartKind(enum.StrEnum):
+    """Use of a part."""
+
+    REDUCED = "reduced"
+    """Result of a query's reducer."""
+    RECORDS = "records"
+    """Decoded records, for a recording."""
+    LATE = "late"
+    """Records that may be late, for the side output of late records."""
+    BAD = "bad"
+    """Items that cannot be used, for the dead letters."""
+
+
 @dataclass(frozen=True)
 class Part:
     """Result of a reducer for one partition: a table, and the panes that hold any good record.
@@ -78,6 +92,7 @@ class Part:
     facts: Facts
     panes: IntArray
     table: pa.Table
+    kind: PartKind = PartKind.REDUCED
 
     def to_bytes(self) -> bytes:
         """Return the part as an Arrow stream."""
@@ -88,7 +103,7 @@ class Part:
             "earliest_ms": self.facts.earliest_ms,
             "bad_at": self.facts.bad_at,
         }
-        said = json.dumps({"facts": facts, "panes": self.panes.tolist()}).encode()
+        said = json.dumps({"facts": facts, "panes": self.panes.tolist(), "kind": self.kind}).encode()
         table = self.table.replace_schema_metadata({**(self.table.schema.metadata or {}), _METADATA: said})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -105,7 +120,8 @@ class Part:
         facts = said["facts"]
         if facts.get("bad_at") is not None:
             facts["bad_at"] = {reason: Place(*place) for reason, place in facts["bad_at"].items()}
-        return cls(Facts(**facts), panes, table.replace_schema_metadata(metadata or None))
+        kind = PartKind(said.get("kind", PartKind.REDUCED))
+        return cls(Facts(**facts), panes, table.replace_schema_metadata(metadata or None), kind)
 
 
 class Reducer(Protocol):

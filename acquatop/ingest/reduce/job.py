@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from acquatop.ingest.match import Found
 from acquatop.ingest.reduce.bad import bad_items
-from acquatop.ingest.reduce.contract import Facts, Part, Reducer, panes_of
+from acquatop.ingest.reduce.contract import Facts, Part, PartKind, Reducer, panes_of
 from acquatop.ingest.reduce.late import LateFinder, without_far_ahead
+from acquatop.ingest.reduce.records import RECORDS
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 from connectors.contract import RecordDecoder
@@ -24,7 +25,8 @@ class Job:
     """Work to do on each partition of a batch.
 
     Records later than ``latest_ms`` are bad. With ``late``, records that are too late for a window
-    are looked for. With ``keeps_bad``, the rows that cannot be used are passed on.
+    are looked for. With ``keeps_bad``, the rows that cannot be used are passed on; with
+    ``keeps_records``, all records.
     """
 
     mapping: RecordDecoder
@@ -32,11 +34,13 @@ class Job:
     latest_ms: int | None = None
     late: LateFinder | None = None
     keeps_bad: bool = False
+    keeps_records: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
         """Yield a partition's part for each reducer, in their order; nothing if it is empty.
 
-        Then follow a part with late records and one with bad items, if there are any.
+        Then follow a part with all records, one with late records and one with bad items, if they
+        are wanted and there are any.
         """
         batches = [batch for batch in batches if len(batch)]
         if not batches:
@@ -46,9 +50,18 @@ class Job:
         if self.latest_ms is not None:
             records = without_far_ahead(records, self.latest_ms)
         yield from reduced(records, self.reducers, rows)
+        yield from self._side_outputs(rows, records)
+
+    def _side_outputs(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> Iterator[Part]:
+        if self.keeps_records:
+            (part,) = reduced(records, [RECORDS], rows)
+            yield replace(part, kind=PartKind.RECORDS)
         late = None if self.late is None else self.late.find(rows, records, self.mapping)
+        if late is not None:
+            yield Part(Facts(), _NOWHERE, late, PartKind.LATE)
         bad = bad_items(rows, records, self.mapping) if self.keeps_bad else None
-        yield from (Part(Facts(), _NOWHERE, table) for table in (late, bad) if table is not None)
+        if bad is not None:
+            yield Part(Facts(), _NOWHERE, bad, PartKind.BAD)
 
 
 def reduced(records: pa.RecordBatch, reducers: Sequence[Reducer], rows: pa.RecordBatch | None = None) -> Iterator[Part]:

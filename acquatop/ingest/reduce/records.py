@@ -18,3 +18,7 @@ class Records:
         """Return the records, without their row numbers if they still have them."""
         table = pa.Table.from_batches([records])
         return table.drop_columns([ROW]) if ROW in table.column_names else table
+
+
+RECORDS = Records()
+"""The same reducer for all queries, so that records are passed on once."""

@@ -17,7 +17,7 @@ from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse, Result
 from acquatop.answer.certificate import Certificate
 from acquatop.catalog.graphs import load_graphs
 from acquatop.ingest.reduce.contract import Part, Reducer
-from acquatop.ingest.reduce.records import Records
+from acquatop.ingest.reduce.records import RECORDS
 from acquatop.ingest.terms import iri_to_rdflib, to_rdflib
 from acquatop.plan.bind import Bound, BoundWindowed
 from acquatop.query.contract import MAX_EMPTY_WINDOWS, Sizes, Tick, next_close
@@ -116,7 +116,7 @@ class SparqlEvaluation:
 
     def reducers(self, stream: str) -> Sequence[Reducer]:
         """Return the reducer that keeps all records."""
-        return [_RECORDS]
+        return [RECORDS]
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Take in one partition's records."""
@@ -313,9 +313,6 @@ class SparqlEvaluation:
             return float(term.value) if isinstance(term, Literal) else None
         except ValueError:
             return None
-
-
-_RECORDS = Records()
 
 
 def _graph(store: QuadStore, bound: BoundWindowed, number: int) -> WindowGraph:
