@@ -10,7 +10,7 @@ from replica.rankers.contract import Candidates, FloatArray, IntArray, RankerErr
 from replica.rankers.registry import RankerClass
 
 _SIZES = (0, 1, 2, 3, 7, 50, 1000)
-_KS = (1, 5, 2000)
+_KS = (0, 1, 5, 2000)
 
 
 def check_ranker(ranker: RankerClass) -> None:

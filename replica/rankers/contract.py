@@ -23,7 +23,7 @@ class Candidates:
     - ``rows`` in the store; ``fetched_at`` on the clock of ``now``, minus infinity if never.
     - ``merits``: the scores, or their negatives if the least are wanted; NaN if unknown.
     - ``k``: number of results, so the border between reported and unreported candidates lies
-      between positions k-1 and k.
+      between positions k-1 and k; 0 if none are known yet, or their order is not.
     - ``slide``: seconds between evaluations; ``remaining``: number of further evaluations of each
       candidate.
     - ``intervals``: estimated seconds between changes of each, infinite if it never changes.

@@ -55,9 +55,12 @@ class ExpectedImpact:
         return np.concatenate([first, rest[~np.isin(rest, first)]])
 
     def impacts(self, candidates: Candidates, places: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the worth of each refresh: as the only one, and if all others are right."""
-        if not len(candidates):
-            return np.empty(0), np.empty(0)
+        """Return the worth of each refresh: as the only one, and if all others are right.
+
+        An answer without results has no places, and no refresh is worth more than another.
+        """
+        if not len(candidates) or not candidates.k:
+            return np.zeros(len(candidates)), np.zeros(len(candidates))
         worlds = _Worlds.drawn_for(candidates)
         old, new = worlds.places_of(worlds.merits), worlds.places_of(worlds.drawn)
         said = worlds.says.any(axis=0)
