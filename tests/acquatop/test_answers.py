@@ -39,7 +39,7 @@ def test_spark(case: str, tmp_path: Path, spark: SparkSession) -> None:
 
 
 def test_brute_force_contradicts_what_is_wrong(tmp_path: Path) -> None:
-    run = run_case("topk_latest", tmp_path, runtime="local")
+    run = run_case("topk_ties", tmp_path, runtime="local")
     (answers,) = run.answers.values()
     doubled = replace(answers[0], rows=answers[0].rows[:1] * 2)
     swapped = replace(answers[1], rows=answers[1].rows[::-1])

@@ -92,7 +92,14 @@ class _World:
         names = [variable.value for variable in results.variables]
         rows = [{name: _term(row[name]) for name in names if row[name] is not None} for row in results]
         first = self.plan.query.offset or 0
-        return _are_the_first(answer, rows, slice(first, first + (self.plan.query.limit or len(rows))))
+        some = slice(first, first + (self.plan.query.limit or len(rows)))
+        return _are_the_first(answer, rows, some, self._score(answer))
+
+    def _score(self, answer: Answer) -> str | None:
+        """Return the variable by which results are ordered first of all, if it is shown."""
+        ordered = [condition.expression for condition in self.plan.query.order[:1]]
+        names = [answer.score_variable, *(each.name for each in ordered if isinstance(each, ast.Variable))]
+        return next((name for name in names if name in answer.variables), None)
 
     def _store(self, answer: Answer) -> ox.Store:
         store = ox.Store()
@@ -110,9 +117,8 @@ class _World:
         return store
 
 
-def _are_the_first(answer: Answer, rows: list[dict[str, object]], first: slice) -> bool:
+def _are_the_first(answer: Answer, rows: list[dict[str, object]], first: slice, score: str | None) -> bool:
     """Say whether results are solutions, as many as there should be, with the right scores; of equals any will do."""
-    score = answer.score_variable
     if score is not None:
         rows = [row for row in rows if score in row]
     shown = [{name: _term(term) for name, term in row.bindings.items()} for row in answer.rows]
