@@ -75,9 +75,8 @@ def test_every_verb_of_run_is_listed() -> None:
 
 def catalog_keys() -> set[str]:
     """Return every key that the catalog's code accepts."""
-    nodes = (
-        node for file in (ROOT / "acquatop" / "catalog").glob("*.py") for node in ast.walk(ast.parse(file.read_text()))
-    )
+    files = (ROOT / "acquatop" / "catalog").glob("*.py")
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text())))
     calls = (node for node in nodes if isinstance(node, ast.Call))
     allowed = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow")
     found = {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
