@@ -238,8 +238,8 @@ def test_the_queries_in_the_document_of_strategies_are_answered(capsys: pytest.C
     ]
 
 
-def test_the_explanation_in_the_readme_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    (shown,) = (text for text in snippets("README.md", "console") if "acquatop explain" in text)
+def test_the_explanation_that_is_shown_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    (shown,) = (text for text in snippets("docs/cli.md", "console") if "acquatop explain" in text)
     command, expected = shown.split("\n", 1)
     assert main([str(each) for each in command.removeprefix("$ acquatop ").split()]) == 0
     assert capsys.readouterr().out == expected
