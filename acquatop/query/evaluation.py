@@ -23,6 +23,7 @@ from acquatop.query.member import Member
 from acquatop.query.ranking import TopKOperator
 from acquatop.query.schedule import Schedule
 from acquatop.query.topk.content import Candidates
+from acquatop.refresh.replica_refresh import Needs
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.windows import Windows
 from replica.clocks import Clock
@@ -157,7 +158,7 @@ class TopKEvaluation:
         for member in members:
             member.operator.settle(window)
         begun = [member for member in members if member.has_begun(window)]
-        refreshed = self._remote.refresh.at(window, closes_ms, [each.operator for each in begun], tick.longest_wait)
+        refreshed = self._refresh(window, closes_ms, [member.operator for member in begun], tick.longest_wait)
         for member in members:
             member.operator.apply_changes(refreshed.changed)
         if refreshed.changed:
@@ -168,6 +169,17 @@ class TopKEvaluation:
             if member.bound.name in self.members:
                 counted = counts.with_unscored(member.operator.unscored(window))
                 yield member.answer(closed, counted, refreshed)
+
+    def _refresh(self, window: int, closes_ms: int, rankings: Sequence[TopKOperator], longest_wait: float) -> Refreshed:
+        """Refresh the keys that the rankings of a window want."""
+        refresh = self._remote.refresh
+        inquiry = refresh.begin(window, closes_ms)
+        asked = rankings if inquiry.limit else ()
+        needs = [Needs(each.wanted(window, inquiry), each.k, each.scoring) for each in asked]
+        if inquiry.touches:
+            for ranking in rankings:
+                refresh.touch(ranking.needed())
+        return refresh.fetch(window, needs, longest_wait)
 
     def _open_from(self, window: int) -> None:
         """Release all that lies only in earlier windows."""

@@ -9,11 +9,11 @@ import numpy as np
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.ranking import TopKOperator
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts, ReplicaFacts
-from acquatop.refresh.lookup_cache import Glimpse
 from acquatop.refresh.replica_refresh import NoRefresh, Refresh, ReplicaRefresh
 from replica.maintainer import Maintainer
 from replica.rankers import RankerRegistry
 from replica.store import ReplicaStore
+from replica.store.lookup_cache import LookupCache
 
 
 class JoinedRemote(Protocol):
@@ -68,7 +68,7 @@ class ReplicaRemote:
         self.store = maintainer.store
         self.refresh = refresh
         self._maintainer = maintainer
-        self._glimpse = Glimpse(maintainer.store)
+        self._lookups = LookupCache(maintainer.store)
         self._expects = expects
 
     @property
@@ -78,11 +78,11 @@ class ReplicaRemote:
 
     def facts(self, ranking: TopKOperator, offset: int) -> RemoteFacts:
         """Return the facts that answers of one ranking state."""
-        return ReplicaFacts(ranking, self._maintainer, self._glimpse, offset, expects=self._expects)
+        return ReplicaFacts(ranking, self._maintainer, self._lookups, offset, expects=self._expects)
 
     def renew_lookups(self) -> None:
         """Forget looked-up rows."""
-        self._glimpse.renew()
+        self._lookups.renew()
 
     def close(self) -> None:
         """Close the feed."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sized
 from typing import Protocol
 
 from acquatop.answer.expected_quality import Content
-from acquatop.refresh.replica_refresh import Refreshable
+from acquatop.ingest.scoring import ReplicaScoring
+from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, Rows, Top
 
 
@@ -33,12 +34,26 @@ class Ranked(Protocol):
         """Restore a snapshot."""
 
 
-class TopKOperator(Ranked, Refreshable, Protocol):
+class TopKOperator(Ranked, Protocol):
     """Ranking that takes in changes. Windows are integers that grow."""
 
     @property
     def list(self) -> Sized:
         """Candidates held."""
+
+    @property
+    def scoring(self) -> ReplicaScoring:
+        """Score of solutions."""
+
+    def wanted(self, window: int, inquiry: Inquiry) -> Wanted:
+        """Return the keys to ask the remote for in a window, of each kind all or the first ``limit``.
+
+        Held are the K+N candidates and, if asked for, others of the window's best that could become
+        results, as far as they are known.
+        """
+
+    def needed(self) -> Iterable[str]:
+        """Return the keys whose values the open windows need, or may need again."""
 
     def settle(self, window: int) -> None:
         """Note that all panes of a window have come."""

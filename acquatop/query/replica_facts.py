@@ -13,12 +13,12 @@ from acquatop.answer.estimate import CERTAIN, Estimate
 from acquatop.answer.expected_quality import Expectation
 from acquatop.query.certify import certify, certify_alone
 from acquatop.query.ranking import TopKOperator
-from acquatop.refresh.lookup_cache import Glimpse
 from acquatop.topk.contract import Top
 from replica.budget import NOTHING, Budget
 from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
 from replica.store import ReplicaStore
+from replica.store.lookup_cache import LookupCache
 
 
 class RemoteFacts(Protocol):
@@ -80,18 +80,18 @@ class ReplicaFacts:
         self,
         operator: TopKOperator,
         maintainer: Maintainer[ReplicaStore],
-        glimpse: Glimpse,
+        lookups: LookupCache,
         offset: int,
         *,
         expects: bool,
     ) -> None:
         self._operator = operator
         self._maintainer = maintainer
-        self._store = glimpse
+        self._store = lookups
         self._expectation: Expectation | None = None
         if expects:
             model = ChangeModel(maintainer.store.history)
-            self._expectation = Expectation(operator.scoring, glimpse, model, k=operator.k, offset=offset)
+            self._expectation = Expectation(operator.scoring, lookups, model, k=operator.k, offset=offset)
 
     @property
     def budget(self) -> Budget:

@@ -38,29 +38,29 @@ class Wanted:
     absent: list[str]
 
 
-class Refreshable(Protocol):
-    """Ranking of a query, as far as a refresh needs it."""
+@dataclass(frozen=True)
+class Inquiry:
+    """Question of a refresh to each ranking: the keys that it wants.
 
-    @property
-    def k(self) -> int:
-        """Number of results wanted, those before the offset included."""
+    ``limit`` bounds the keys without a value; 0 asks for nothing. Absent keys are wanted only if
+    they were last asked for at ``absent_before`` or earlier. With ``beyond_candidates``, others of
+    the window's best are wanted besides the candidates. ``touches`` says that the replica has a
+    capacity, and has to know the keys that open windows need.
+    """
 
-    @property
-    def scoring(self) -> ReplicaScoring:
-        """Score of solutions."""
+    limit: int = 0
+    absent_before: float = math.inf
+    beyond_candidates: bool = False
+    touches: bool = False
 
-    def wanted(
-        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
-    ) -> Wanted:
-        """Return the keys to ask the remote for in a window, all of each kind or ``limit``.
 
-        Absent keys are only those last asked for at ``absent_before`` or earlier. Held are the K+N
-        candidates; with ``beyond_candidates`` also others of the window's best that could become
-        results, as far as they are known.
-        """
+@dataclass(frozen=True)
+class Needs:
+    """Answer of one ranking to an :class:`Inquiry`."""
 
-    def needed(self) -> Iterable[str]:
-        """Return the keys whose values the open windows need, or may need again."""
+    wanted: Wanted
+    k: int
+    scoring: ReplicaScoring
 
 
 class Refresh(Protocol):
@@ -73,8 +73,14 @@ class Refresh(Protocol):
     def add_pane(self, pane: Pane) -> None:
         """See the solutions of one pane."""
 
-    def at(self, window: int, closes_ms: int, rankings: Sequence[Refreshable], longest_wait: float) -> Refreshed:
-        """Refresh the keys that a window that closes needs most."""
+    def begin(self, window: int, closes_ms: int) -> Inquiry:
+        """Begin the refresh of a window that closes; return the question to its rankings."""
+
+    def touch(self, keys: Iterable[str]) -> None:
+        """Keep the values of keys that open windows need."""
+
+    def fetch(self, window: int, needs: Sequence[Needs], longest_wait: float) -> Refreshed:
+        """Refresh the keys that the window needs most, within the budget."""
 
     def snapshot(self) -> dict[str, bytes]:
         """Return the parts of the state."""
@@ -91,7 +97,14 @@ class NoRefresh:
     def add_pane(self, pane: Pane) -> None:
         """Do nothing."""
 
-    def at(self, window: int, closes_ms: int, rankings: Sequence[Refreshable], longest_wait: float) -> Refreshed:
+    def begin(self, window: int, closes_ms: int) -> Inquiry:
+        """Ask for nothing."""
+        return Inquiry()
+
+    def touch(self, keys: Iterable[str]) -> None:
+        """Do nothing."""
+
+    def fetch(self, window: int, needs: Sequence[Needs], longest_wait: float) -> Refreshed:
         """Refresh nothing."""
         return NOTHING_REFRESHED
 
@@ -135,28 +148,32 @@ class ReplicaRefresh:
         """Let the proposer see the solutions of one pane."""
         self._proposer.add_pane(pane)
 
-    def at(self, window: int, closes_ms: int, rankings: Sequence[Refreshable], longest_wait: float) -> Refreshed:
-        """Refresh the keys that a window that closes needs most.
-
-        Rankings take turns in naming keys.
-        """
-        store, maintainer = self._maintainer.store, self._maintainer
+    def begin(self, window: int, closes_ms: int) -> Inquiry:
+        """Begin the refresh of a window that closes; return the question to its rankings."""
+        maintainer = self._maintainer
         maintainer.begin(closes_ms)
         self._proposer.close_before(window)
-        limit = maintainer.budget.items + maintainer.keys_under_way
-        orders = [self._keys(ranking, window, limit) for ranking in rankings] if limit else []
-        if store.limit is not None:
-            for ranking in rankings:
-                store.touch(store.rows(list(ranking.needed())))
-        return maintainer.fetch(_in_turn(orders), longest_wait)
+        return Inquiry(
+            maintainer.budget.items + maintainer.keys_under_way,
+            self._order.absent_before(maintainer.now()),
+            self._proposer.looks_beyond_candidates,
+            touches=maintainer.store.limit is not None,
+        )
 
-    def _keys(self, ranking: Refreshable, window: int, limit: int) -> list[str]:
-        now = self._maintainer.now()
-        beyond = self._proposer.looks_beyond_candidates
-        wanted = ranking.wanted(window, limit, self._order.absent_before(now), beyond_candidates=beyond)
+    def touch(self, keys: Iterable[str]) -> None:
+        """Keep the values of keys that open windows need."""
+        store = self._maintainer.store
+        store.touch(store.rows(list(keys)))
+
+    def fetch(self, window: int, needs: Sequence[Needs], longest_wait: float) -> Refreshed:
+        """Refresh the keys that the window needs most; rankings take turns in naming keys."""
+        return self._maintainer.fetch(_in_turn([self._ordered(window, each) for each in needs]), longest_wait)
+
+    def _ordered(self, window: int, needs: Needs) -> list[str]:
+        wanted, now = needs.wanted, self._maintainer.now()
         proposed = self._proposer.propose(window, wanted.held)
         return self._order(
-            wanted.unknown, proposed, wanted.absent, window=window, k=ranking.k, now=now, scoring=ranking.scoring
+            wanted.unknown, proposed, wanted.absent, window=window, k=needs.k, now=now, scoring=needs.scoring
         )
 
     def snapshot(self) -> dict[str, bytes]:

@@ -104,13 +104,17 @@ class PaneDominance:
 
     # Arrivals -----------------------------------------------------------------------------------
 
-    def add(self, first: int, last: int, arrivals: Rows) -> IntArray:
-        """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected."""
+    def add(self, first: int, last: int, arrivals: Rows, merits: FloatArray | None = None) -> IntArray:
+        """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected.
+
+        Give ``merits`` if they are computed already, with the present remote values.
+        """
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
             raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
-        merits = np.asarray(self._scoring.merits(arrivals.keys, arrivals.parts), dtype=np.float64)
+        if merits is None:
+            merits = np.asarray(self._scoring.merits(arrivals.keys, arrivals.parts), dtype=np.float64)
         if first <= self._settled:
             return self._insert(last, merits, arrivals)
         pane = self._panes.get((first, last))

@@ -12,7 +12,7 @@ from acquatop.ingest.buckets.task import BucketBest, Ranking, merits_of, reaches
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.executor_content import ScatteredContent
 from acquatop.refresh.proposers.contract import Proposed
-from acquatop.refresh.replica_refresh import Wanted
+from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from acquatop.topk.order import best
 from acquatop.windows import Windows
@@ -92,17 +92,15 @@ class Scattered:
         """Return the terms of one of the best: its key and its aggregates."""
         return {self._key: rows.keys[at], **self._columns.terms(rows.parts, at)}
 
-    def wanted(
-        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
-    ) -> Wanted:
+    def wanted(self, window: int, inquiry: Inquiry) -> Wanted:
         """Return the keys to ask for.
 
         Of those without a score only the first of each bucket are known.
         """
         assert self._store is not None
-        found = self._look(absent_before)
+        found = self._look(inquiry.absent_before)
         merits, rows = self._merits(found), self._rows(found)
-        most = len(merits) if beyond_candidates else self._held
+        most = len(merits) if inquiry.beyond_candidates else self._held
         held = self._best(most, np.flatnonzero(~np.isnan(merits)), merits)
         _, lasts = self._windows.spans(found.rows.times[held])
         parts = self._parts(found)
@@ -112,9 +110,9 @@ class Scattered:
         expected = np.where(np.isnan(expected), -math.inf, expected)
         without = self._without_merit(found)
         is_due = without & (rows >= 0)
-        is_due[is_due] = self._store.fetched_at(rows[is_due]) <= absent_before
+        is_due[is_due] = self._store.fetched_at(rows[is_due]) <= inquiry.absent_before
         unknown, absent = (
-            found.rows.keys[self._best(limit, np.flatnonzero(which), expected)].tolist()
+            found.rows.keys[self._best(inquiry.limit, np.flatnonzero(which), expected)].tolist()
             for which in (without & (rows < 0), is_due)
         )
         proposed = Proposed(names, merits[held], lasts, tuple(part[held] for part in parts))

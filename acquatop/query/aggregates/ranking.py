@@ -11,7 +11,7 @@ from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, Content, consi
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.content import AggregatedContent
 from acquatop.refresh.proposers.contract import Proposed
-from acquatop.refresh.replica_refresh import Wanted
+from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
@@ -95,9 +95,7 @@ class Aggregated:
         """Return the terms of one of the best: its key and its aggregates."""
         return {self._key: rows.keys[at], **self._columns.terms(rows.parts, at)}
 
-    def wanted(
-        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
-    ) -> Wanted:
+    def wanted(self, window: int, inquiry: Inquiry) -> Wanted:
         """Return the keys to ask for; of those without a score only the first ``limit``.
 
         O(keys) on columns.
@@ -107,10 +105,10 @@ class Aggregated:
         expected = self.scoring.expected(self._parts_of(keys), len(keys))
         # Keys without an expected merit come last.
         expected = np.where(np.isnan(expected), -math.inf, expected)
-        held = self._best_considered() if beyond_candidates else self._candidates(window)
+        held = self._best_considered() if inquiry.beyond_candidates else self._candidates(window)
         rows = self._content.rows[keys]
-        is_due = (rows >= 0) & (self._store.fetched_at(rows) <= absent_before)
-        unknown, absent = (self._first(limit, keys[which], expected[which]) for which in (rows < 0, is_due))
+        is_due = (rows >= 0) & (self._store.fetched_at(rows) <= inquiry.absent_before)
+        unknown, absent = (self._first(inquiry.limit, keys[which], expected[which]) for which in (rows < 0, is_due))
         return Wanted(unknown, held, absent)
 
     def _candidates(self, window: int) -> Proposed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
@@ -17,7 +16,7 @@ from acquatop.ingest.reduce.pane_best import Best
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.ingest.unscored import Solution, Waiting, numbers_of, objects, rows_of, solutions_of
 from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
-from acquatop.refresh.replica_refresh import Wanted
+from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
 from acquatop.topk.lost import Rank
 from acquatop.topk.order import best
@@ -81,13 +80,16 @@ class TopKN:
             return
         parts = tuple(solutions.column(number_column(name)).to_numpy() for name in self._numbers)
         if self._refills:
-            self._take(self._rows(solutions, parts, np.arange(len(solutions))), pane)
+            arrivals = self._rows(solutions, parts, np.arange(len(solutions)))
+            self._take(arrivals, self.list.add(pane.first, pane.last, arrivals))
             return
         keys = solutions.column(KEY).combine_chunks().dictionary_encode()
         merits = self.scoring.merits_of(keys.dictionary.to_pylist(), keys.indices.to_numpy(), parts)
         chosen, rest = self._choose(solutions, merits)
         self._forget(solutions, parts, merits, rest, pane)
-        self._take(self._rows(solutions, parts, chosen), pane)
+        assert isinstance(self.list, PaneDominance), "a refilled list scores its arrivals itself"
+        arrivals = self._rows(solutions, parts, chosen)
+        self._take(arrivals, self.list.add(pane.first, pane.last, arrivals, merits[chosen]))
 
     def add_best(self, pane: Best) -> None:
         """Add the solutions that a reducer kept of a pane, if arrivals are distinct."""
@@ -149,10 +151,9 @@ class TopKN:
         )
         return Rows(_times(rows), identities, keys, tuple(part[at] for part in parts), tuple(terms))
 
-    def _take(self, arrivals: Rows, pane: Pane) -> None:
-        """Add arrivals to the list, or to those that wait."""
+    def _take(self, arrivals: Rows, rejected: IntArray) -> None:
+        """Let arrivals that the list has rejected wait for a value."""
         self.waiting.remove(arrivals.identities.tolist())
-        rejected = self.list.add(pane.first, pane.last, arrivals)
         self._let_wait(arrivals.take(rejected))
 
     def _let_wait(self, rows: Rows) -> None:
@@ -215,9 +216,7 @@ class TopKN:
         """Return the terms of one of the best, as bound by the window's pattern."""
         return dict(zip(self._terms, (column[at] for column in rows.carried), strict=True))
 
-    def wanted(
-        self, window: int, limit: int, absent_before: float = math.inf, *, beyond_candidates: bool = False
-    ) -> Wanted:
+    def wanted(self, window: int, inquiry: Inquiry) -> Wanted:
         """Return the candidates' keys of all windows: waiting and held.
 
         No others can be results.
@@ -230,7 +229,7 @@ class TopKN:
         known = self._known(waiting)
         unknown = [each.key for each, is_known in zip(waiting, known, strict=True) if not is_known]
         absent = [each.key for each, is_known in zip(waiting, known, strict=True) if is_known]
-        is_due = self._store.fetched_at(self._store.rows(absent)) <= absent_before
+        is_due = self._store.fetched_at(self._store.rows(absent)) <= inquiry.absent_before
         absent = [absent[at] for at in np.flatnonzero(is_due).tolist()]
         return Wanted(unknown, self._proposed(), absent)
 

@@ -27,6 +27,7 @@ from acquatop.query.aggregates import deduplicated as retained
 from acquatop.query.aggregates.deduplicated import Identities
 from acquatop.query.aggregates.ranking import Aggregated
 from acquatop.query.sparql.evaluation import SparqlEvaluation
+from acquatop.refresh.replica_refresh import Inquiry
 from acquatop.topk.aggregates import aggregate_view, keyed_content
 from replica.budget import Budget
 from replica.maintainer import Maintainer
@@ -616,7 +617,7 @@ def test_absent_keys_whose_time_has_not_come_hide_none_whose_has() -> None:
     for user, asked_at in (("a", 100.0), ("b", 100.0), ("c", 1.0), ("d", 2.0)):
         store.put([f'"{user}"'], [], asked_at)
     query.operator.apply_changes([f'"{user}"' for user in "abcd"])
-    wanted = query.operator.wanted(answer.window + 1, 2, absent_before=50.0)
+    wanted = query.operator.wanted(answer.window + 1, Inquiry(2, absent_before=50.0))
     assert (wanted.unknown, wanted.absent) == ([], ['"c"', '"d"'])
 
 

@@ -46,7 +46,7 @@ def replayed(shape: Shape) -> Replay:
     replay.remote = Several(replay.remote.followers)
     replay.query = continuous(replay.bound, replay.remote)
     if shape.preload:
-        replay.query.group.maintainer.load()
+        replay.query.maintainer.load()
     return replay
 
 

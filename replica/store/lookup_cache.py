@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from acquatop.ingest.scoring import BoolArray
-from acquatop.topk.contract import FloatArray, IntArray
-from replica.store import ReplicaStore
+from replica.store.contract import BoolArray, FloatArray, IntArray
+from replica.store.replica_store import ReplicaStore
 
 
-class Glimpse:
+class LookupCache:
     """Store of a replica with a cache of its keys' rows, valid until :meth:`renew` is called.
 
     Memory is O(keys looked up since).
