@@ -10,14 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.house import ROOMS
+
 ROOT = Path(__file__).parents[1]
 OURS = ("rspql", "replica", "connectors", "acquatop")
-
-ROOMS = (
-    *("errors", "instants", "windows", "catalog", "topk", "ingest", "plan", "answer", "refresh", "query"),
-    *("runtime", "engine", "lab", "app"),
-)
-"""The rooms of ``acquatop`` in their order: a room may import those before it, and no other."""
 
 FORBIDDEN = {
     "rspql": {"replica", "connectors", "acquatop", "examples", "pyspark", "pandas", "pyarrow", "SPARQLWrapper", "time"},

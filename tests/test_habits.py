@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import acquatop
-from tests.test_architecture import ROOMS
+from tests.support.house import ROOMS
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = ROOT / ".github" / "ISSUE_TEMPLATE"

@@ -1,0 +1,89 @@
+"""The walk of an event and of a refresh through the rooms: calls go down, but for the contracts named here."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from acquatop import Engine
+from tests.support.answer_cases import FOLDER
+from tests.support.house import ROOMS
+
+ROOT = Path(__file__).parents[1]
+ORDER = ("rspql", "replica", "connectors", *ROOMS)
+
+UPWARD = {
+    ("runtime", "engine"): "the runtime hands batches to the stream that consumes them, as Spark calls us",
+    ("topk", "ingest"): "structures have merits computed by a scoring",
+    ("topk", "query"): "structures have merits of aggregates computed by a scoring",
+    ("replica", "refresh"): "rankers draw merits from an outlook, remotes ask the time",
+    ("refresh", "query"): "the keys of a whole window's SERVICE are found by a query over it",
+    ("rspql", "query"): "a syntax tree is rewritten by a function",
+}
+"""Contracts by which a lower room calls what it was given from above."""
+
+
+def room_of(code: CodeType) -> str | None:
+    """Return the room of a function; None for what is no function of the house's."""
+    if not code.co_filename.startswith(str(ROOT)) or code.co_name.startswith("<"):
+        return None
+    package, *rest = Path(code.co_filename).relative_to(ROOT).parts
+    if package == "acquatop":
+        return rest[0].removesuffix(".py") if rest[0].removesuffix(".py") in ROOMS else None
+    return package if package in ORDER else None
+
+
+@contextmanager
+def watched() -> Iterator[Counter[tuple[str, str, str]]]:
+    """Count the calls between rooms meanwhile, in threads that are started meanwhile."""
+    calls: Counter[tuple[str, str, str]] = Counter()
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        callee = room_of(frame.f_code) if event == "call" else None
+        if callee is None:
+            return
+        caller = frame.f_back
+        while caller is not None and room_of(caller.f_code) is None:
+            caller = caller.f_back
+        if caller is not None:
+            calls[str(room_of(caller.f_code)), callee, frame.f_code.co_qualname] += 1
+
+    threading.setprofile(note)
+    try:
+        yield calls
+    finally:
+        threading.setprofile(None)
+
+
+def run(case: str) -> Counter[tuple[str, str, str]]:
+    folder = FOLDER / case
+    with watched() as calls, Engine.from_catalog(folder / "catalog.toml", runtime="local", until_end=True) as engine:
+        for query in sorted(folder.glob("*.rspql")):
+            assert list(engine.register(query.read_text("utf-8"), name=query.stem))
+    return calls
+
+
+def test_calls_go_down_through_the_rooms() -> None:
+    against = {
+        f"{caller} calls {callee} ({name})"
+        for case in (
+            "topk_distinct",
+            "topk_latest",
+            "aggregate_count_service",
+            "shared_structure",
+            "count_window_steps",
+        )
+        for caller, callee, name in run(case)
+        if ORDER.index(callee) > ORDER.index(caller) and (caller, callee) not in UPWARD
+    }
+    assert against == set()
+
+
+def test_the_walks_pass_through_the_rooms_that_the_design_names() -> None:
+    rooms = {callee for _, callee, _ in run("topk_latest")}
+    assert rooms >= {"connectors", "runtime", "ingest", "engine", "query", "topk", "refresh", "replica", "answer"}
