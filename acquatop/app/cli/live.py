@@ -50,8 +50,7 @@ class LiveView(Silent):
         self._last: Answer | None = None
         self._order: dict[str, int] = {}
         self._answers: dict[str, Answer] = {}
-        # Redirect the standard error only if it is a terminal, too: else it goes where it would go
-        # without a table.
+        # Redirect the standard error into the view only if it is a terminal, too.
         together = sys.stderr is not None and sys.stderr.isatty()
         self._live = Live(self, console=console, refresh_per_second=PER_SECOND, redirect_stderr=together)
 
