@@ -47,7 +47,7 @@ class DirectoryLock:
         return lock
 
     def check(self) -> None:
-        """Raise :class:`EnvironmentProblem` if the lock's file is no longer the one in the directory."""
+        """Raise :class:`EnvironmentProblem` if the lock's file was replaced or removed."""
         try:
             kept = self._lock.file is not None and self._folder.identity(LOCK) == self._identity
         except FileNotFoundError:
