@@ -1,4 +1,7 @@
-"""What all tests share: how they are given to workers; in each of these, a Spark session and a SPARQL server."""
+"""Fixtures for all tests, and their distribution to workers.
+
+Each worker has one Spark session and one SPARQL server.
+"""
 
 from __future__ import annotations
 

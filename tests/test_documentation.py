@@ -1,4 +1,4 @@
-"""What can be set is documented, and what the documents show runs."""
+"""Documentation: all settings are documented, and the examples run."""
 
 from __future__ import annotations
 

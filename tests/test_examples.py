@@ -1,4 +1,4 @@
-"""What examples need that is not of Python."""
+"""Requirements of the examples outside Python: brokers and servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the hooks of the site do, where mkdocs is installed: `./run docs` installs it, and builds the site."""
+"""Hooks of the documentation's site; mkdocs is needed, which `./run docs` installs."""
 
 from __future__ import annotations
 

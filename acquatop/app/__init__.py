@@ -1,1 +1,1 @@
-"""Applications on the engine: the command line, the HTTP service, and what watches a run."""
+"""Applications on the engine: the command line, the HTTP service, and the observers of a run."""

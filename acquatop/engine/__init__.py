@@ -1,1 +1,1 @@
-"""The engine: queries come and go; one stream's batches, time and state."""
+"""Engine: runs queries on streams, and manages batches, watermarks and state."""

@@ -1,4 +1,4 @@
-"""Streams that queries join: which time counts for them, and which stream has to wait for which."""
+"""Watermark alignment between streams that queries join."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from collections.abc import Iterator
 from typing import Protocol
 
 ROOM = 2
-"""How many times the widest window a stream may be ahead of another, besides its lateness."""
+"""Multiple of the widest window by which a stream may lead another, besides its lateness."""
 
 
 class Paced(Protocol):
-    """A stream as others see it."""
+    """Stream as seen by the streams that it is joined with."""
 
     @property
     def iri(self) -> str:
-        """Its name."""
+        """The stream's IRI."""
 
     @property
     def watermark_ms(self) -> int | None:
-        """How far it has come; None where it has brought nothing yet."""
+        """The stream's watermark; None if it has brought nothing yet."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether it brings nothing, so that nobody has to wait for it."""
+        """True if it brings nothing, so that no other stream has to wait for it."""
 
     def told(self, watermark_ms: int) -> None:
-        """Take note of the time that queries have been told for it."""
+        """Note the watermark that queries have been given for it."""
 
     def wake(self) -> None:
-        """Look again whether it may go on."""
+        """Check again whether the next batch may be taken."""
 
 
 class JoinedTimes:
-    """The streams of some queries that are evaluated together, as long as they run.
+    """Running streams of queries that are evaluated together.
 
-    A stream that is idle holds up no other: for queries that join it with others it goes on with the slowest of those
-    that are not, if that is further than its own time. One that is not idle and lags holds up the queries, and so
-    those streams that are ahead of it wait (:meth:`must_wait`): what waits for it stays within bounds. Never do all
-    wait, as the slowest never does. O(streams).
+    An idle stream holds up no other. For queries that join it, its time is that of the slowest
+    stream that is not idle, if that is later than its own. A stream that lags and is not idle holds
+    up the queries. The streams ahead of it then wait (:meth:`must_wait`), so that the data that
+    waits for it stays bounded. Never do all streams wait, as the slowest never does. O(streams).
     """
 
     def __init__(self) -> None:
@@ -50,16 +50,16 @@ class JoinedTimes:
         return iter(self._streams)
 
     def attach(self, stream: Paced) -> None:
-        """Begin with a stream."""
+        """Add a stream."""
         self._streams = {**self._streams, stream.iri: stream}
 
     def detach(self, stream: Paced) -> None:
-        """Go on without a stream."""
+        """Remove a stream."""
         if self._streams.get(stream.iri) is stream:
             self._streams = {iri: each for iri, each in self._streams.items() if iri != stream.iri}
 
     def steps(self, mine: Paced) -> Iterator[tuple[Paced, int]]:
-        """Yield which streams' times have moved now that one's has, and where to."""
+        """Yield the streams with a new time after a change of one's watermark, and their times."""
         streams = self._streams.values()
         if len(streams) < 2:
             if mine.watermark_ms is not None:
@@ -74,7 +74,10 @@ class JoinedTimes:
                     yield each, max(known)
 
     def _slowest(self) -> int | None:
-        """Return the time of the slowest stream that is not idle, or of the slowest that has one if all are."""
+        """Return the time of the slowest stream that is not idle.
+
+        If all are idle, return the time of the slowest that has one.
+        """
         streams = list(self._streams.values())
         awake = [each.watermark_ms for each in streams if not each.is_idle]
         if None in awake:
@@ -83,7 +86,7 @@ class JoinedTimes:
         return min(known, default=None)
 
     def must_wait(self, mine: Paced, room_ms: int) -> bool:
-        """Say whether a stream is further ahead of another than it may be."""
+        """Return True if a stream is further ahead of another than it may be."""
         reached = mine.watermark_ms
         if reached is None:
             return False
@@ -91,7 +94,7 @@ class JoinedTimes:
         return any(each.watermark_ms is None or reached - each.watermark_ms > room_ms for each in others)
 
     def wake(self, but: Paced | None = None) -> None:
-        """Let the others look again whether they may go on."""
+        """Let the other streams check again whether they may continue."""
         for each in self._streams.values():
             if each is not but:
                 each.wake()

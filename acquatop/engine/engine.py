@@ -1,4 +1,4 @@
-"""The engine: a catalog, queries as text, answers as they come."""
+"""Engine: registers queries, runs them on the streams of a catalog, and gives out their answers."""
 
 from __future__ import annotations
 
@@ -49,16 +49,19 @@ __all__ = ["BACKLOG", "Engine", "RegisteredQuery"]
 
 
 class Engine:
-    """Runs queries over the streams and services of a catalog.
+    """Engine that runs queries over the streams and services of a catalog.
 
-    Use it as a context manager, or call :meth:`stop`. A query starts to run when it is
-    registered, unless ``autostart`` is False: then all begin together with :meth:`start`. ``until_end`` reads only
-    what the streams hold now and then closes the windows that are left, for recordings. With a folder for its
-    ``state``, an engine goes on where one before it ended, however that ended; all queries that shall go on must be
-    registered before it starts. ``spark`` is a session to use instead of one of the engine's own;
-    ``functions`` are those that scores may call and ``rankers`` those that policies may name, with your own
-    among them; ``progress`` is told how far the loading of a replica has come, ``observer`` what the engine does. A
-    ``recording`` writes down the stream and the remote of the one query that it was opened for.
+    Use it as a context manager, or call :meth:`stop`. A query starts when it is registered. If
+    ``autostart`` is False (the default with a ``state``), all queries start together with
+    :meth:`start`. ``until_end`` reads only the present content of the streams and then closes all
+    windows, for recordings.
+
+    ``state`` is a folder: an engine resumes there after a former one, however that ended. All
+    queries that shall resume must be registered before the engine starts. ``spark`` is a session to
+    use instead of one of the engine's own. ``functions`` may be called in scores, and ``rankers``
+    may be named in policies; both may include your own. ``progress`` is called while a replica is
+    loaded. ``observer`` is told of the engine's work. A ``recording`` records the stream and the
+    remote of the one query that it was opened for.
 
     ::
 
@@ -128,7 +131,7 @@ class Engine:
         state: Path | None = None,
         autostart: bool | None = None,
     ) -> Self:
-        """Return an engine for a catalog file; ``variables`` are what ``${NAME}`` stands for in it."""
+        """Return an engine for a catalog file; ``variables`` are values for ``${NAME}`` in it."""
         catalog = Catalog.load(path, variables=variables, rankers=rankers)
         return cls(
             catalog,
@@ -154,21 +157,21 @@ class Engine:
         sinks: Sequence[Sink] = (),
         backlog: int | None = None,
     ) -> RegisteredQuery:
-        """Compile a query, fill its replicas, and run it on its streams from now on; ``sinks`` are given its answers.
+        """Compile a query, fill its replicas, and run it; ``sinks`` get its answers.
 
-        ``backlog`` is how many answers may wait to be read, where that is not ``BACKLOG``: none, for who has a sink.
-        Raises :class:`~rspql.diagnostics.QueryError` for what is wrong with the text, and
-        :class:`~acquatop.errors.EnvironmentProblem` when the remote cannot be reached.
+        ``backlog`` replaces ``BACKLOG``, the number of answers that may wait to be read. Use 0 if
+        only sinks read them. Raises :class:`~rspql.diagnostics.QueryError` for errors in the text,
+        and :class:`~acquatop.errors.EnvironmentProblem` if the remote cannot be reached.
         """
         bound = bind_query(text, self.catalog, functions=self._functions, file=file, name=name)
         return self._run(bound, text, sinks, backlog)
 
     def run(self, bound: Bound, *, sinks: Sequence[Sink] = ()) -> RegisteredQuery:
-        """Run a query that is bound already; :meth:`register` binds one given as text."""
+        """Run a query that is bound already; :meth:`register` compiles and binds a text."""
         return self._run(bound, repr(bound.plan), sinks)
 
     def start(self) -> None:
-        """Start the queries that wait for it, together. Safe to call again."""
+        """Start the waiting queries together. Safe to call again."""
         if self._started:
             return
         self._started = True
@@ -183,13 +186,16 @@ class Engine:
             self._carry(pipeline)
 
     def _manifest(self) -> dict[str, str]:
-        """Return what must not change as long as it is kept, of the queries that run or are to run."""
+        """Return the texts that must not change while state is kept.
+
+        They are those of the running and waiting queries, and of their streams.
+        """
         with self._lock:
             running = [name for name, query in self._queries.items() if not query.stopped]
             return {name: text for query in running for name, text in self._texts[query].items()}
 
     def answers(self, limit: int | None = None) -> Iterator[Answer]:
-        """Yield the answers of all queries registered so far, in the order in which they come."""
+        """Yield the answers of all queries registered so far, in their order of arrival."""
         return merged(list(self._queries.values()), self._news, limit)
 
     def _run(self, bound: Bound, text: str, sinks: Sequence[Sink], backlog: int | None = None) -> RegisteredQuery:
@@ -213,7 +219,8 @@ class Engine:
                 self._waiting.append((query, bound))
         try:
             if not self._started:
-                # Where a query can share it has none, and who else there will be is not known yet.
+                # A query that can be shared has no replica, and the other queries are not known
+                # yet.
                 if self._state is None and not can_share(bound):
                     self._unit(bound)  # fills its replicas; with a state they may be filled already
                 return query
@@ -227,17 +234,17 @@ class Engine:
         return query
 
     def _free_name(self, name: str) -> str:
-        """Return a name that no query that runs has: answers are known by it."""
+        """Return a name that no running query has, as answers are identified by it."""
         with self._lock:
             taken = {each for each, query in self._queries.items() if not query.stopped}
             return next(
                 each for each in (name, *(f"{name}-{at}" for at in range(2, len(taken) + 3))) if each not in taken
             )
 
-    # Putting them to work -------------------------------------------------------------------------
+    # Evaluation of queries ------------------------------------------------------------------------
 
     def _put_to_work(self, query: RegisteredQuery, bound: Bound) -> list[Pipeline]:
-        """Give a query to those who answer it, and return the pipelines of streams that have to be carried now."""
+        """Assign a query to its unit and pipelines; return the new pipelines, to be carried."""
         unit = self._unit(bound)
         with self._lock:
             self._queries_of.setdefault(unit, []).append(query)
@@ -253,7 +260,7 @@ class Engine:
         return new
 
     def _unit(self, bound: Bound) -> Unit:
-        """Return what answers a query: with others, where they have enough in common."""
+        """Return the unit that evaluates a query, shared with other queries if possible."""
         is_shared = self._is_shared(bound)
         key = self._key(bound, shared=is_shared)
         if self._state is not None:
@@ -272,9 +279,10 @@ class Engine:
         return key if self._reads_together else f"{key} {bound.name}"
 
     def _is_shared(self, bound: Bound) -> bool:
-        """Say whether a query is answered from one structure with others: as it was, where it goes on, or as is best.
+        """Return True if a query is evaluated in one structure with others.
 
-        Where there is such a structure already, it is joined. Who has been answered otherwise goes on so.
+        A resumed query is evaluated as before. If a shared structure exists already, a new query
+        joins it. Otherwise the cheaper choice is taken.
         """
         if not can_share(bound):
             return False
@@ -292,7 +300,7 @@ class Engine:
 
     @property
     def _reads_together(self) -> bool:
-        """Whether queries share one reading of a stream."""
+        """True if queries share one reading of a stream."""
         return not self._until_end or self._shares_recordings
 
     def _running(self, stream: Stream) -> Pipeline | None:
@@ -320,7 +328,7 @@ class Engine:
         return pipeline
 
     def _carry(self, pipeline: Pipeline) -> None:
-        # Opened only now: what is wrong with a query or a remote is said before Spark has to start.
+        # Opened only now, so that errors of a query or a remote are raised before Spark starts.
         self._runtime = self._runtime or self._open_runtime()
         resume = None
         if self._state is not None:
@@ -328,7 +336,7 @@ class Engine:
         pipeline.carrier = self._runtime.carry(pipeline.stream, pipeline, until_end=self._until_end, resume=resume)
 
     def _at_work(self, bound: Bound, key: str, *, load: bool, shared: bool) -> Evaluation:
-        """Return what answers a query, with its replicas filled."""
+        """Return the evaluation of a query, with its replicas filled."""
         match bound:
             case BoundQuery() if shared:
                 return SharedEvaluation(bound, clock=self._clock)
@@ -343,7 +351,7 @@ class Engine:
                 return CountedEvaluation(bound, clock=self._clock)
 
     def _scattered(self, bound: BoundQuery, replica: Maintainer[ReplicaStore] | None, key: str) -> ScatteredContent:
-        """Return what keeps the aggregates of a query's keys in the executors."""
+        """Return the store for the aggregates of a query's keys in the executors."""
         if self._state is not None:
             folder = self._state.keys_folder(key)
         else:
@@ -356,7 +364,7 @@ class Engine:
         return self._runtime.map(task, buckets)
 
     def _take_up(self, state: EngineState) -> None:
-        """Go on where an engine before this one ended."""
+        """Resume from the state of a former engine."""
         self.give(state.answers(), repeated=True)
         streams = {pipeline.stream.iri: pipeline for pipeline in self._pipelines}
         for stream, entry in state.journal():
@@ -365,19 +373,22 @@ class Engine:
                 self.give(answers)
         state.forget()
 
-    # What pipelines tell --------------------------------------------------------------------------
+    # Callbacks of pipelines -----------------------------------------------------------------------
 
     def turn(self) -> AbstractContextManager[object]:
-        """Return what is held while a batch changes what the engine keeps."""
+        """Return the context to hold while a batch changes state that is kept."""
         return nullcontext() if self._state is None else self._state.turn()
 
     @property
     def keeps(self) -> bool:
-        """Whether what the engine knows is kept."""
+        """True if the engine keeps state."""
         return self._state is not None
 
     def keep(self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]) -> float:
-        """Make a batch durable: a journal's entry will do, as long as no window has closed."""
+        """Make a batch durable: with an entry in the journal, or with a snapshot.
+
+        A journal entry is sufficient if no window has closed.
+        """
         if self._state is None:
             return 0.0
         started = self._clock()
@@ -396,13 +407,13 @@ class Engine:
             pipeline.saved()
 
     def _kept(self, units: Sequence[Unit]) -> dict[str, KeptUnit]:
-        """Return what is kept of those units that have begun, and go well."""
+        """Return the state of those units that have begun and have not failed."""
         going = [unit for unit in units if unit.has_begun and unit.error is None]
         return {unit.key: KeptUnit(unit.work.names, unit.work.snapshot()) for unit in going}
 
     def give(self, answers: Sequence[Answer], *, repeated: bool = False) -> None:
-        """Give answers to their sinks, and to who reads them."""
-        # Once, as a query may be removed meanwhile.
+        """Give answers to their sinks and readers."""
+        # Looked up once, as a query may be removed meanwhile.
         queries = {name: query for name in {each.query for each in answers} if (query := self._queries.get(name))}
         wanted = [answer for answer in answers if answer.query in queries]
         for answer in wanted:
@@ -414,7 +425,7 @@ class Engine:
             queries[answer.query].put(answer)
 
     def _held(self, query: RegisteredQuery) -> dict[str, int]:
-        # Without the lock, which is held while replicas are filled.
+        # Without the lock, as it is held while replicas are filled.
         unit = next((unit for unit, queries in list(self._queries_of.items()) if query in queries), None)
         if unit is None:
             return {}
@@ -426,17 +437,17 @@ class Engine:
         except Exception as error:
             self._observer.failed(f"sink {type(sink).__name__}", error)
             if self._state is not None:
-                # What is kept must not run ahead of what a sink has: all ends here, and begins again here.
+                # The state must not get ahead of a sink. The run ends here, and resumes from here.
                 raise
             for name in {answer.query for answer in answers}:
                 self._fail(queries[name], error)
 
     def wants(self, unit: Unit) -> bool:
-        """Say whether anybody wants answers of a unit still."""
+        """Return True if any running query needs the answers of a unit."""
         return any(not query.stopped for query in self._queries_of.get(unit, ()))
 
     def failed(self, unit: Unit, error: BaseException) -> None:
-        """End the queries of a unit that cannot go on."""
+        """End the queries of a unit that has failed."""
         for query in list(self._queries_of.get(unit, ())):
             self._fail(query, error)
 
@@ -447,7 +458,10 @@ class Engine:
         self._forget(query)
 
     def stream_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
-        """Go on without a stream; queries without another, and all if it has come to grief, end."""
+        """Continue without a stream.
+
+        Queries with no other stream end. After an error, all queries of the stream end.
+        """
         if error is not None:
             self._observer.failed(f"stream <{stream}>", error)
         if self._state is not None:
@@ -460,19 +474,20 @@ class Engine:
                     self._forget(query)
 
     def _keep_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
-        """See to it that queries which end with a stream are not lost when others are kept."""
+        """Keep the state of queries that end with a stream when the others' state is written."""
         assert self._state is not None
         if error is not None:
-            # Other streams would go on without the queries, which could not be gone on with from what is kept then.
+            # Other streams would continue without the queries. These could not resume from state
+            # written then.
             self._state.freeze(error)
             return
         with self._state.turn():
             self._ended |= self._kept(units)
 
-    # Ends -----------------------------------------------------------------------------------------
+    # Shutdown -------------------------------------------------------------------------------------
 
     def _stopped(self, query: RegisteredQuery) -> None:
-        """Let a query go that its owner has stopped."""
+        """Remove a query that its owner has stopped."""
         self._observer.query(query.name, QueryState.REMOVED)
         with self._lock:
             units = [unit for unit, queries in self._queries_of.items() if query in queries]
@@ -481,14 +496,14 @@ class Engine:
                 pipeline.leave(unit, query.name)
         self._forget(query)
         with self._lock:
-            # Those that come and go must leave nothing behind.
+            # Removed queries must leave nothing behind.
             if self._queries.get(query.name) is query:
                 del self._queries[query.name], self._texts[query.name], self._bounds[query.name]
         if self._state is not None and self._started:
             self._state.declare(self._manifest())
 
     def _forget(self, query: RegisteredQuery) -> None:
-        """Let go of what nobody needs without a query."""
+        """Release everything that only a certain query needs."""
         with self._lock:
             for unit, queries in list(self._queries_of.items()):
                 if query in queries:
@@ -499,7 +514,10 @@ class Engine:
                         unit.work.close()
 
     def stop(self) -> None:
-        """Stop all queries and streams, after the batches at hand; iterators over answers end. Safe to call again."""
+        """Stop all queries and streams after the batches at hand; iterators over answers end.
+
+        Safe to call again.
+        """
         for pipeline in self._pipelines:
             pipeline.is_stopped = True
         for pipeline in self._pipelines:
@@ -511,7 +529,7 @@ class Engine:
             self._end_all()
 
     def _leave_state(self) -> None:
-        """Keep all as it is now, and let another engine have it."""
+        """Write the final state, and release it for another engine."""
         if self._state is None:
             return
         try:
@@ -547,7 +565,7 @@ class Engine:
 
 
 def _description(stream: Stream) -> str:
-    """Return what must not change about a stream as long as its state is kept."""
+    """Return the settings of a stream that must not change while its state is kept."""
     options = CONNECTORS[stream.connector].options
     said = {
         "connector": stream.connector,

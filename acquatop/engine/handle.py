@@ -1,4 +1,4 @@
-"""What one has in hand of a query that runs."""
+"""Handle to a running query: read its answers, or stop it."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from acquatop.answer.sinks.contract import Sink
 
 BACKLOG = 1_000
-"""How many answers of a live query may wait to be read; beyond it the oldest are dropped, and counted."""
+"""Answers of a live query that may wait to be read; older ones are dropped, and counted."""
 
 
 @dataclass
 class News:
-    """What the queries of an engine share: who waits for answers is told of any, and knows their order."""
+    """State shared by an engine's queries: a condition to wait at, and numbers for answers."""
 
     condition: threading.Condition = field(default_factory=threading.Condition)
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
 
 class RegisteredQuery:
-    """A query that runs; iterate over it for its answers, one per window close.
+    """Handle to a running query; iterate over it for its answers, one per window close.
 
-    A reader never holds up the streams: of a live query the newest ``BACKLOG`` answers (or ``backlog``) wait to be
-    read, and ``missed`` counts those that were dropped before; of a recording all wait. The query
-    ends when all its streams have, or with the first error.
+    A reader never holds up the streams. The newest ``BACKLOG`` answers (or ``backlog``) of a live
+    query wait to be read, and ``missed`` counts older ones that were dropped. On a recording all
+    answers wait. The query ends when all its streams have ended, or with the first error.
     """
 
     def __init__(
@@ -63,28 +63,28 @@ class RegisteredQuery:
         return self.answers()
 
     def answers(self, limit: int | None = None) -> Iterator[Answer]:
-        """Yield answers as they come, at most ``limit``; ends with the stream, raises what ended it early."""
+        """Yield answers as they come, at most ``limit``; end with the query, or raise its error."""
         return merged([self], self._news, limit)
 
     def stop(self) -> None:
-        """Stop this query; iterators over its answers end. The others on its stream go on."""
+        """Stop this query; iterators over its answers end. Others on its streams continue."""
         self.finish(None, forget=True)
         self._leave(self)
 
     @property
     def stopped(self) -> bool:
-        """Whether no further answer will come."""
+        """True if no further answer will come."""
         return self._end is not None
 
     @property
     def error(self) -> BaseException | None:
-        """What ended it early."""
+        """The error that ended it early, or None."""
         return None if self._end is None else self._end.error
 
     # For the engine -------------------------------------------------------------------------------
 
     def put(self, answer: Answer) -> None:
-        """Let an answer wait to be read."""
+        """Queue an answer for readers."""
         with self._news.condition:
             if self._end is None:
                 self._answers.append((next(self._news.numbers), answer))
@@ -94,12 +94,12 @@ class RegisteredQuery:
                 self._news.condition.notify_all()
 
     def stream_ended(self, stream: str) -> bool:
-        """Note that a stream has ended; say whether it was the last."""
+        """Note the end of a stream; return True if it was the last."""
         self._running.discard(stream)
         return not self._running
 
     def finish(self, error: BaseException | None, *, forget: bool = False) -> None:
-        """End the query, with the error if there is one; what waits is read still, unless forgotten."""
+        """End the query, with an error if there is one; waiting answers stay unless ``forget``."""
         with self._news.condition:
             if forget:
                 self._answers.clear()
@@ -108,18 +108,18 @@ class RegisteredQuery:
 
     @property
     def first(self) -> int | None:
-        """The number of the answer that waits to be read next."""
+        """The number of the next answer to be read, or None."""
         return self._answers[0][0] if self._answers else None
 
     def take(self) -> Answer:
-        """Return the answer that waits to be read next."""
+        """Return the next answer, and remove it from the queue."""
         return self._answers.popleft()[1]
 
 
 def merged(queries: Sequence[RegisteredQuery], news: News, limit: int | None = None) -> Iterator[Answer]:
-    """Yield the answers of several queries in the order in which they came, at most ``limit``.
+    """Yield the answers of several queries in their order of arrival, at most ``limit``.
 
-    Ends when all have ended; raises what ended one early, once its answers have been read.
+    Ends when all queries have ended. If a query failed, its error is raised after its answers.
     """
     given, left = 0, list(queries)
     while limit is None or given < limit:
@@ -143,6 +143,6 @@ def merged(queries: Sequence[RegisteredQuery], news: News, limit: int | None = N
 
 @dataclass(frozen=True)
 class _End:
-    """Why no further answer will come: an error, or just the end."""
+    """End of a query: an error, or None for a regular end."""
 
     error: BaseException | None

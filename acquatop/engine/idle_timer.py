@@ -1,4 +1,4 @@
-"""A thread that lets time go on where nothing happens."""
+"""Timer thread that advances the time of an idle stream."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import threading
 from collections.abc import Callable
 
 LEAST_SECONDS = 0.01
-"""How long the thread sleeps at least."""
+"""Shortest sleep of the thread."""
 MOST_SECONDS = 3_600.0 * 24
-"""How long it sleeps at most until it asks again: the system knows no sleep of some hundreds of years."""
+"""Longest sleep until it checks again: the system does not support sleeps of centuries."""
 
 
 class IdleTimer:
-    """Calls ``act`` whenever it is due, and sleeps between.
+    """Timer that calls ``act`` whenever it is due, and sleeps in between.
 
-    ``due`` says in how many seconds that is, None where nobody knows until :meth:`wake` is called.
+    ``due`` returns the seconds until then, or None if that is unknown until :meth:`wake` is called.
     """
 
     def __init__(self, due: Callable[[], float | None], act: Callable[[], None]) -> None:
@@ -25,7 +25,7 @@ class IdleTimer:
         self._thread: threading.Thread | None = None
 
     def start(self, name: str) -> None:
-        """Begin, unless it has been stopped already."""
+        """Start the thread, unless it was stopped already."""
         with self._changed:
             if self._stopped or self._thread is not None:
                 return
@@ -33,13 +33,13 @@ class IdleTimer:
             self._thread.start()
 
     def wake(self) -> None:
-        """Ask again when it is due."""
+        """Check again when it is due."""
         with self._changed:
             self._woken = True
             self._changed.notify()
 
     def stop(self) -> None:
-        """End the thread, after what it does just now. Safe to call again, and by the thread itself."""
+        """End the thread after the present call. Safe to call again, and in the thread itself."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -51,7 +51,7 @@ class IdleTimer:
             self._act()
 
     def _wait(self) -> bool:
-        """Return once it is due; False when there is no further time."""
+        """Return True once it is due; False if it was stopped."""
         while True:
             with self._changed:
                 self._woken = False

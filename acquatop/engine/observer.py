@@ -1,8 +1,8 @@
-"""What the engine tells of its work while it works, to whom it may concern: metrics, a log, a terminal.
+"""Observers of the engine's work, such as metrics, a log, or a terminal.
 
-The engine calls an observer once per batch, per answer and per change of state, never per event. It calls from the
-thread that has something to tell (each stream has one), so an observer that keeps something needs a lock. It must
-return soon: the stream waits for it.
+The engine calls an observer once per batch, per answer and per change of state, never per event. It
+calls from several threads (each stream has one), so an observer with state needs a lock. A call
+must return soon: the stream waits for it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSeen:
-    """One batch of a stream, when all is done with it.
+    """One completed batch of a stream.
 
-    ``events`` are all items, the bad ones among them. ``bad`` counts these by the reason, ``bad_at`` has the place of
-    the first of each reason. ``late`` are the good ones that came after the last window that could have held them.
-    ``seconds`` is all of the batch, ``reduce_seconds`` what went on in the executors, ``evaluate_seconds`` what it
-    took to make answers (with the waits for remotes), ``commit_seconds`` to make the state durable. ``backlog_bytes``
-    is what the source holds beyond this batch, if it can say. ``done`` of ``total`` of what the source holds at present
-    has been read, in a unit of its own.
+    ``events`` counts all items, including bad ones. ``bad`` counts bad items by reason, and
+    ``bad_at`` has the place of the first of each reason. ``late`` counts the good items that came
+    after the last window that could have contained them. ``seconds`` is the duration of the batch,
+    ``reduce_seconds`` the part in the executors, ``evaluate_seconds`` the part for making answers
+    (including waits for remotes), ``commit_seconds`` the part for making state durable.
+    ``backlog_bytes`` is the size that the source holds beyond this batch, if known. ``done`` of
+    ``total`` of the source's present content has been read, in a unit of its own.
     """
 
     stream: str
@@ -49,10 +50,10 @@ class BatchSeen:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerSeen:
-    """One answer, and what its query holds while it is given out.
+    """One answer, and the size of its query's state.
 
-    ``repeated`` is an answer that an earlier process made, and which is given out again after a restart: what it cost
-    was paid then.
+    ``repeated`` is True for an answer of an earlier process that is given out again after a
+    restart: its cost was counted then.
     """
 
     answer: Answer
@@ -63,26 +64,26 @@ class AnswerSeen:
 
     @property
     def ages_seconds(self) -> tuple[float, ...]:
-        """How old the remote's values are that the answer shows, one for each row that has one. O(rows)."""
+        """The ages of the remote's values in the answer, for each row that has one. O(rows)."""
         return tuple(row.age_seconds for row in self.answer.rows if row.age_seconds is not None)
 
 
 class Kept(enum.StrEnum):
-    """What happened to the state directory."""
+    """Kinds of operations on the state directory."""
 
     JOURNAL = "journal"
     """A batch was appended to the journal."""
     SNAPSHOT = "snapshot"
-    """All was written as a snapshot."""
+    """A snapshot was written."""
     RECOVERED = "recovered"
-    """An earlier process's state was taken up."""
+    """The state of an earlier process was read."""
     DAMAGED = "damaged"
-    """A snapshot or a journal could not be used; an older one is."""
+    """A snapshot or a journal could not be used; an older one is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StateSeen:
-    """One thing that was done to the state directory; ``detail`` is for people."""
+    """One operation on the state directory; ``detail`` is text for users."""
 
     kind: Kept
     stream: str
@@ -92,7 +93,7 @@ class StateSeen:
 
 
 class QueryState(enum.StrEnum):
-    """What has become of a query."""
+    """Changes of a query's state."""
 
     REGISTERED = "registered"
     ENDED = "ended"
@@ -102,31 +103,31 @@ class QueryState(enum.StrEnum):
 
 
 class Observer(Protocol):
-    """Who is told what the engine does; every method must be quick, and safe to call from any thread."""
+    """Observer of the engine; every method must be quick, and safe to call from any thread."""
 
     def batch(self, seen: BatchSeen) -> None:
-        """Take note of a batch that is done."""
+        """Note a completed batch."""
         ...
 
     def answer(self, seen: AnswerSeen) -> None:
-        """Take note of an answer, just before it is given out."""
+        """Note an answer, just before it is given out."""
         ...
 
     def kept(self, seen: StateSeen) -> None:
-        """Take note of what was written to the state directory, or read from it."""
+        """Note a write to the state directory, or a read from it."""
         ...
 
     def query(self, name: str, state: QueryState) -> None:
-        """Take note of what has become of a query."""
+        """Note a change of a query's state."""
         ...
 
     def failed(self, where: str, error: BaseException) -> None:
-        """Take note of an error; ``where`` names a stream, a query or a sink (``stream <urn:s>``, ``query q``)."""
+        """Note an error; ``where`` names its place (``stream <urn:s>``, ``query q``, a sink)."""
         ...
 
 
 class Silent:
-    """An observer that takes no note of anything; also what others are derived from that care for some things."""
+    """Observer that does nothing; a base class for observers that need only some methods."""
 
     def batch(self, seen: BatchSeen) -> None:
         """Do nothing."""
@@ -145,10 +146,10 @@ class Silent:
 
 
 class Several:
-    """Hands all on to several observers, in their order.
+    """Observer that forwards all calls to several observers, in their order.
 
-    One that raises harms neither the engine nor the others: its first error is logged, with a traceback, and it goes
-    on to be told; further errors of its are dropped.
+    If one raises, neither the engine nor the others are affected. Its first error is logged with a
+    traceback, and it is still called. Its further errors are dropped.
 
     >>> class Broken(Silent):
     ...     def query(self, name: str, state: QueryState) -> None:
@@ -165,23 +166,23 @@ class Several:
         self._broken: set[int] = set()
 
     def batch(self, seen: BatchSeen) -> None:
-        """Hand on."""
+        """Forward."""
         self._each(lambda observer: observer.batch(seen))
 
     def answer(self, seen: AnswerSeen) -> None:
-        """Hand on."""
+        """Forward."""
         self._each(lambda observer: observer.answer(seen))
 
     def kept(self, seen: StateSeen) -> None:
-        """Hand on."""
+        """Forward."""
         self._each(lambda observer: observer.kept(seen))
 
     def query(self, name: str, state: QueryState) -> None:
-        """Hand on."""
+        """Forward."""
         self._each(lambda observer: observer.query(name, state))
 
     def failed(self, where: str, error: BaseException) -> None:
-        """Hand on."""
+        """Forward."""
         self._each(lambda observer: observer.failed(where, error))
 
     def _each(self, tell: Callable[[Observer], None]) -> None:

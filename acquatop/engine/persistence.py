@@ -1,4 +1,4 @@
-"""What an engine keeps of itself: in which words, and when as a whole and when as an addition."""
+"""Persistence of an engine's state: its encoding, and the choice between snapshot and journal."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from acquatop.engine.state.directory import Recovered, StateDirectory
 from acquatop.errors import EnvironmentProblem, UserError
 
 _JOURNAL_BYTES = 64 << 20
-"""How long a journal may grow before all is written anew: what it takes to read it bounds a restart."""
+"""Length of the journal from which on a snapshot is written: reading it bounds a restart."""
 
 
 class KeptUnit(NamedTuple):
-    """Queries that are evaluated together, and what they need to go on."""
+    """Queries that are evaluated together, and their snapshot."""
 
     names: Sequence[str]
     snapshot: bytes
 
 
 class EngineState:
-    """A state directory, in an engine's words.
+    """State of an engine, stored in a state directory.
 
-    After a batch that has brought answers all is written, with these answers; after others only what
-    the batch has brought, until that is a lot. The first error ends it: what is there then is what is gone on from.
+    After a batch with answers, a snapshot with these answers is written. After other batches, only
+    the batch is appended to the journal, up to its limit. After the first error nothing is written
+    any more: the engine resumes from the state before it.
     """
 
     def __init__(self, path: Path, observer: Observer) -> None:
@@ -45,10 +46,10 @@ class EngineState:
         self._failure: BaseException | None = None
         self._turn = threading.RLock()
         self.is_behind = False
-        """Whether something has changed since all was written."""
+        """True if the journal has entries after the last snapshot."""
 
     def open(self, manifest: Mapping[str, str]) -> None:
-        """Open the directory, and read what an engine before this one has left there."""
+        """Open the directory, and read the state of a former engine."""
         self._directory = StateDirectory.open(self._path, manifest)
         started = time.perf_counter()
         self._recovered = self._directory.recover()
@@ -63,13 +64,13 @@ class EngineState:
             self._see(Kept.DAMAGED, "", seconds, size, self._recovered.problem)
 
     def declare(self, manifest: Mapping[str, str]) -> None:
-        """Say anew what it is for, as queries have come or gone; raises as :meth:`open` does."""
+        """Write a new manifest after a change of queries; raises the errors of :meth:`open`."""
         if self._directory is not None:
             self._directory.declare(manifest)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Hold this while something changes that is kept. What goes wrong meanwhile ends all."""
+        """Hold this during changes of state that is kept. An error in between ends all writing."""
         with self._turn:
             try:
                 yield
@@ -77,14 +78,14 @@ class EngineState:
                 self.freeze(error)
                 raise
 
-    # What was there -------------------------------------------------------------------------------
+    # Recovery -------------------------------------------------------------------------------------
 
     def part(self, key: str) -> bytes | None:
-        """Return what there is of a unit."""
+        """Return the recovered snapshot of a unit, or None."""
         return None if self._recovered is None else self._recovered.parts.get(_name(key))
 
     def check(self, query: str, key: str) -> None:
-        """Raise :class:`UserError` if there is something of a query that the unit of a key cannot go on from."""
+        """Raise :class:`UserError` if a query has state that the key's unit cannot resume from."""
         if self.is_kept(query, key) is False:
             raise UserError(
                 f"query {query} cannot go on from what {self._path} holds of it: the settings of its stream or service "
@@ -94,42 +95,42 @@ class EngineState:
             )
 
     def is_kept(self, query: str, key: str) -> bool | None:
-        """Say whether what there is of a query is the unit of a key; None if there is nothing."""
+        """Return True if a query's state is that of a key's unit; None if there is no state."""
         known = self._engine.get("queries", {}).get(query)
         return None if known is None else known == _name(key)
 
     def stream(self, iri: str) -> Mapping[str, Any] | None:
-        """Return how far a stream had come when all was written."""
+        """Return the state of a stream in the snapshot."""
         found: Mapping[str, Any] | None = self._engine.get("streams", {}).get(iri)
         return found
 
     def answers(self) -> list[Answer]:
-        """Return the answers that were written last: they may not have been given out."""
+        """Return the answers of the last snapshot: they may not have been given out."""
         return [answer_from_document(each) for each in self._engine.get("answers", ())]
 
     def journal(self) -> Iterator[tuple[str, Mapping[str, bytes]]]:
-        """Yield what batches have brought since, with their streams."""
+        """Yield the batches after the snapshot, with their streams."""
         for entry in self._recovered.journal if self._recovered is not None else ():
             yield json.loads(entry["batch"])["stream"], entry
 
     def forget(self) -> None:
-        """Let go of what was there, once it has been taken up: a query that comes now is a new one."""
+        """Drop the recovered state after resuming: a query that is registered later is new."""
         self._recovered, self._engine = None, {}
 
     def folder(self, stream: str) -> Path:
-        """Return a folder for what a stream's carrier keeps."""
+        """Return the folder for a stream's carrier."""
         assert self._directory is not None
         return self._directory.folder("stream_" + hashlib.sha256(stream.encode()).hexdigest()[:16])
 
     def keys_folder(self, key: str) -> Path:
-        """Return a folder for what executors keep of a unit's keys."""
+        """Return the folder for the executors' data on a unit's keys."""
         assert self._directory is not None
         return self._directory.folder("keys_" + hashlib.sha256(key.encode()).hexdigest()[:16])
 
-    # What is written ------------------------------------------------------------------------------
+    # Writing --------------------------------------------------------------------------------------
 
     def append(self, stream: str, entry: Mapping[str, bytes]) -> bool:
-        """Add what a batch has brought; False where all has to be written."""
+        """Append a batch to the journal; return False if a snapshot is needed instead."""
         assert self._directory is not None
         self._check_failure()
         size = sum(map(len, entry.values()))
@@ -144,7 +145,7 @@ class EngineState:
     def save(
         self, streams: Mapping[str, Mapping[str, Any]], units: Mapping[str, KeptUnit], answers: Sequence[Answer]
     ) -> None:
-        """Write all."""
+        """Write a snapshot."""
         assert self._directory is not None
         self._check_failure()
         started = time.perf_counter()
@@ -159,7 +160,7 @@ class EngineState:
         self._see(Kept.SNAPSHOT, "", time.perf_counter() - started, sum(map(len, parts.values())))
 
     def freeze(self, error: BaseException) -> None:
-        """Write nothing more: what is there is what must be gone on from."""
+        """Write nothing more: the engine must resume from the present state."""
         self._failure = self._failure or error
         self.is_behind = False
 
@@ -171,7 +172,7 @@ class EngineState:
             ) from self._failure
 
     def close(self) -> None:
-        """Let others have the directory."""
+        """Release the directory for other processes."""
         if self._directory is not None:
             self._directory.close()
 

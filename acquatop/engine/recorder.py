@@ -1,4 +1,4 @@
-"""A recorder: what an engine needs of a recording of its stream and its remote."""
+"""Interface between an engine and the recording of its stream and its remote."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from acquatop.refresh.remote_recorder import RemoteRecorder
 
 
 class Recorder(RemoteRecorder, Protocol):
-    """Writes down one stream and one remote."""
+    """Recorder of one stream and one remote."""
 
     @property
     def stream(self) -> AsideFile:
-        """The file of the stream's records; its length belongs to the engine's state."""
+        """The file of the stream's records; its length is part of the engine's state."""
 
     def add(self, tables: list[pa.Table], *, durable: bool) -> None:
-        """Record what a batch of the stream has brought."""
+        """Record the records of a batch."""

@@ -1,4 +1,4 @@
-"""One stream, the queries on it, and the time that has passed on it."""
+"""Pipeline of one stream: its queries, its batches, and its watermark."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Unit:
-    """Queries that are evaluated together, by the threads of their streams in turn."""
+    """Queries that are evaluated together; the threads of their streams take turns."""
 
     def __init__(self, key: str, work: Evaluation) -> None:
         self.key = key
@@ -54,7 +54,7 @@ class Unit:
         self._waits: dict[str, float] = {}
 
     def longest_wait(self, stream: str, seconds: float) -> float:
-        """Note how long an evaluation may wait, as far as one stream is concerned; return the least of all streams'."""
+        """Note how long an evaluation may wait for one stream; return the least of all streams'."""
         # While one stream's thread waits for remotes, the others' wait for their turn.
         self._waits[stream] = seconds
         return min(self._waits.values())
@@ -65,34 +65,37 @@ class Unit:
 
 
 class Outlet(Protocol):
-    """What a pipeline tells of its work: the engine."""
+    """Interface from a pipeline to the engine."""
 
     def turn(self) -> AbstractContextManager[object]:
-        """Return what is held while a batch changes what the engine keeps; what it raises ends all that is kept."""
+        """Return the context to hold while a batch changes state that is kept.
+
+        An error in it ends all keeping.
+        """
 
     def give(self, answers: Sequence[Answer]) -> None:
         """Give out answers."""
 
     def keep(self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]) -> float:
-        """Make a batch durable, if that is wanted; return the seconds it took."""
+        """Make a batch durable if state is kept; return the seconds it took."""
 
     @property
     def keeps(self) -> bool:
-        """Whether that is wanted: answers are given out together then, when they are durable."""
+        """True if state is kept: answers are then given out together, once they are durable."""
 
     def wants(self, unit: Unit) -> bool:
-        """Say whether anybody wants answers of a unit still."""
+        """Return True if any running query needs the answers of a unit."""
 
     def failed(self, unit: Unit, error: BaseException) -> None:
-        """Take note that a unit cannot go on."""
+        """Note that a unit has failed."""
 
     def stream_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
-        """Take note that a stream has ended, after its last answers."""
+        """Note that a stream has ended, after its last answers."""
 
 
 @dataclass
 class _Sight:
-    """What of a job's parts belongs to a unit."""
+    """Range of a job's parts that belongs to a unit."""
 
     unit: Unit
     start: int
@@ -108,10 +111,11 @@ class _Joining:
 
 
 class Pipeline:
-    """Takes a stream's batches, and lets the windows close that they bring to their end.
+    """Pipeline that processes a stream's batches, and closes the windows that end with them.
 
-    Queries come and go between batches: each sees all of a batch or nothing. Between batches, a live stream's time
-    may go on by itself (:meth:`tick`, in a thread of its own), never while one is under way.
+    Queries come and go between batches: each sees all of a batch or nothing. Between batches, the
+    time of a live stream may advance by itself (:meth:`tick`, in a thread of its own), never during
+    a batch.
     """
 
     def __init__(
@@ -129,7 +133,7 @@ class Pipeline:
         self.iri = stream.iri
         self.ended = self._has_ended = False
         self.is_stopped = False
-        """Whether the stream has more to say, but nobody listens: then its last windows stay open."""
+        """True if the stream was stopped before its end: then its last windows stay open."""
         self._carrier: Carrier | None = None
         self._outlet = outlet
         self._observer = observer
@@ -153,7 +157,7 @@ class Pipeline:
         self._leaving: list[tuple[Unit, str]] = []
         self._layout: list[_Sight] = []
         self._has_changed = False
-        """Whether queries have come or gone since all was kept: a journal does not say so."""
+        """True if queries have come or gone since the last snapshot: the journal lacks that."""
         self._lock = threading.Lock()
         self.position: Position | None = None
         self._saved: Position | None = None
@@ -161,7 +165,7 @@ class Pipeline:
     # Queries come and go --------------------------------------------------------------------------
 
     def join(self, unit: Unit, bound: Bound) -> bool:
-        """Let a query see what comes from the next batch on; False when the stream has ended already."""
+        """Let a query see the stream from the next batch on; return False if it has ended."""
         with self._lock:
             if self.ended:
                 return False
@@ -171,14 +175,14 @@ class Pipeline:
         return True
 
     def go_on(self, unit: Unit) -> None:
-        """Drive a unit whose queries have joined already."""
+        """Drive a unit with queries that have joined already."""
         unit.has_begun = True
         unit.joined.attach(self)
         if unit not in self._units:
             self._units.append(unit)
 
     def leave(self, unit: Unit, name: str) -> None:
-        """Let a query see nothing from the next batch on."""
+        """Remove a query, from the next batch on."""
         with self._lock:
             self._joining = [each for each in self._joining if not (each.unit is unit and each.bound.name == name)]
             self._leaving.append((unit, name))
@@ -205,7 +209,7 @@ class Pipeline:
     # Batches --------------------------------------------------------------------------------------
 
     def job(self) -> Job:
-        """Return what the queries that are here now need of the next batch."""
+        """Return the job for the next batch: the reducers that the present queries need."""
         with self._moving:
             self._is_under_way = self._listens = True
             self._time.tick(self._clock())
@@ -236,7 +240,7 @@ class Pipeline:
         )
 
     def take(self, batch: Batch) -> None:
-        """Hand a batch to every query, and give out the answers that are due then."""
+        """Give a batch to every query, and give out the answers that are due."""
         due_at = self._clock()
         with self._outlet.turn():
             if self.ended:
@@ -284,7 +288,10 @@ class Pipeline:
         self._tell_others()
 
     def _hand_in(self, sights: Iterable[_Sight], batch: Batch, old: IntArray) -> BoolArray:
-        """Hand a batch to its queries; return which of some old records come too late for a window of theirs."""
+        """Give a batch to its queries; return a mask of the old records that are late.
+
+        A record is late if it is too late for a window of any query.
+        """
         late = np.zeros(len(old), dtype=np.bool_)
         for sight in sights:
             with self._guarded(sight.unit):
@@ -301,7 +308,7 @@ class Pipeline:
         return _Guarded(unit, self._outlet)
 
     def _let_windows_close(self, due_at: float) -> list[Answer]:
-        """Return the answers that are due, unless they have been given out one by one."""
+        """Return the due answers, unless they have been given out one by one."""
         answers: list[Answer] = []
         wait = self._longest_wait()
         for unit in list(self._units):
@@ -321,17 +328,21 @@ class Pipeline:
                 self._outlet.give([answer])
 
     def _longest_wait(self) -> float:
-        """Return how many seconds each unit may wait for its remotes whenever a window of its closes.
+        """Return the seconds that each unit may wait for its remotes at a window close.
 
-        Units on a stream take turns. On a live one all of them together wait at most half of the
-        shortest slide, so that none falls behind for good; a recording has all the time there is.
+        The units of a stream take turns. On a live stream all of them together wait at most half of
+        the shortest slide, so that none falls behind for good. On a recording the time is
+        unlimited.
         """
         if not self._live or not self._units:
             return math.inf
         return min(unit.work.slide_ms for unit in self._units) / 2000 / len(self._units)
 
     def end(self, error: BaseException | None) -> None:
-        """Close the windows that are left, if the stream has come to its end and not to grief. Safe to call again."""
+        """End the stream; close the remaining windows if a recording ended without an error.
+
+        Safe to call again.
+        """
         with self._lock:
             if self._has_ended:
                 return
@@ -372,27 +383,28 @@ class Pipeline:
     # What is kept ---------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return how far the stream has come, as JSON."""
+        """Return the stream's position, times and side outputs, as JSON."""
         return {**self._time.state(), "told_ms": self._told_ms, "position": self.position, **self._aside()}
 
     def saved(self) -> None:
-        """Take note that all has been written: of what came before the last time, the source may let go.
+        """Note that a snapshot was written; let the source discard data before the previous one.
 
-        Not of what came since: should what is written now be damaged, one goes on from what was written before.
+        Data after the previous one is needed if the new snapshot is damaged: then the engine
+        resumes from the previous one.
         """
         if self._saved is not None and self._carrier is not None:
             self._carrier.forget(self._saved)
         self._saved = self.position
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; the units must go on from theirs."""
+        """Resume from a state; the units must resume from theirs."""
         self._saved = state["position"]
         self._time.resume(state, self._clock())
         self._told_ms, self.position = state.get("told_ms"), state["position"]
         self._resume_aside(state)
 
     def _aside(self) -> dict[str, Any]:
-        """Return how long the files are in which something is kept aside."""
+        """Return the lengths of the side outputs' files."""
         return {name: None if file is None else file.state() for name, file in self._files().items()}
 
     def _files(self) -> dict[str, AsideFile | None]:
@@ -405,7 +417,7 @@ class Pipeline:
                 file.resume(state.get(name))
 
     def _entry(self, batch: Batch, before_ms: int | None) -> dict[str, bytes]:
-        """Return what a batch has brought, and how far time had come before it, for the journal."""
+        """Return the journal's entry for a batch, with the watermark before it."""
         said = {
             "stream": self.stream.iri,
             "position": batch.position,
@@ -418,7 +430,7 @@ class Pipeline:
         return {"batch": json.dumps(said).encode(), **parts}
 
     def replay(self, entry: Mapping[str, bytes], units: Mapping[str, Unit]) -> list[Answer]:
-        """Take in again what a journal's entry says; return answers that are due, though none were then."""
+        """Process a journal's entry again; return answers that are due, though none were then."""
         said = json.loads(entry["batch"])
         partitions = [_unpacked(entry[f"partition {at}"]) for at in range(said["partitions"])]
         batch = Batch(said["position"], partitions)
@@ -441,7 +453,7 @@ class Pipeline:
 
     @property
     def carrier(self) -> Carrier | None:
-        """Who brings the batches."""
+        """The carrier of the stream's batches."""
         return self._carrier
 
     @carrier.setter
@@ -452,28 +464,31 @@ class Pipeline:
             self._timer.start(f"acquatop-idle-{self.stream.iri}")
 
     def listen(self) -> None:
-        """Begin to listen: from now on the stream is idle if it brings nothing."""
+        """Start to listen: from now on the stream is idle if it brings nothing."""
         with self._moving:
             self._listens, self._has_ticked = True, False
             self._time.listen(self._clock())
 
     @property
     def watermark_ms(self) -> int | None:
-        """How far the stream's time has come."""
+        """The stream's watermark."""
         return self._time.watermark_ms
 
     @property
     def is_idle(self) -> bool:
-        """Whether the stream has brought nothing for so long that its time goes on by itself."""
+        """True if the stream has brought nothing for so long that its time advances by itself."""
         is_silent = self._listens and not self._is_under_way and not self._is_held
         return self.ended or (is_silent and self._time.is_idle(self._clock()))
 
     def told(self, watermark_ms: int) -> None:
-        """Note what time queries have been told for the stream: where others lead, that is further than its own."""
+        """Note the time that queries were given for the stream.
+
+        It is later than the stream's own watermark if the stream is idle and others lead.
+        """
         self._told_ms = watermark_ms if self._told_ms is None else max(watermark_ms, self._told_ms)
 
     def tick(self) -> None:
-        """Let time go on as the clock does, if the stream is idle, and give out the answers that are due then."""
+        """Advance an idle stream's time by the clock, and give out the answers that are due."""
         due_at = self._clock()
         with self._outlet.turn(), self._moving:
             if self.ended or not self.is_idle:
@@ -499,7 +514,7 @@ class Pipeline:
         self._tell_others()
 
     def due_in(self) -> float | None:
-        """Return in how many seconds the next window could close by itself, None as long as nobody knows."""
+        """Return the seconds until the next window may close by itself; None if unknown."""
         idle_at = self._time.idle_at()
         if idle_at is None or self.ended or self._is_under_way or self._is_held or not self._listens:
             return None
@@ -529,7 +544,7 @@ class Pipeline:
             self.end(error)
 
     def _listen_on(self, batch: Batch) -> None:
-        """Note that a batch is done; bad records are no sign of life, as they have no time."""
+        """Note the end of a batch. Bad records do not end idleness, as they have no time."""
         with self._moving:
             self._is_under_way = False
         if any(partition and partition[0].facts.newest_ms is not None for partition in batch.partitions):
@@ -539,7 +554,7 @@ class Pipeline:
     # Streams that wait for others -----------------------------------------------------------------
 
     def wait(self) -> None:
-        """Return once the next batch may be taken: others may have to catch up first."""
+        """Return once the next batch may be taken: other streams may have to catch up first."""
         if self._may_go_on():
             return
         with self._may_have_changed:
@@ -552,12 +567,12 @@ class Pipeline:
         self._timer.wake()
 
     def release(self) -> None:
-        """Wait no more: nobody wants what would come."""
+        """Stop waiting: no further batch is wanted."""
         self._is_released = True
         self.wake()
 
     def wake(self) -> None:
-        """Look again whether the next batch may be taken."""
+        """Check again whether the next batch may be taken."""
         with self._may_have_changed:
             self._may_have_changed.notify_all()
 
@@ -579,15 +594,20 @@ class Pipeline:
     # What comes too late, or too early ------------------------------------------------------------
 
     def _latest_ms(self) -> int | None:
-        """Return the latest time that a record may have: a recording's has nothing to do with the clock."""
+        """Return the latest valid time of a record, or None.
+
+        A recording has no such limit, as its times are unrelated to the clock.
+        """
         if not self._live or self.stream.ahead_ms is None:
             return None
         return round(1000 * self._wall_clock()) + self.stream.ahead_ms
 
     def _late_finder(self) -> LateFinder | None:
-        """Return what finds records in windows that may have closed: which have is known when the batch is handed in.
+        """Return a finder of records in windows that may have closed.
 
-        Until then only those windows close that queries know to be over, as the stream is not idle.
+        The windows that have closed are known when the batch is handed in. Until then no further
+        window can close, because the stream is not idle; only those are closed that queries know to
+        be over.
         """
         for unit in self._units:
             if len(unit.joined) > 1:
@@ -599,7 +619,7 @@ class Pipeline:
         return LateFinder(closed, keeps=self._late is not None)
 
     def _keep_late(self, old: Sequence[pa.Table], is_late: BoolArray) -> int:
-        """Keep those of some records aside that are late, and return how many there are."""
+        """Write late records to the side output, and return their number."""
         if self._late is not None and is_late.any():
             table = pa.concat_tables(old).filter(pa.array(is_late))
             pairs = zip(table.column(TIME).to_pylist(), table.column(RECORD).to_pylist(), strict=True)
@@ -614,11 +634,11 @@ def _dead_letters(stream: Stream) -> DeadLetters | None:
 
 
 _NO_FAULT = (OSError, MemoryError, EnvironmentProblem)
-"""What is nobody's fault, and may be mended: where all is kept, it ends all, to be gone on from there."""
+"""Errors of the environment: if state is kept, they end the run, which can be resumed later."""
 
 
 class _Guarded:
-    """A unit's turn. An error ends the unit's queries, and no others."""
+    """Turn of a unit. An error ends the unit's queries only."""
 
     def __init__(self, unit: Unit, outlet: Outlet) -> None:
         self._unit = unit
@@ -656,7 +676,7 @@ def _times_of(tables: Sequence[pa.Table]) -> IntArray:
 
 
 def _facts(batch: Batch) -> tuple[int, Mapping[str, int], Mapping[str, Place]]:
-    """Return how many items came, how many of them are bad for which reason, and where the first of these stands."""
+    """Return the number of items, the bad ones by reason, and the place of each reason's first."""
     bad: dict[str, int] = {}
     bad_at: dict[str, Place] = {}
     first = [partition[0].facts for partition in batch.partitions if partition]

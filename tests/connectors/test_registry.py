@@ -1,4 +1,4 @@
-"""What connectors say of themselves, and whether it is so."""
+"""Descriptions of connectors, compared with their behaviour."""
 
 from __future__ import annotations
 

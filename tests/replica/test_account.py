@@ -41,7 +41,7 @@ moves = st.lists(
 
 
 class Counter:
-    """What a remote sees: how much came for each evaluation, whoever sent it."""
+    """Requests and items that a remote gets for each evaluation, from any sender."""
 
     def __init__(self) -> None:
         self.items: defaultdict[object, int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""What the model says of changes, against simulated ones whose truth is known."""
+"""Change model, compared with simulated changes of known truth."""
 
 from __future__ import annotations
 

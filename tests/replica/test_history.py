@@ -1,4 +1,4 @@
-"""What a history keeps of each row, and that nothing gets lost or mixed up on the way."""
+"""History of each row: it is complete, and rows are not mixed up."""
 
 from __future__ import annotations
 

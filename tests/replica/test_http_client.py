@@ -28,7 +28,7 @@ ENOUGH = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Served:
-    """What a server has seen, and where it is."""
+    """Requests and connections that a server has seen, and its address."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/query"

@@ -1,4 +1,4 @@
-"""What is secret is sent to the server that it is for, and shown to nobody."""
+"""Secrets: they are sent only to their server, and never shown."""
 
 from __future__ import annotations
 

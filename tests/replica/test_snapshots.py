@@ -1,4 +1,4 @@
-"""What keeps a replica goes on from a snapshot: the replica, what was spent, and what was learned of the remote."""
+"""Snapshots of a replica: its values, its spending, and its knowledge of the remote."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_what_is_not_written_as_its_datatype_says_is_no_number() -> None:
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]).filter(lambda c: c != "\0"), max_size=12))
 def test_a_term_from_a_remote_is_valid_n_triples_and_means_the_same(value: str) -> None:
-    """Whatever a remote sends, what is kept can stand in a query and is what an independent parser reads."""
+    """A term from any remote is valid in a query, and an independent parser reads the same."""
     text = from_json({"type": "literal", "value": value})
     assert text is not None
     assert is_term(text)

@@ -1,4 +1,4 @@
-"""Whatever keys are given, and whatever a server sends: a query keeps its shape, as other parsers see it."""
+"""VALUES blocks: no key and no server can change a query's form, as other parsers read it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def remote(client: Recorder, *, nested: bool = True) -> SparqlRemote:
 
 
 def as_parsed(key: str) -> ast.Iri | ast.Literal:
-    """What a key is, as a parser of N-Triples reads it."""
+    """Return a key as a parser of N-Triples reads it."""
     (quad,) = pyoxigraph.parse(f"<urn:s> <urn:p> {key} .", pyoxigraph.RdfFormat.N_TRIPLES, lenient=True)
     term = quad.object
     if isinstance(term, pyoxigraph.NamedNode):

@@ -1,4 +1,4 @@
-"""What a plan says of its aggregates is what a SPARQL engine makes of the query: identities, rows, datatypes."""
+"""Aggregates of a plan, compared with a SPARQL engine: identities, rows, datatypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query is recognised as, and the plan that it gets."""
+"""Classification of queries, and their plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever the text, the answer is a tree or a diagnostic: no crash, no hang."""
+"""Robustness of the parser: any text gives a tree or a diagnostic, never a crash or a hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The top k of keys by a windowed aggregate, where most keys change with every window: all are scored anew."""
+"""Top k of keys by a windowed aggregate if most keys change per window: all are rescored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from acquatop.topk.contract import IntArray
 
 
 class DenseAggregate(KeyedAggregate):
-    """A close takes O(keys), in whole columns."""
+    """Structure that rescores all keys: a close takes O(keys), in whole columns."""
 
     def _bring_up_to_date(self, touched: Sequence[Partial | IntArray]) -> None:
         self._score_all()

@@ -1,4 +1,4 @@
-"""Folders that tell of every step, fail at it, or remember it well enough to play what a loss of power leaves."""
+"""Folders that report each step, fail at a step, or simulate a power failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from acquatop.engine.state.directory import Recovered, StateDirectory
 from acquatop.engine.state.folder import Folder
 
 State = tuple[dict[str, bytes], list[dict[str, bytes]]]
-"""What is recovered: the parts of the snapshot, and the journal."""
+"""Recovered state: the parts of the snapshot, and the journal."""
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def state_of(path: Path) -> State | None:
 
 
 class SteppedFolder(Folder):
-    """Calls ``step`` with the name of each step before it is done, and in the middle of every write."""
+    """Folder that calls ``step`` with the name of each step before it, and amid every write."""
 
     def __init__(self, path: Path, step: Callable[[str], None]) -> None:
         self.step = step
@@ -83,7 +83,7 @@ class SteppedFolder(Folder):
 
 @dataclass
 class Inode:
-    """A file: what is on the disk for certain, and what has been done to it since."""
+    """A file: its content that is certainly on the disk, and its changes since."""
 
     content: bytes = b""
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
@@ -102,10 +102,10 @@ def done(content: bytes, offset: int, data: bytes | None) -> bytes:
 
 
 class PowerLossFolder(SteppedFolder):
-    """Remembers what is on the disk for certain and what only may be: all that was not waited for.
+    """Folder that distinguishes data on the disk for certain from data that was not synced.
 
-    This is a simulation, stricter than file systems are: of the changes to names that were not synced any may be lost,
-    in whatever order they were made; of the writes to a file that were not synced any may be lost, torn, or be zeros.
+    This simulation is stricter than file systems. Any changes to names that were not synced may be
+    lost, in any order. Any writes to a file that were not synced may be lost, torn, or be zeros.
     """
 
     def __init__(self, path: Path, step: Callable[[str], None]) -> None:
@@ -190,7 +190,7 @@ class PowerLossFolder(SteppedFolder):
 
 
 class Failing:
-    """A step that fails, as if the system said so, at some places of the count of steps."""
+    """Step function that fails at some counts of steps, with an error of the system."""
 
     def __init__(self, at: Iterable[int], error: int = errno.EIO) -> None:
         self.at = set(at)

@@ -1,7 +1,8 @@
-"""An HTTP proxy on loopback in front of a real server, which can be told to fail in every way that remotes do.
+"""HTTP proxy on loopback in front of a real server, with every failure that remotes show.
 
-A fault is a small class; ``FAULTS`` names them all, so that tests and benchmarks go through every one.
-The proxy runs in a thread of its own, and counts what a budget is about: connections, requests, keys.
+A fault is a small class. ``FAULTS`` names them all, so that tests and benchmarks go through every
+one. The proxy runs in a thread of its own, and counts the resources of a budget: connections,
+requests, keys.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ Binding = dict[str, Any]
 HEAD_END = b"\r\n\r\n"
 PIECE = 1 << 16
 LARGE = 100 << 20
-"""How much a server sends that sends too much."""
+"""Bytes that a server sends if it sends too much."""
 CERTIFICATE = Path(__file__).parents[1] / "fixtures" / "self_signed.pem"
-"""A key and a certificate for 127.0.0.1 that nobody has signed, nor has any reason to trust."""
+"""A self-signed certificate for 127.0.0.1, with its key, which no client trusts."""
 
 _VALUES = re.compile(r'VALUES\s*(\?\w+|\([^)]*\))\s*\{((?:[^}"<]|<[^>]*>|"(?:[^"\\]|\\.)*")*)\}', re.IGNORECASE)
 _TERM = re.compile(r'<[^>]*>|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^>]*>)?|\bUNDEF\b|[\w.+-]*:[\w.-]+|[+-]?[\d.]+')
@@ -42,7 +43,7 @@ _TERM = re.compile(r'<[^>]*>|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^>]*>)?|\bUNDEF\b
 
 @dataclass(frozen=True)
 class Message:
-    """An HTTP request or reply: its first line, its headers (names in lower case), its body."""
+    """HTTP request or reply: its first line, its headers (names in lower case), its body."""
 
     start: str
     headers: Mapping[str, str]
@@ -62,7 +63,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Seen:
-    """A request that came, at a time of :func:`time.monotonic`, and the keys it asked for."""
+    """A request that came at a time of :func:`time.monotonic`, and its keys."""
 
     at: float
     keys: tuple[str, ...]
@@ -107,7 +108,7 @@ RESULTS = "application/sparql-results+json"
 
 
 class GoneError(Exception):
-    """The other side has closed the connection."""
+    """Error: the other side has closed the connection."""
 
 
 async def _read(reader: asyncio.StreamReader) -> Message:
@@ -133,7 +134,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 
 class Upstream:
-    """A connection to the real server, opened when it is first needed."""
+    """Connection to the real server, opened at the first use."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = host, port
@@ -154,7 +155,7 @@ class Upstream:
 
 @dataclass
 class Connection:
-    """A client's connection: how it is answered, and how it is mistreated."""
+    """Connection of a client, with methods to answer and to mistreat it."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -216,35 +217,35 @@ class Connection:
 
 
 class Door(enum.Enum):
-    """What a client finds that wants to connect."""
+    """State of the port for a client that connects."""
 
     OPEN = enum.auto()
     SHUT = enum.auto()
-    """Nobody listens: connections are refused."""
+    """Not listening: connections are refused."""
     UNANSWERED = enum.auto()
-    """Nobody accepts: connecting hangs."""
+    """Not accepting: connecting hangs."""
 
 
 class Harm(enum.Enum):
-    """What comes of a fault, however well a client copes with it."""
+    """Harm of a fault to any client, even if the client copes well."""
 
     NONE = enum.auto()
-    """All that is asked for can be had."""
+    """All data is available."""
     SOME = enum.auto()
-    """There are replies, but not all that is asked for is in them, or not as it should be."""
+    """Replies come, but some data is missing or wrong."""
     ALL = enum.auto()
-    """Nothing comes that can be used, or not in time."""
+    """No usable data comes, or not in time."""
 
 
 class Fault:
-    """The way in which a server fails; this one does not. A fault's objects are used once, as some remember."""
+    """Base class of faults, which itself does no harm; use an object once, as some have state."""
 
     harm = Harm.ALL
     door = Door.OPEN
     hangs = False
-    """Whether a client waits in vain until it loses patience."""
+    """True if a client waits until its timeout."""
     scheme = "http"
-    """What the client has been told to speak."""
+    """The scheme that the client was told to use."""
 
     async def connected(self, connection: Connection) -> None:
         """Meet a client that has connected, before it has said anything."""
@@ -255,14 +256,14 @@ class Fault:
 
 
 class Healthy(Fault):
-    """No fault: what the server answers is handed on."""
+    """No fault: the server's answers are passed on."""
 
     harm = Harm.NONE
 
 
 @dataclass
 class Latency(Fault):
-    """Every request takes a round trip of so many seconds, and so does connecting."""
+    """Round trip of some seconds for every request, and for connecting."""
 
     seconds: float
     harm = Harm.NONE
@@ -274,7 +275,7 @@ class Latency(Fault):
 
 
 class Slow(Latency):
-    """So many seconds that nobody waits for them."""
+    """Delay that is longer than any client waits."""
 
     harm = Harm.ALL
     hangs = True
@@ -282,7 +283,7 @@ class Slow(Latency):
 
 @dataclass
 class SlowAfterFirst(Fault):
-    """The first request is answered at once, the others after some seconds."""
+    """Immediate answer to the first request, delay of some seconds for the others."""
 
     seconds: float
     requests: int = 0
@@ -308,7 +309,7 @@ class Hang(Fault):
 
 
 class ConnectHangs(Fault):
-    """Connecting never comes to an end, as behind a firewall that drops everything."""
+    """Connecting never ends, as behind a firewall that drops everything."""
 
     hangs = True
     door = Door.UNANSWERED
@@ -321,7 +322,7 @@ class Refuse(Fault):
 
 
 class Reset(Fault):
-    """A reset instead of an answer."""
+    """Reset instead of an answer."""
 
     async def answer(self, connection: Connection, request: Message) -> None:
         """Reset the connection."""
@@ -329,7 +330,7 @@ class Reset(Fault):
 
 
 class ResetMidway(Fault):
-    """A reset in the middle of the answer."""
+    """Reset in the middle of the answer."""
 
     async def answer(self, connection: Connection, request: Message) -> None:
         """Send half, then reset the connection."""
@@ -358,7 +359,7 @@ class ClosesIdle(Fault):
 
 
 class DropsReused(Fault):
-    """A connection that is used a second time is closed once the request has been sent."""
+    """A connection that is reused is closed once the request has been sent."""
 
     harm = Harm.SOME
 
@@ -399,7 +400,7 @@ class DribbleBody(Fault):
 
 @dataclass
 class EndlessHead(Fault):
-    """Headers without an end, faster than anybody can read them."""
+    """Endless headers, faster than a client can read them."""
 
     async def answer(self, connection: Connection, request: Message) -> None:
         """Send nothing but headers."""
@@ -411,7 +412,7 @@ class EndlessHead(Fault):
 
 @dataclass
 class EndlessContinue(Fault):
-    """One interim reply after the other, and never the reply."""
+    """Endless interim replies, without a final reply."""
 
     interval: float
     hangs = True
@@ -425,7 +426,7 @@ class EndlessContinue(Fault):
 
 @dataclass
 class Says(Fault):
-    """Always the same reply, whatever is asked."""
+    """The same reply to every request."""
 
     message: Message
 
@@ -435,14 +436,14 @@ class Says(Fault):
 
 
 class Empty(Says):
-    """HTTP 200 with nothing in it."""
+    """HTTP 200 with an empty body."""
 
     def __init__(self) -> None:
         super().__init__(reply("200 OK", b"", RESULTS))
 
 
 class Html(Says):
-    """A page for people where results should be, as captive portals send it."""
+    """HTML page in place of results, as captive portals send it."""
 
     def __init__(self) -> None:
         super().__init__(reply("200 OK", b"<!doctype html><title>Please log in</title>", "text/html"))
@@ -456,7 +457,7 @@ class Status(Says):
 
 
 class TooManyUntil(Fault):
-    """HTTP 429 with the date from which on requests are welcome again."""
+    """HTTP 429 with the date from which on requests are accepted again."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -469,7 +470,7 @@ class TooManyUntil(Fault):
 
 @dataclass
 class Truncated(Fault):
-    """The body ends before its end; ``sized`` says whether there is a Content-Length that tells."""
+    """The body ends early; ``sized`` adds a Content-Length, by which a client can tell."""
 
     sized: bool
 
@@ -504,7 +505,7 @@ _ROW = b'{"user":{"type":"uri","value":"http://example.org/user/nobody"},"follow
 
 
 class Compressed(Says):
-    """A small body that becomes a hundred megabytes, in an encoding that nobody asked for."""
+    """Small body that decompresses to a hundred megabytes, in an encoding not asked for."""
 
     def __init__(self) -> None:
         super().__init__(reply("200 OK", _packed(), RESULTS, content_encoding="gzip"))
@@ -517,7 +518,7 @@ def _packed() -> bytes:
 
 @dataclass
 class Redirect(Fault):
-    """A redirect to another port, where somebody counts who comes."""
+    """Redirect to another port, which counts its visitors."""
 
     status: str
 
@@ -536,7 +537,7 @@ class TlsGarbage(Fault):
 
 
 class PlainForTls(Fault):
-    """Plain HTTP where the client has been told that TLS is spoken."""
+    """Plain HTTP for a client that was told to use TLS."""
 
     scheme = "https"
 
@@ -547,7 +548,7 @@ class PlainForTls(Fault):
 
 
 class SelfSigned(Fault):
-    """A certificate that nobody has signed."""
+    """A self-signed certificate."""
 
     scheme = "https"
 
@@ -557,7 +558,7 @@ class SelfSigned(Fault):
 
 
 class TlsHangs(Fault):
-    """The handshake never comes to an end."""
+    """The TLS handshake never ends."""
 
     hangs = True
     scheme = "https"
@@ -569,7 +570,7 @@ class TlsHangs(Fault):
 
 @dataclass
 class TlsDribble(Fault):
-    """The handshake comes byte by byte."""
+    """The TLS handshake comes byte by byte."""
 
     interval: float
     scheme = "https"
@@ -583,7 +584,7 @@ class TlsDribble(Fault):
 
 
 Rework = Callable[[list[Binding], str], Iterable[Binding]]
-"""Makes other solutions of a server's; it is told which variable holds the key."""
+"""Function that changes a server's solutions, given the variable of the key."""
 
 
 @dataclass
@@ -718,12 +719,12 @@ FAULTS: Mapping[str, Callable[[], Fault]] = {
     "TLS hangs": TlsHangs,
     "TLS byte by byte": lambda: TlsDribble(0.02),
 }
-"""Every way to fail, by name."""
+"""Every fault by name."""
 
 
 @dataclass
 class Counts:
-    """What has come to the proxy: connections, requests, bytes that were sent, and who followed a redirect."""
+    """Traffic at the proxy: connections, requests, sent bytes, and followed redirects."""
 
     connections: int = 0
     sent: int = 0
@@ -732,20 +733,20 @@ class Counts:
 
     @property
     def requests(self) -> int:
-        """How many requests were read."""
+        """The number of requests read."""
         return len(self.seen)
 
     @property
     def keys(self) -> int:
-        """How many keys they asked for; a request without a block of keys asks for one."""
+        """The number of keys in them; a request without a block of keys counts as one key."""
         return sum(max(1, len(seen.keys)) for seen in self.seen)
 
 
 class FaultProxy:
-    """A proxy in front of an HTTP server, whose ``fault`` can be changed at any time, by any thread.
+    """Proxy in front of an HTTP server; any thread can change its ``fault`` at any time.
 
-    A new fault is in force for the next request on every connection; where it changes what a client
-    finds that connects, the connections there are come to an end. Use it as a context manager.
+    A new fault applies from the next request on every connection. If it changes the state of the
+    port for clients that connect, the present connections are closed. Use it as a context manager.
     """
 
     def __init__(self, upstream_host: str, upstream_port: int, fault: Fault | None = None) -> None:
@@ -866,7 +867,7 @@ class FaultProxy:
 
 
 class _Listener:
-    """A port that keeps its number while nobody listens."""
+    """A port that keeps its number while it is not listening."""
 
     def __init__(
         self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]

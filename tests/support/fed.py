@@ -1,4 +1,4 @@
-"""An evaluation that is handed decoded records and told watermarks, as a test would like to."""
+"""Driver of an evaluation: a test hands it decoded records and watermarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Follows a page of the documentation as its reader does: every snippet, in the page's order, here and now."""
+"""Runner of a documentation page: executes every snippet, in the page's order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SNIPPET = re.compile(
 
 @dataclass(frozen=True)
 class Snippet:
-    """A block of code in a page: a file that it names, or something to be done."""
+    """A block of code in a page: a file that it names, or commands to run."""
 
     line: int
     language: str

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that answers as a test says, and keeps what it was asked."""
+"""Real HTTP server on loopback with answers from the test; it records its requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources that tests hold in their hands."""
+"""Live sources that tests control."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def records(values: Sequence[bytes]) -> pa.RecordBatch:
 
 
 class Mailbox(LiveSource):
-    """What tests put in comes out, and is noted when it is acknowledged; a new one finds what is left."""
+    """Source with items from the test; it records acknowledgements.
+
+    It can be opened again, and then gives out the remaining items.
+    """
 
     schema = SCHEMA
 

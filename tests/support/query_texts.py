@@ -74,7 +74,7 @@ def _queries(draw: st.DrawFn, plain: bool) -> ast.Query:
 
 
 class _Maker:
-    """Makes one query; names that must be new are."""
+    """Maker of one query, with fresh names if they must be new."""
 
     def __init__(self, draw: st.DrawFn, plain: bool) -> None:
         self._draw = draw

@@ -1,4 +1,4 @@
-"""Small recordings for tests: rows as they are in a person's files, a catalog, a query."""
+"""Small recordings for tests: rows as in users' files, a catalog, a query."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ BY_SUBJECT = {
     "subject": "http://example.org/user/{subject}",
     "properties": '":mentions" = { field = "value", datatype = "xsd:integer" }',
 }
-"""Each row says something of its subject."""
+"""Mapping of rows that describe their subjects."""
 
 BY_EVENT = {
     "subject": "http://example.org/event/{row}",
     "properties": '":of" = { field = "subject", datatype = "iri" }, '
     '":count" = { field = "value", datatype = "xsd:integer" }',
 }
-"""Each row is an event of its own."""
+"""Mapping of rows that are events of their own."""
 
 JOINED = PREFIX + (
     "SELECT ?user ?mentions ?followers (2 * ?mentions + ?followers AS ?score)"

@@ -1,4 +1,4 @@
-"""What every remote must do, as one battery: a test class of each remote derives from it and says how to make one.
+"""Contract of all remotes: the test class of each remote derives from it, and makes the remote.
 
 ::
 
@@ -88,7 +88,7 @@ def ordered(solutions: Iterable[Solution]) -> list[Solution]:
 
 
 class RemoteContract:
-    """Derive from it, and give the fixture ``make``."""
+    """Tests of any remote; a subclass gives the fixture ``make``."""
 
     @pytest.fixture
     def make(self) -> MakeRemote:
@@ -170,7 +170,7 @@ class RemoteContract:
 
 
 class RecordRemoteContract(RemoteContract):
-    """What the remotes of records promise besides."""
+    """Further tests for remotes of records."""
 
     def test_a_key_that_is_asked_for_twice_is_answered_once(self, make: MakeRemote) -> None:
         remote = make([record("1", 7)], Star("u", {"f": FOLLOWERS}))

@@ -1,6 +1,7 @@
-"""One battery for whatever carries it: ``scale_out.py FOLDER MASTER`` runs it on a Spark session of its own.
+"""Queries for any runtime; ``scale_out.py FOLDER MASTER`` runs them on a new Spark session.
 
-It makes its session as a user of a cluster would, and prints the answers, and which processes the work was done in.
+It makes its session in the way of a cluster's user. It prints the answers, and the processes that
+did the work.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ ROOT = Path(__file__).parents[2]
 NS = "http://example.org/"
 KEYS, FILES = 40, 3
 EVENTS = 1_500
-"""In lines of JSON, and as many in N-Triples."""
+"""Lines of JSON, and the same number of N-Triples."""
 ROWS = 280_000
-"""In Parquet: as many as it takes for two batches to be cut in two."""
+"""Rows of Parquet, enough for two batches to be split in two."""
 
 _STREAM = """
 [streams.":{name}"]
@@ -224,7 +225,7 @@ def session(master: str, folder: Path) -> Iterator[SparkSession]:
 
 
 class Noted(InExecutors):
-    """Notes in a folder which executors do the work; and kills one, once, after it has done some."""
+    """Work that notes its executors in a folder, and kills executors at work ``victims`` times."""
 
     notes: Path
     victims = 0

@@ -1,4 +1,4 @@
-"""One top-k query by itself: records in, an answer out at every window close."""
+"""A single top-k query: records in, an answer out at every window close."""
 
 from __future__ import annotations
 

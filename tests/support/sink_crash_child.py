@@ -1,6 +1,7 @@
-"""Kill writers at every call to the operating system, and say which of them did not recover.
+"""Crash test of sinks: kills writers at every system call, and reports failed recoveries.
 
-A program of its own, without threads, so that it can fork: ``python -m tests.support.sink_crash_child FOLDER``.
+A program of its own, without threads, so that it can fork: ``python -m
+tests.support.sink_crash_child FOLDER``.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from tests.support.sink_samples import FILE_SINKS, answer, content_of
 
 CALLS = ("open", "write", "fsync", "replace", "ftruncate", "close", "mkdir")
 KINDS = ("ndjson", "one file", "srj", "parquet")
-"""The others differ from these in nothing but how an answer becomes bytes."""
+"""The kinds tested; the others differ only in the encoding of an answer."""
 WHOLE = ("srj", "parquet")
-"""Those whose files are there as a whole or not at all."""
+"""Kinds with files that are complete or absent."""
 BATCHES = ((1,), (2, 3))
-"""A writer is killed within the second."""
+"""Batches to write; a writer is killed during the second."""
 
 
 def main(folder: Path) -> int:

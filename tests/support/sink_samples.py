@@ -1,4 +1,4 @@
-"""Answers to write, and the sinks that keep them in files."""
+"""Sample answers, and the sinks that store them in files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE_SINKS: Mapping[str, tuple[str, Callable[[Path], Sink]]] = {
     **{kind: ("construct" if kind in ("nt", "ttl") else "select", opened) for kind, (_, opened) in PATHS.items()},
     "one file": ("select", lambda folder: NdjsonSink(folder / "answers.ndjson")),
 }
-"""The form of answers that each takes, and how it is opened on a folder."""
+"""The form of answers that each sink takes, and a function that opens it on a folder."""
 
 
 def typed(text: str, datatype: str) -> Literal:

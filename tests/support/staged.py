@@ -1,4 +1,4 @@
-"""A service whose engine does what the test says, at a real address."""
+"""HTTP service at a real address with an engine that the test controls."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.support.worlds import NS, STREAM, catalog_text, query_text
 ANYWHERE = Address("127.0.0.1", 0)
 QUERY = query_text()
 LIMIT = 30.0
-"""How many seconds something may take that a test waits for: a busy machine is slow."""
+"""Seconds that a test waits at most for an event, on a busy machine."""
 
 
 class StagedEngine:
-    """Takes queries, and gives the answers that it is told to."""
+    """Engine stub that takes queries, and gives the answers that the test hands it."""
 
     def __init__(self, observer: Observer) -> None:
         self.catalog = Catalog.parse(catalog_text(), file=Path("catalog.toml"), variables={})
@@ -78,7 +78,7 @@ class StagedEngine:
 
 @dataclass
 class Stage:
-    """A service, its engine, and where it is."""
+    """A service, its engine, and its address."""
 
     service: Service
     engine: StagedEngine

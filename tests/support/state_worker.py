@@ -1,6 +1,7 @@
-"""A program that is killed, run out of disk or of rights, for the tests beside it: ``worker.py WHAT FOLDER [SEED]``.
+"""Worker that is killed, or run out of disk or rights: ``worker.py WHAT FOLDER [SEED]``.
 
-It forks the processes that are killed, which is quick, and safe as it has no threads. What it finds wrong it raises.
+It forks the processes that are killed. That is quick, and safe as it has no threads. It raises an
+error for anything wrong that it finds.
 """
 
 from __future__ import annotations

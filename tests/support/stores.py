@@ -1,4 +1,4 @@
-"""Plain stores of dictionaries, which show what the columnar ones must do, and random lives for both."""
+"""Plain stores of dictionaries as models of the columnar ones, and random operations for both."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Known:
 
 
 class PlainStore:
-    """Says what every step must do; of the keys to forget it only says which may be, as some are equally old."""
+    """Model store. It names only candidates for eviction, as some keys are equally old."""
 
     def __init__(self, names: Sequence[str], limit: int | None, *, single: bool) -> None:
         self.names, self.limit, self.single = names, limit, single

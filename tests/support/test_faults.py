@@ -35,7 +35,7 @@ KEYS = [f"<urn:{name}>" for name in "abcd"]
 QUERY = f"SELECT ?user ?followers WHERE {{ VALUES ?user {{ {' '.join(KEYS)} }} ?user <urn:followers> ?followers }}"
 HEADERS = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
 PATIENCE = 0.05
-"""Seconds after which something that never happens is taken not to have happened."""
+"""Seconds after which an event is taken not to happen."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The top k of keys by a windowed aggregate, where few keys change with every window: only these are scored anew."""
+"""Top k of keys by a windowed aggregate if few keys change per window: only these are rescored."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from acquatop.topk.contract import IntArray
 
 
 class ThresholdView(KeyedAggregate):
-    """A close takes O(keys in the panes that come and go, and whose remote values changed), and O(keys) for a refill.
+    """Structure that rescores only keys that can have crossed the view's bar.
 
-    Which of all keys must be looked at is known: only these can have crossed the view's bar.
+    A close takes O(keys in the panes that come and go, and keys with changed remote values), and
+    O(keys) for a refill.
     """
 
     def _bring_up_to_date(self, touched: Sequence[Partial | IntArray]) -> None:

@@ -1,4 +1,4 @@
-"""What every test of top-k structures needs: random streams, the truth by brute force, and runs beside it."""
+"""Test kit of top-k structures: random streams, the truth by brute force, and runs of both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAN, INF = math.nan, math.inf
 
 @dataclass(frozen=True)
 class Structure:
-    """A way to make a structure, and what it is for: changes and removals; identities that come again."""
+    """A way to make a structure, with its features: changes and removals, repeated identities."""
 
     build: Callable[[int, int, Scoring], Any]
     changes: bool = True
@@ -59,12 +59,12 @@ class Arrival:
     x: float
     y: float = 0.0
     number: int = 0
-    """How many arrivals came before it."""
+    """The number of arrivals before it."""
 
 
 @dataclass
 class Joined:
-    """A scoring that rises with one part and falls with another; keys without a value count as 0."""
+    """Scoring that rises with one part and falls with another; keys without a value count as 0."""
 
     values: dict[Any, float] = field(default_factory=dict)
 
@@ -109,7 +109,7 @@ def column(values: Iterable[Any]) -> AnyArray:
 
 @dataclass
 class Truth:
-    """Everything that has arrived, by window: the answers by brute force."""
+    """All arrivals by window: the answers by brute force."""
 
     windows: Windows
     scoring: Joined
@@ -162,7 +162,7 @@ class Lose:
 
 @dataclass(frozen=True)
 class Answer:
-    """The window is complete: ask for its best, then close it."""
+    """Step: the window is complete; ask for its best, then close it."""
 
     window: int
 
@@ -172,7 +172,7 @@ Step = Add | Change | Remove | Resize | Lose | Answer
 
 @dataclass(frozen=True)
 class Shape:
-    """What a random stream is like."""
+    """Parameters of a random stream."""
 
     seed: int
     windows: Windows
@@ -186,7 +186,7 @@ class Shape:
     recurring: bool = False
     changes: bool = False
     keys: str = "own"
-    """Whether each identity has a key of its own, the same as itself; or some share one; or both."""
+    """Keys of identities: one each, the same as the identity; or shared ones; or both."""
     size: int = 40
 
     def steps(self) -> list[Step]:
@@ -291,10 +291,10 @@ def shapes(**fixed: Any) -> st.SearchStrategy[Shape]:
 
 @dataclass
 class Run:
-    """One structure over one stream, beside the truth.
+    """Run of one structure over one stream, with the truth beside it.
 
-    With ``cut`` each batch is cut anew into pieces; with ``save`` the structure is at times replaced by
-    what a snapshot of it restores; with ``peek`` it is at times asked for everything that must not matter.
+    ``cut`` splits each batch into random pieces. ``save`` at times replaces the structure by a copy
+    that was restored from a snapshot. ``peek`` at times makes requests that must have no effect.
     """
 
     structure: Any
@@ -303,7 +303,7 @@ class Run:
     save: random.Random | None = None
     peek: bool = False
     loses: bool = True
-    """Whether to go through the steps that lose something for good."""
+    """True to include the steps that lose something for good."""
     tops: list[Top] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Small worlds for queries that are evaluated window by window: a catalog, records, and the answer by brute force."""
+"""Small worlds for queries evaluated per window: a catalog, records, answers by brute force."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def bound(text: str, **changes: object) -> BoundWindowed:
 
 @dataclass(frozen=True)
 class Record:
-    """Something that happened on a stream, with any of three properties."""
+    """Record of a stream, with any of three properties."""
 
     t: int
     s: str
@@ -120,7 +120,7 @@ def batch(bound_query: BoundWindowed, stream: str, records: Iterable[Record]) ->
 
 @dataclass
 class GraphRemote:
-    """A remote in memory that answers a part of a query from a graph which the test changes; it may be told to fail."""
+    """In-memory remote over a graph that the test changes; it can be told to fail."""
 
     part: RemotePart
     data: ox.Store = field(default_factory=ox.Store)

@@ -1,4 +1,4 @@
-"""Small worlds for tests: a catalog in text, events as records, a remote in memory, the right answer by brute force."""
+"""Small worlds for tests: catalog texts, events, an in-memory remote, answers by brute force."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def bound(query: str, catalog: str) -> BoundQuery:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened on the stream; without mentions it says that the user has none any more."""
+    """Event of a stream; without mentions it says that the user has none any more."""
 
     t: int
     user: str
@@ -122,7 +122,7 @@ def integer(value: int) -> str:
 
 @dataclass
 class TableRemote:
-    """A remote in memory whose table the test changes; it may be told to fail."""
+    """In-memory remote with a table that the test changes; it can be told to fail."""
 
     followers: dict[str, int] = field(default_factory=dict)
     block_size: int = 2

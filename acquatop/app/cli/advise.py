@@ -1,4 +1,4 @@
-"""``acquatop advise``: the cheapest policy, budget and N that give the accuracy wanted."""
+"""``acquatop advise``: find the cheapest policy, budget and N that reach a given accuracy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def execute(options: argparse.Namespace) -> None:
-    """Try what is to be tried, and say what came of it."""
+    """Try every setting, and print the advice."""
     from acquatop.lab.replay.advice import LADDER, advise
 
     policies = POLICIES if options.policies is None else joined(options.policies)
@@ -71,7 +71,7 @@ def _target(text: str) -> tuple[str, float]:
 
 
 def _intervals(advice: Advice) -> dict[str, Any]:
-    """Return what is a tuple in the advice as JSON has it."""
+    """Return the confidence intervals of the advice as JSON objects (they are tuples there)."""
     choices = {name: getattr(advice, name) for name in ("choice", "next_step", "best")}
     found = {
         name: None if each is None else asdict(each) | {"metric": each.metric._asdict()}

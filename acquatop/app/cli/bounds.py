@@ -1,4 +1,4 @@
-"""What ends a recording by itself: time, events, bytes."""
+"""Limits that end a recording: time, events, bytes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Bounds(Silent):
-    """Ends a recording after so many milliseconds, events or bytes, each None for any number.
+    """Observer that ends a recording after some milliseconds, events or bytes (None: no limit).
 
-    An observer: events and bytes are looked at when a batch is done, which is part of the recording as a whole. Events
-    are those of this run, bytes those of the folder.
+    Events and bytes are checked when a batch is done, so that the recording contains whole batches.
+    Events are those of this run, bytes those of the folder.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Bounds(Silent):
 
     @contextmanager
     def watched(self, end: Callable[[], None]) -> Iterator[None]:
-        """Call ``end`` when a bound is reached, or was before; once, in a thread of its own."""
+        """Call ``end`` once in a thread of its own if a limit is reached, or has been already."""
         left = threading.Event()
 
         def wait() -> None:
@@ -49,7 +49,7 @@ class Bounds(Silent):
             thread.join()
 
     def batch(self, seen: BatchSeen) -> None:
-        """Look whether a bound is reached."""
+        """Check the limits."""
         events, size = self._recording.stream.count, self._recording.size
         is_full = self._most_bytes is not None and size >= self._most_bytes
         if is_full or (self._most_events is not None and events >= self._most_events):

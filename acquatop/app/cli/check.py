@@ -1,4 +1,4 @@
-"""``acquatop check``: say what is wrong with queries, without running them."""
+"""``acquatop check``: report errors in queries, without running them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Check every file; 0 when all are fine, 2 otherwise."""
+    """Check every file; return 0 if all are valid, else 2."""
     from acquatop.plan.check import check_query, check_syntax
 
     catalog = catalog_of(options)

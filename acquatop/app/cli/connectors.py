@@ -1,4 +1,4 @@
-"""``acquatop connectors``: list what streams can be read with, and what can be set."""
+"""``acquatop connectors``: list the connectors of streams, and their options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def execute(options: argparse.Namespace) -> None:
-    """Print what connectors say of themselves; one that there is not is refused with the nearest that there is."""
+    """Print the connectors' descriptions; refuse an unknown name, with the nearest known one."""
     from connectors.registry import CONNECTORS
     from rspql.diagnostics import nearest
 
@@ -54,7 +54,7 @@ def _shown(connector: Connector) -> Iterator[str]:
 
 
 def _value(option: Option) -> str:
-    """Say what may be written for an option."""
+    """Return the values that an option accepts, as text."""
     kind = " or ".join(f'"{each}"' for each in option.choices) or str(option.kind)
     if option.implied:
         return f"{kind}; in a catalog it follows from the mapping"

@@ -1,4 +1,4 @@
-"""How a run ends when a signal tells it to: whole at the first, at once at the second."""
+"""Shutdown on a signal: gracefully at the first, immediately at the second."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Ending:
-    """Stops what runs, once, however the block ends that it is used around.
+    """Context manager that calls ``stop`` exactly once, in whatever way its block ends.
 
-    A first SIGINT or SIGTERM raises :class:`KeyboardInterrupt` while all is being made ready; after :meth:`gently` it
-    calls ``stop`` in a thread of its own, so that nothing of the main thread is cut off, and whoever waits there for
-    answers comes to their end. A second one ends the process at once, with exit code 130 or 143. ``told`` is called
-    when the first has come. What ``stop`` raises leaves the block. For the main thread only.
+    A first SIGINT or SIGTERM raises :class:`KeyboardInterrupt` while the run is being set up. After
+    :meth:`gently` it calls ``stop`` in a thread of its own instead: the main thread is not
+    interrupted, and if it waits for answers it gets their end. A second signal ends the process
+    immediately, with exit code 130 or 143. ``told`` is called after the first. An error of ``stop``
+    is raised at the end of the block. For the main thread only.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Ending:
         self._stopping = threading.Lock()
         self._stopped = False
         self._error: BaseException | None = None
-        # The one queue that may be put into from a signal's handler, whatever it interrupts.
+        # The only queue that a signal handler may put into at any point of the main thread.
         self._signals: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._wait, name="acquatop-ending", daemon=True)
 
@@ -50,14 +51,17 @@ class Ending:
         return self
 
     def gently(self) -> None:
-        """From now on, let a signal's batch be finished. Call it when all runs: Spark sets a handler of its own."""
+        """Finish the batch at hand at a signal from now on.
+
+        Call it when all runs: Spark sets signal handlers of its own.
+        """
         for each in SIGNALS:
             signal.signal(each, self._handle)
         self._gentle = True
         self._thread.start()
 
     def end(self) -> None:
-        """End as at a first signal. From any thread, after :meth:`gently`; returns at once."""
+        """End as at a first signal. For any thread, after :meth:`gently`; returns at once."""
         self._signals.put(signal.SIGTERM)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -74,7 +78,8 @@ class Ending:
             raise self._error
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        # Called between any two steps of the main thread: nothing here may wait for a lock that it holds.
+        # A handler runs between any two steps of the main thread. It must not wait for a lock that
+        # the main thread may hold.
         if self._error is not None and not self._leaving:
             raise KeyboardInterrupt
         if self.asked:
@@ -93,7 +98,7 @@ class Ending:
         except BaseException as error:
             self._error = error
             if not self._leaving:
-                # The main thread may wait for answers that will not come any more.
+                # The main thread may wait for answers that will never come.
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     def _stop_once(self) -> None:

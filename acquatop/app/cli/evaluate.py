@@ -1,4 +1,4 @@
-"""``acquatop evaluate``: replay a recording in many settings, and say how good their answers are."""
+"""``acquatop evaluate``: replay a recording in many settings, and report the accuracy of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from acquatop.lab.replay.summary import Summary
 
 METRICS = {"ndcg": "nDCG", "precision": "precision"}
-"""What is shown."""
+"""The metrics of the tables, and their headings."""
 
 POLICIES = ("WSJ-LRU", "WSJ-WBM", "AT-TSM", "AT-BSM", "ANY-IMP")
 BUDGETS = (1, 3, 7, 15)
@@ -51,13 +51,13 @@ def add_trace_options(parser: argparse.ArgumentParser, *, required: bool) -> Non
 
 
 def add_process_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how it is run."""
+    """Add the options that control execution."""
     parser.add_argument("--processes", type=positive, metavar="N", help="how many at once (one per core)")
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
 
 
 def execute(options: argparse.Namespace) -> None:
-    """Run what has not been run yet, show a summary, and write what is asked for."""
+    """Run the settings that have no results yet, print a summary, and write the requested files."""
     from acquatop.lab.replay.runner import run
     from acquatop.lab.replay.summary import Summary
     from acquatop.lab.report import REPORT, write_output
@@ -82,7 +82,7 @@ def execute(options: argparse.Namespace) -> None:
 
 @contextmanager
 def _folder(out: Path | None) -> Iterator[Path]:
-    """Give a folder for what has been done: what is not to be kept needs one, too."""
+    """Yield the folder for results: the given one, or else a temporary one."""
     if out is not None:
         yield out
         return
@@ -92,7 +92,7 @@ def _folder(out: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def telling() -> Iterator[Callable[[int, int], None]]:
-    """Show how far it is, on a terminal."""
+    """Show a progress bar if the standard error is a terminal; yield the function to update it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -103,7 +103,7 @@ def telling() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(bar, completed=done, total=total)
 
 
-# What is run ----------------------------------------------------------------------------------------
+# The experiment -----------------------------------------------------------------------------------
 
 
 def _experiment(options: argparse.Namespace) -> Experiment:
@@ -127,7 +127,10 @@ def _experiment(options: argparse.Namespace) -> Experiment:
 
 
 def of_trace(folder: Path, file: str) -> Experiment:
-    """Return an experiment on a recording, with the query's K and the catalog's N; mistakes are named here."""
+    """Return an experiment on a recording, with the query's K and the catalog's N.
+
+    Raises errors of the recording and of the query before anything is replayed.
+    """
     from acquatop.lab.replay.data import Recorded
     from acquatop.lab.replay.experiment import Experiment
     from acquatop.lab.replay.trace import open_trace
@@ -142,7 +145,7 @@ def of_trace(folder: Path, file: str) -> Experiment:
 
 
 def check_policies(policies: tuple[str, ...]) -> None:
-    """Raise :class:`UserError` for what is no policy."""
+    """Raise :class:`UserError` for an unknown policy."""
     from acquatop.catalog.catalog import POLICIES as KNOWN
     from rspql.diagnostics import nearest
 
@@ -154,7 +157,7 @@ def check_policies(policies: tuple[str, ...]) -> None:
 
 
 def joined(values: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return what an option was given in several parts, each value once."""
+    """Return the values of an option that was given in several parts, each value once."""
     return tuple(dict.fromkeys(each for several in values for each in several))
 
 
@@ -166,23 +169,23 @@ def positive(text: str) -> int:
 
 
 def texts(text: str) -> tuple[str, ...]:
-    """Return what stands between commas."""
+    """Return the comma-separated parts of a text, without empty ones."""
     return tuple(each for each in text.split(",") if each)
 
 
 def wholes(text: str) -> tuple[int, ...]:
-    """Return the whole numbers that stand between commas."""
+    """Return comma-separated whole numbers."""
     values = texts(text)
     if not values or not all(each.isascii() and each.isdigit() for each in values):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 1,3,7")
     return tuple(map(int, values))
 
 
-# What is shown --------------------------------------------------------------------------------------
+# Output -------------------------------------------------------------------------------------------
 
 
 def _say_notes(summary: Summary) -> None:
-    """Say on the standard error what is odd in the recordings."""
+    """Log what is odd in the recordings as warnings."""
     import logging
 
     for place, counts in sorted(summary.results.notes.items()):

@@ -19,7 +19,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def execute(options: argparse.Namespace) -> None:
-    """Print the explanation; a query with errors is refused with all of them."""
+    """Print the explanation; refuse a query that has errors, with all of them."""
     from acquatop.plan.check import check_query, replicas_of, structure_of
     from rspql.diagnostics import QueryError
     from rspql.explain import explain, render

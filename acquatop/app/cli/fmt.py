@@ -1,4 +1,4 @@
-"""``acquatop fmt``: write queries the way everyone does."""
+"""``acquatop fmt``: format queries in the standard way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Format every file; 2 when one cannot be read as a query or, with ``--check``, is not formatted."""
+    """Format every file; return 2 if one is no query or, with ``--check``, is not formatted."""
     failed = False
     for file in options.files:
         try:
@@ -36,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _format(file: str, *, only_look: bool) -> bool:
-    """Format one file and say whether it may stay as it is now."""
+    """Format one file; return True unless only a check was asked for and it fails."""
     text = read_text(file)
     formatted = format_query(text, file=file)
     if file == "-" and not only_look:
@@ -51,12 +51,15 @@ def _format(file: str, *, only_look: bool) -> bool:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write a file anew at once, so that an interruption leaves the old text or the new; links stay links."""
+    """Replace a file atomically: an interruption leaves the old text or the new. Links stay links.
+
+    A special file, or one with hard links, is written in place.
+    """
     target = file.resolve()
     try:
         found = target.stat()
         if not target.is_file() or found.st_nlink > 1:
-            target.write_text(text, "utf-8", newline="\n")  # there is no other way to keep what it is
+            target.write_text(text, "utf-8", newline="\n")  # keeps hard links and special files
             return
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".fmt-", delete=False) as stream:
             beside = Path(stream.name)

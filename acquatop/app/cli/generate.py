@@ -1,4 +1,4 @@
-"""``acquatop generate``: make a trace, to learn from what refresh policies would do."""
+"""``acquatop generate``: generate a trace to compare refresh policies on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From errors to messages and exit codes, in one place."""
+"""Translation of errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from collections.abc import Callable
 
 
 def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
-    """Do some work and return the exit code it deserves; errors become one message on stderr.
+    """Run some work and return the exit code; an error becomes one message on the standard error.
 
-    That is what the work returns, if anything. Errors that carry an ``exit_code`` have a message for
-    people; others are defects. 0: done, or ended by Ctrl-C or SIGTERM; 1: the environment's fault;
-    2: the user's.
+    The code is what the work returns, if anything. 0: done, or ended by Ctrl-C or SIGTERM; 1: the
+    environment's fault; 2: the user's. An error with an ``exit_code`` has a message for users. Any
+    other error is a defect.
     """
     signal.signal(signal.SIGTERM, _interrupt)
-    # It logs a traceback for every literal that is not written as its datatype says; we keep such as they are.
+    # rdflib logs a traceback for every literal that is malformed for its datatype. Such literals
+    # are kept as they are.
     logging.getLogger("rdflib.term").setLevel(logging.ERROR)
     logging.basicConfig(format="acquatop: %(message)s", level=logging.WARNING, handlers=[Messages()])
     try:
@@ -29,7 +30,7 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
     except KeyboardInterrupt:
         return 0
     except BrokenPipeError:
-        # Whoever read our output has gone; what is left in the buffer has nowhere to go either.
+        # The reader of the output has gone. Discard the rest of the buffer.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -41,7 +42,10 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
 
 
 class Messages(logging.Handler):
-    """Prints what libraries say on the standard error of the moment: a live table takes its place while it is shown."""
+    """Log handler that prints to the current standard error.
+
+    A live table replaces ``sys.stderr`` while it is shown.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record."""

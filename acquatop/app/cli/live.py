@@ -1,4 +1,4 @@
-"""A terminal that shows how things stand, instead of one answer after the other."""
+"""Live terminal view: one table per query that is updated in place."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from acquatop.engine.observer import AnswerSeen, BatchSeen, Silent
 from replica.clocks import Clock
 
 PER_SECOND = 4
-"""How often the terminal is drawn anew."""
+"""Redraws of the terminal per second."""
 
 LINES = 7
-"""How many lines an answer takes besides its rows: its title, the frame of its table, what is said about it."""
+"""Lines of an answer besides its rows: the title, the frame of the table, the summary."""
 
 
 class LiveView(Silent):
-    """Each query's present answer, below a line about the whole; an observer, and what is called with each answer.
+    """Observer and answer handler that shows each query's latest answer below a status line.
 
-    Where not all answers fit, those of the queries are shown that were answered last. ``intake`` is an observer of the
-    same engine, and counts bad items. Use it as a context manager.
-    A batch or an answer costs O(1); drawing costs O(what is shown), four times per second.
+    If not all answers fit, those that came last are shown. ``intake`` is an observer of the same
+    engine, and counts bad items. Use the view as a context manager.
+
+    A batch or an answer costs O(1). Drawing costs O(lines shown), four times per second.
     """
 
     def __init__(self, console: Console, intake: Intake, *, named: bool, clock: Clock = time.monotonic) -> None:
@@ -49,7 +50,7 @@ class LiveView(Silent):
         self._last: Answer | None = None
         self._order: dict[str, int] = {}
         self._answers: dict[str, Answer] = {}
-        # What is said elsewhere goes where it would go without a table.
+        # Redirect the standard error into the view only if it is a terminal, too.
         together = sys.stderr is not None and sys.stderr.isatty()
         self._live = Live(self, console=console, refresh_per_second=PER_SECOND, redirect_stderr=together)
 
@@ -70,7 +71,7 @@ class LiveView(Silent):
                 self._watermarks[seen.stream] = seen.watermark_ms
 
     def answer(self, seen: AnswerSeen) -> None:
-        """Take note of how the remote does."""
+        """Record the state of the remote."""
         answer = seen.answer
         with self._lock:
             self._last = answer
@@ -80,10 +81,10 @@ class LiveView(Silent):
                 self._failing.pop(answer.query, None)
 
     def __call__(self, answer: Answer) -> None:
-        """Show an answer in the place of the one before."""
+        """Show an answer in place of the query's previous one."""
         with self._lock:
             self._order.setdefault(answer.query, len(self._order))
-            # Where it was answered last comes last.
+            # Keep the queries in the order of their last answers.
             self._answers.pop(answer.query, None)
             self._answers[answer.query] = answer
 
@@ -101,7 +102,7 @@ class LiveView(Silent):
         return Group(*parts)
 
     def _fitting(self, height: int) -> Iterator[str]:
-        """Yield the queries that were answered last, as many as there is room for, and one in any case."""
+        """Yield the queries with the latest answers, as many as fit, but at least one."""
         for at, (name, answer) in enumerate(reversed(self._answers.items())):
             height -= LINES + max(len(answer.rows), len(answer.triples))
             if at and height < 0:

@@ -1,4 +1,4 @@
-"""How far long work has come, for people who wait at a terminal."""
+"""Progress displays for a terminal."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _CLEAR = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 
 
 class LoadingProgress:
-    """Shows on the standard error how many items of a service have been loaded so far; nothing where no one looks.
+    """Display of the number of items of a service that have been loaded, on the standard error.
 
-    Use it as a context manager around what loads, which calls it.
+    Shows nothing if that is no terminal. Use it as a context manager around the loading code, which
+    calls it.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -34,7 +35,7 @@ class LoadingProgress:
         self._status: Status | None = None
 
     def __call__(self, service: str, count: int) -> None:
-        """Show that so many items of a service are here."""
+        """Show the number of a service's items loaded so far."""
         if not self._console.is_terminal:
             return
         text = f"loading <{escape(service)}>: {count:,} items"
@@ -53,9 +54,9 @@ class LoadingProgress:
 
 
 class RecordingProgress(Silent):
-    """Shows on the standard error how much has been recorded so far; nothing where no one looks.
+    """Observer that shows the size of a recording on the standard error when a batch is done.
 
-    An observer: it draws when a batch is done. Use it as a context manager.
+    Shows nothing if that is no terminal. Use it as a context manager.
     """
 
     def __init__(self, said: Callable[[], str], console: Console | None = None) -> None:
@@ -64,12 +65,12 @@ class RecordingProgress(Silent):
         self._status = self._console.status("recording") if self._console.is_terminal else None
 
     def begin(self) -> None:
-        """Show it from now on."""
+        """Start to show it."""
         if self._status is not None:
             self._status.start()
 
     def batch(self, seen: BatchSeen) -> None:
-        """Say how much there is by now."""
+        """Update the size."""
         if self._status is not None:
             self._status.update(escape(self._said()))
 
@@ -82,10 +83,11 @@ class RecordingProgress(Silent):
 
 
 class ReplayProgress(Silent):
-    """One line on the standard error about how far a recording has been read; nothing where no one looks.
+    """Observer that shows one line with a replay's progress on the standard error.
 
-    An observer: it draws when a batch is done, a few times per second at most. What is printed meanwhile must be
-    printed inside :meth:`aside`, as both may be on one terminal. Use it as a context manager.
+    Shows nothing if that is no terminal. It draws when a batch is done, a few times per second at
+    most. Print other output inside :meth:`aside`, as both may share one terminal. Use it as a
+    context manager.
     """
 
     def __init__(
@@ -101,7 +103,7 @@ class ReplayProgress(Silent):
         self._drawn_at: float | None = None
 
     def batch(self, seen: BatchSeen) -> None:
-        """Take note of a batch, and draw the line if it is time and nobody is printing."""
+        """Record a batch; draw the line if it is due and no other output is being printed."""
         if not self._shown:
             return
         with self._counting:
@@ -109,7 +111,7 @@ class ReplayProgress(Silent):
         now = self._clock()
         if self._drawn_at is not None and now - self._drawn_at < self._between:
             return
-        # Whoever prints may have to wait for a reader; the stream must not.
+        # Printing may block on a slow reader. The stream must not wait for it.
         if self._drawing.acquire(blocking=False):
             try:
                 self._draw(now)
@@ -126,7 +128,7 @@ class ReplayProgress(Silent):
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Take the line away while something else is printed; the next batch draws it again."""
+        """Remove the line while other output is printed; the next batch draws it again."""
         with self._drawing:
             if self._drawn_at is not None:
                 self._console.control(_CLEAR)

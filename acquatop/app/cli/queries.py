@@ -1,4 +1,4 @@
-"""The queries that a command line names: their texts, and a name for each."""
+"""Queries named on a command line: their texts and names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from acquatop.errors import UserError
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """A query's file, its text, and the name that its answers have."""
+    """A query's file, its text, and the name of its answers."""
 
     file: str
     text: str
@@ -20,10 +20,10 @@ class NamedQuery:
 
 
 def read_queries(files: Sequence[str], prefixes: Mapping[str, str]) -> list[NamedQuery]:
-    """Return the queries of files, each named as it says by REGISTER, or else as its file.
+    """Return the queries of files, each named by its REGISTER clause, or else after its file.
 
-    ``prefixes`` are known without being declared. Raises :class:`UserError` for a file that cannot be read, for what
-    is no query, and for two of one name.
+    ``prefixes`` need no declaration. Raises :class:`UserError` for a file that cannot be read, for
+    a text that is no query, and for two queries with the same name.
     """
     queries: dict[str, NamedQuery] = {}
     for file in files:

@@ -1,4 +1,4 @@
-"""``acquatop record``: run a query, and write down what its stream says and what its remote gives."""
+"""``acquatop record``: run a query, and record its stream and the values of its remote."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def execute(options: argparse.Namespace) -> None:
-    """Record until the options' bounds, or somebody, end it."""
+    """Record until a limit of the options is reached, or a signal comes."""
     from contextlib import closing
 
     from acquatop.app.cli.texts import read_text
@@ -96,7 +96,7 @@ def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog,
             progress.begin()
             with bounds.watched(ending.end):
                 for _ in engine.answers():
-                    pass  # they are not what is wanted
+                    pass  # the answers themselves are not needed
 
 
 def _told(recording: Recording) -> str:
@@ -107,7 +107,7 @@ def _told(recording: Recording) -> str:
 
 
 def _say(recording: Recording, *, as_json: bool) -> None:
-    """Say what there is, and what is missing."""
+    """Print the size of the recording, and warn of what is missing."""
     import json
     import logging
 

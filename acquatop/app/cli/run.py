@@ -31,7 +31,10 @@ def add_parser(verbs: Any) -> None:
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, windows: int | None, unless: str | None = None) -> None:
-    """Add the options that everything has that runs a query; ``unless`` says when it ends if they do not."""
+    """Add the options of every command that runs a query.
+
+    ``unless`` is the help text for the end of a run without ``--windows``.
+    """
     from acquatop.runtime import RUNTIMES
 
     parser.add_argument("--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)")
@@ -42,7 +45,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, windows: int | None, unl
 
 
 def execute(options: argparse.Namespace) -> None:
-    """Run the queries that the options name until they end, or somebody ends them."""
+    """Run the queries of the options until they end, or a signal comes."""
     from acquatop.app.cli.ending import Ending
     from acquatop.app.cli.progress import LoadingProgress
     from acquatop.engine.engine import Engine
@@ -71,7 +74,7 @@ def execute(options: argparse.Namespace) -> None:
 
 
 def _register(engine: Engine, options: argparse.Namespace, sinks: Sequence[Sink]) -> list[str]:
-    """Register every query, and return their names; all of them write to the same sinks."""
+    """Register every query with the same sinks, and return the queries' names."""
     from acquatop.app.cli.queries import read_queries
 
     queries = read_queries(options.query, engine.catalog.prefixes)
@@ -82,7 +85,7 @@ def _register(engine: Engine, options: argparse.Namespace, sinks: Sequence[Sink]
 
 @contextmanager
 def _sinks(targets: Sequence[str] | None) -> Iterator[list[Sink]]:
-    """Open the sinks of some targets, and close them last."""
+    """Open the sinks of some targets, and close them at the end."""
     if not targets:
         yield []
         return
@@ -97,7 +100,7 @@ def _sinks(targets: Sequence[str] | None) -> Iterator[list[Sink]]:
 
 
 def positive(text: str) -> int:
-    """Return the number from 1 on that an option names."""
+    """Return a whole number from 1 on."""
     try:
         number = int(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""``acquatop serve``: let others register queries and read answers over HTTP."""
+"""``acquatop serve``: let clients register queries and read answers over HTTP."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def execute(options: argparse.Namespace) -> None:
-    """Serve until somebody ends it."""
+    """Serve until a signal comes."""
     _need_packages()
     since = time.monotonic()
     with ExitStack() as made:
@@ -134,7 +134,7 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
 
 
 def _begin(service: Service, files: Sequence[str]) -> list[str]:
-    """Register the queries of files, but for those whose names are there from an earlier life; return all names."""
+    """Register the queries of files, except names that a former run left; return all names."""
     from acquatop.app.cli.queries import read_queries
 
     known = {each.registration.name for each in service.queries()}
@@ -145,10 +145,11 @@ def _begin(service: Service, files: Sequence[str]) -> list[str]:
 
 
 def _collect_seldom() -> None:
-    """Let the garbage collector leave alone what is there, and look at all that comes a tenth as often.
+    """Make full garbage collections rare: freeze present objects, and collect a tenth as often.
 
-    A full collection stops all threads: with a thousand readers, which make long-lived objects at every answer, for a
-    quarter of a second every few seconds. The process is this command's own.
+    A full collection stops all threads. With a thousand readers, which make long-lived objects at
+    every answer, that is a quarter of a second every few seconds. The process belongs to this
+    command alone.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Answers on a terminal: as a table for people, as one line of JSON for programs."""
+"""Answers on the standard output: a table for people, or one line of JSON for programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STYLES = {Status.EXACT: "bold green", Status.CERTIFIED: "green", Status.APPROXI
 
 
 def shower(*, as_json: bool, named: bool = False) -> Callable[[Answer], None]:
-    """Return what prints an answer to the standard output, flushed at once; ``named`` tables say their query."""
+    """Return a function that prints an answer and flushes; ``named`` adds the query to tables."""
     if as_json:
         return _print_json
     console = output_console()
@@ -39,15 +39,18 @@ class _Console(Console):
 
 
 def render(answer: Answer, *, named: bool = False) -> Group:
-    """Return an answer as a table, or what else its form asks for, with a line about how it came to be.
+    """Return an answer as a table, or in the format of its query form, with a summary line.
 
-    ``named`` puts the query's name before it, for where there are several.
+    ``named`` puts the query's name before it, for several queries on one terminal.
     """
     return Group(_title(answer, named=named), _RESULTS[answer.form](answer), _summary(answer), Text())
 
 
 def _table(answer: Answer) -> Table:
-    """Return the rows of a SELECT; scores and freshness have columns where some row has them, or could have."""
+    """Return the rows of a SELECT.
+
+    Scores and freshness have columns if a row has or could have them.
+    """
     table = Table(expand=False)
     table.add_column("rank", justify="right")
     names = _columns(answer)
@@ -63,7 +66,7 @@ def _table(answer: Answer) -> Table:
 
 
 def _columns(answer: Answer) -> list[str]:
-    """Return the variables that have a column of their own: all but one whose values are the scores."""
+    """Return the variables with a column of their own: all but one whose values are the scores."""
     names = dict.fromkeys((*answer.variables, *(name for row in answer.rows for name in row.bindings)))
     others = [row for row in answer.rows if row.score is None and answer.score_variable in row.bindings]
     if _has_scores(answer) and not others:
@@ -93,7 +96,7 @@ def _truth(answer: Answer) -> Text:
 
 
 def _triples(answer: Answer) -> Text:
-    # A line is a triple, however narrow the terminal.
+    # One line per triple, even on a narrow terminal.
     return Text("\n".join(map(printable, answer.triples)), no_wrap=True, overflow="ignore")
 
 
@@ -127,7 +130,7 @@ def clock_text(time_ms: int) -> str:
 
 
 def _short(term: Identifier) -> str:
-    """Return a term as people read it: the last part of an IRI, the text of a literal."""
+    """Return a term in short: the last part of an IRI, the text of a literal."""
     text = printable(str(term))
     if isinstance(term, Literal):
         return text
@@ -135,19 +138,20 @@ def _short(term: Identifier) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text that comes from elsewhere such that it does not steer the terminal."""
+    """Return a foreign text without characters that could control the terminal."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
 def _latency(answer: Answer) -> str:
     here = f"{1000 * answer.latency_seconds:.0f} ms"
     since_close = answer.emitted_ms - answer.closes_ms
-    # On a live stream event time is about the wall clock's; in a replay the difference says nothing.
+    # On a live stream, event time is close to the wall clock's. In a replay the difference means
+    # nothing.
     return f"out {since_close} ms after the close, {here} here" if 0 <= since_close < 60_000 else f"answered in {here}"
 
 
 def _bad(reasons: Mapping[str, int]) -> str:
-    """Return what is said of bad events: the commonest reason stands for all."""
+    """Return the words for bad events, with their commonest reason."""
     return f"bad{_why(reasons)}"
 
 

@@ -1,4 +1,4 @@
-"""Messages for people, on the standard error of the moment: a live table takes its place for as long as it is shown."""
+"""Messages on the current standard error, which a live table replaces while it is shown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import sys
 
 
 def tell(message: str) -> None:
-    """Print a message; without a standard error there is nobody to read it."""
+    """Print a message; do nothing if there is no standard error."""
     if sys.stderr is not None:
         print(f"acquatop: {message}", file=sys.stderr, flush=True)  # noqa: T201

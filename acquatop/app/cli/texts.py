@@ -1,4 +1,4 @@
-"""What the verbs share that read queries: the files, and how their texts are taken."""
+"""Input and output shared by the verbs that read queries: files, and options for their texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ UNITS = ("ms", "s", "m", "h")
 
 
 def read_text(file: str) -> str:
-    """Return the text of a file, or of the standard input for ``-``; :class:`UserError` says why it cannot be read."""
+    """Return the text of a file, or of the standard input for ``-``.
+
+    Raises :class:`UserError` with the reason if it cannot be read.
+    """
     try:
         return _bytes_of(file).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -34,7 +37,7 @@ def _bytes_of(file: str) -> bytes:
 
 
 def write_line(line: str) -> None:
-    """Print a line, whatever the terminal's encoding; what it cannot show is escaped."""
+    """Print a line in the terminal's encoding; escape characters that it lacks."""
     if sys.stdout is None:
         raise EnvironmentProblem("the standard output is closed")
     encoding = sys.stdout.encoding or "utf-8"
@@ -42,24 +45,24 @@ def write_line(line: str) -> None:
 
 
 def add_language_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how a query's text is taken."""
+    """Add the options for reading a query's text."""
     parser.add_argument("--catalog", type=Path, metavar="FILE", help="what the query's IRIs stand for")
     parser.add_argument("--unit", choices=UNITS, help="the unit of durations that are written without one")
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
 
 
 def catalog_of(options: argparse.Namespace) -> Catalog | None:
-    """Return the catalog that the options name, if they do."""
+    """Return the catalog of the options, or None."""
     if options.catalog is None:
         return None
     from acquatop.catalog.catalog import Catalog
 
-    # Nothing is read or contacted, so what the environment lacks does not matter here.
+    # Nothing is read or contacted, so that missing variables of the environment do not matter.
     return Catalog.load(options.catalog, variables=_Lenient(os.environ))
 
 
 class _Lenient(dict[str, str]):
-    """The environment, with something in the place of every variable that is not set."""
+    """The environment, with a placeholder for every variable that is not set."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -68,5 +71,5 @@ class _Lenient(dict[str, str]):
         return "http://unset.invalid/"
 
     def get(self, name: str, default: object = None) -> str:
-        """Return a variable's value, or what stands in for it."""
+        """Return a variable's value, or the placeholder."""
         return self[name]

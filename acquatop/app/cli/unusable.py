@@ -1,4 +1,4 @@
-"""Messages on the standard error about items that cannot be used. They do not wait for an answer."""
+"""Messages on the standard error about items that cannot be used, independent of answers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ MOST_REASONS = 5
 
 
 class NothingUsable(AcquaTopError):  # noqa: N818 (it is how a run has ended)
-    """Items have come, and all of them are bad."""
+    """Items came, and all of them are bad."""
 
 
 class Unusable:
-    """Reports bad items: with ``at_first`` as soon as a stream has one, and in any case at the end of the run.
+    """Report of bad items at the end of the run; with ``at_first`` at each stream's first one, too.
 
-    Use it as a context manager around the run, and call :meth:`check` at the end of the block. The engine needs
-    ``intake`` as an observer. ``silent`` is for a standard error with a log on it: the log has the same figures.
+    Use it as a context manager around the run, and call :meth:`check` at the end of the block. The
+    engine needs ``intake`` as an observer. ``silent`` is for a standard error with a log on it: the
+    log has the same figures.
     """
 
     def __init__(self, *, at_first: bool, silent: bool = False) -> None:
@@ -44,13 +45,13 @@ class Unusable:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        # An error of check() says it itself.
+        # An error of check() contains the message already.
         if not self._silent and not isinstance(error, NothingUsable) and self.intake.bad_items:
             tell(self._all())
 
 
 def told(stream: str, came: Came, *, so_far: bool = False) -> str:
-    """Return the message about a stream: the number of bad items, their reasons, the place of the first of each.
+    """Return the message about a stream's bad items: their number, reasons, and first places.
 
     >>> from acquatop.ingest.place import Place
     >>> told("urn:s", Came(3, {"not JSON": 2}, {"not JSON": Place("events", 30)}))

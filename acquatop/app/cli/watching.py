@@ -1,4 +1,4 @@
-"""Who watches a run: what the options of the command line ask for, and what a terminal shows."""
+"""Output of a run: the observers that the options ask for, and the display of answers."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ if TYPE_CHECKING:
     from acquatop.app.watch.log import Log
 
 Show = Callable[["Answer"], None]
-"""What is called with every answer."""
+"""A function that is called with every answer."""
 
 LEVELS = ("debug", "info", "warning", "error")
 
 
 def add_watch_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say who watches."""
+    """Add the options for the display, the metrics and the log."""
     parser.add_argument("--plain", action="store_true", help="print one table after the other on a terminal, too")
     parser.add_argument("--metrics", type=address, metavar="[HOST:]PORT", help="serve metrics for Prometheus")
     add_log_options(parser)
 
 
 def add_log_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say whether there is a log."""
+    """Add the options for the log."""
     parser.add_argument("--log", metavar="FILE", help="append a log in lines of JSON, - for the standard error")
     parser.add_argument("--log-level", choices=LEVELS, default="info", help="what is worth a line (%(default)s)")
 
 
 class Watching:
-    """The observers of one run, and how its answers are shown; a context manager that ends them last of all.
+    """Observers of one run, and the display of its answers.
 
-    ``observer`` is for the engine, which is made inside. ``show`` is called with every answer inside :meth:`answers`.
+    A context manager that closes them last. Give ``observer`` to the engine, and make the engine
+    inside. :meth:`answers` yields the function to call with every answer.
     """
 
     def __init__(self, options: argparse.Namespace, *, several: bool) -> None:
@@ -59,7 +60,8 @@ class Watching:
 
     def __enter__(self) -> Self:
         with ExitStack() as made:
-            # Entered first, it speaks last: below a table, and after the line about a recording is gone.
+            # Entered first, so that it prints last: below a table, and after the progress line is
+            # gone.
             made.enter_context(self._unusable)
             self._open_log(made)
             self._open_metrics(made)
@@ -74,7 +76,7 @@ class Watching:
         self._resources.__exit__(kind, error, at)
 
     def check(self) -> None:
-        """Raise :class:`~acquatop.app.cli.unusable.NothingUsable` if the run has met nothing but bad items."""
+        """Raise :class:`~acquatop.app.cli.unusable.NothingUsable` if all items were bad."""
         self._unusable.check()
 
     def _open_log(self, made: ExitStack) -> None:
@@ -130,19 +132,22 @@ class Watching:
         )
 
     def _prints(self) -> bool:
-        """Answers that go somewhere else are printed only where that is asked for."""
+        """Return True if answers are printed: with ``--to`` only if that is asked for, too."""
         return bool(not self._options.to or self._options.json or self._options.plain)
 
     def answers(self) -> contextlib.AbstractContextManager[Show]:
-        """Return what shows answers, as a context manager: a live table is there while it lasts."""
+        """Return a context manager that yields the function to show answers with.
+
+        A live table is shown while it is entered.
+        """
         return self._show()
 
     def started(self, **facts: Any) -> None:
-        """Say in the log that all runs."""
+        """Log that the run has started."""
         self._say("started", version=__version__, **facts)
 
     def stopping(self) -> None:
-        """Say that the end has been asked for, and that the batch at hand is finished."""
+        """Log, and print, that the run stops after the batch at hand."""
         self._say("stopping")
         if sys.stderr is not None and sys.stderr.isatty():
             tell("stopping after the batch at hand; once more ends it at once")
@@ -155,7 +160,10 @@ class Watching:
 
 
 def open_log(options: argparse.Namespace, made: ExitStack) -> Log | None:
-    """Open the log that the options name, if they do, and let it hear what libraries say, until ``made`` ends."""
+    """Open the log that the options name, if any.
+
+    Messages of libraries go to it until ``made`` ends.
+    """
     if options.log is None:
         return None
     from acquatop.app.watch.json_lines import JsonLines
@@ -168,7 +176,7 @@ def open_log(options: argparse.Namespace, made: ExitStack) -> Log | None:
 
 
 def say_end(log: Log, since: float, error: BaseException | None) -> None:
-    """Write into the log that what began at a time has come to its end, and with which error."""
+    """Log the end of something that began at ``since``, with the error that ended it, if any."""
     from acquatop.app.watch.log import Level, told
 
     failed = isinstance(error, Exception) and not isinstance(error, BrokenPipeError)
@@ -179,7 +187,7 @@ def say_end(log: Log, since: float, error: BaseException | None) -> None:
 
 @contextlib.contextmanager
 def _listening(handler: logging.Handler, *, alone: bool) -> Iterator[None]:
-    """Let a handler hear what libraries say; alone, or beside those that are there."""
+    """Add a handler for messages of libraries; ``alone`` replaces the present handlers."""
     root = logging.getLogger()
     before = root.handlers[:]
     root.handlers = [handler] if alone else [*before, handler]
@@ -190,7 +198,7 @@ def _listening(handler: logging.Handler, *, alone: bool) -> Iterator[None]:
 
 
 def _nothing(_: Answer) -> None:
-    """Show nothing of an answer."""
+    """Ignore an answer."""
 
 
 def address(text: str) -> Address:

@@ -1,5 +1,6 @@
-"""The engine as a service: queries are registered, and their answers read, over HTTP.
+"""HTTP service: clients register queries and read their answers.
 
-``service`` knows queries and answers but no HTTP, ``app`` HTTP but no engine; ``server`` lets both run, ``page`` is
-what a browser shows. ``client`` is for programs that use such a service, and needs nothing of the rest.
+``service`` manages queries and answers, without HTTP. ``app`` maps HTTP to it. ``server`` runs
+both, and ``page`` holds the files for a browser. ``client`` is for programs that use such a
+service. It imports nothing else of this package.
 """

@@ -1,4 +1,4 @@
-"""The last answers of one query, for those who read along and those who ask."""
+"""Channel of a query's last answers, for streaming readers and for single requests."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from acquatop.app.serve.public import public_text
 
 @dataclass(frozen=True)
 class KeptAnswer(Event):
-    """An answer as an event, known by the time at which its window closes."""
+    """An answer as an event; its id is the time at which its window closes."""
 
     answer: Answer | None = None
 
     def of(self, id: str) -> bytes:
-        """Return it as data of a stream of several queries' events: ids need no escapes."""
+        """Return the event's data for a stream of several queries' events; ids need no escapes."""
         return b'{"id": "%s", "answer": %s}' % (id.encode(), self.data)
 
 
 def kept_answer(answer: Answer) -> KeptAnswer:
-    """Return an answer as it is kept: nothing of it says where on this machine something is."""
+    """Return the event for an answer, without paths of this machine."""
     if answer.failure is not None:
         answer = replace(answer, failure=public_text(answer.failure))
     return KeptAnswer(answer.closes_ms, "answer", json_line(answer.to_json()).rstrip(b"\n"), answer=answer)
 
 
 def answer_sink(take: Callable[[KeptAnswer], None]) -> CallbackSink:
-    """Return a sink for the engine that hands on its answers as they are kept."""
+    """Return a sink for the engine that passes each answer on as an event."""
     return CallbackSink(lambda answer: take(kept_answer(answer)))
 
 

@@ -1,4 +1,4 @@
-"""The service over HTTP: which address does what."""
+"""HTTP application of the service: routes, handlers, and the mapping of errors to problems."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ def make_app(
     hosts: Collection[str] = (),
     clock: Clock = time.monotonic,
 ) -> ASGIApp:
-    """Return the application that serves a service; it is to run in one event loop, with its lifespan.
+    """Return the application of a service; run it in one event loop, with its lifespan.
 
-    With a ``token``, all but the page itself needs it. ``hosts`` are names that it may be asked by besides addresses
+    With a ``token``, every request needs it but those for the page, the health checks and the
+    OpenAPI document. ``hosts`` are names that the service may be addressed by, besides addresses
     and ``localhost``.
     """
     api = _Api(service, meters, clock)
@@ -57,7 +58,10 @@ def make_app(
 
 
 class _Api:
-    """The handlers. What takes a while is done at two desks: one thing after the other changes, two look."""
+    """Handlers of requests.
+
+    Slow work runs at two desks: changes one at a time, checks, plans and encodings two at a time.
+    """
 
     def __init__(self, service: Service, meters: Meters, clock: Clock) -> None:
         limits = service.limits
@@ -70,7 +74,7 @@ class _Api:
         self._page = Page.load()
 
     def routes(self) -> list[Route]:
-        """Return which address does what; the OpenAPI document says the same."""
+        """Return the routes; the OpenAPI document lists the same."""
         one = "/queries/{id}"
         return [
             Route("/queries", self.queries, methods=["GET", "POST"]),
@@ -96,7 +100,7 @@ class _Api:
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Let the engine's threads reach the readers as long as the event loop runs."""
+        """Connect the engine's threads to the readers while the event loop runs."""
         self._service.bell.attach()
         tasks = [
             asyncio.create_task(self._readers.keep_alive(self._limits.heartbeat_seconds)),
@@ -120,7 +124,7 @@ class _Api:
     # Queries --------------------------------------------------------------------------------------
 
     async def queries(self, request: Request) -> Response:
-        """List the queries, or register one more."""
+        """List the queries, or register one."""
         if request.method != "POST":
             return json_response({"queries": [each.to_json() for each in self._service.queries()]})
         name = _name(request)
@@ -129,7 +133,7 @@ class _Api:
         return json_response(document, 201, location=f"/queries/{document['id']}")
 
     async def query(self, request: Request) -> Response:
-        """Show a query, or remove it."""
+        """Return a query, or remove it."""
         id = request.path_params["id"]
         if request.method != "DELETE":
             return json_response(_said(self._service.query, id).to_json())
@@ -141,11 +145,11 @@ class _Api:
         return json_response(await self._changed(self._service.pause, request.path_params["id"]))
 
     async def resume(self, request: Request) -> Response:
-        """Let a query go on."""
+        """Resume a query."""
         return json_response(await self._changed(self._service.resume, request.path_params["id"]))
 
     async def _changed(self, change: Callable[..., Served], *args: Any) -> dict[str, Any]:
-        """Change a query, and return how that has left it: described before the next change has its turn."""
+        """Change a query, and return its new state, as it is before the next change."""
 
         def described() -> dict[str, Any]:
             served: Served = _said(change, *args)
@@ -154,19 +158,19 @@ class _Api:
         return await self._changes.do(described)
 
     async def plan(self, request: Request) -> Response:
-        """Say how a query is answered."""
+        """Return the plan of a query."""
         served = _said(self._service.query, request.path_params["id"])
         return await self._explained(request, served.registration.text)
 
     async def check(self, request: Request) -> Response:
-        """Say what is wrong with a text, as ``acquatop check --json`` does."""
+        """Return the diagnostics of a text, as ``acquatop check --json`` does."""
         text = await self._text(request)
         analysis = await self._studies.do(self._service.check, text)
         found = [each.to_json(FILE) for each in analysis.diagnostics[:MOST_SHOWN]]
         return json_response({"file": FILE, "ok": analysis.ok, "diagnostics": found})
 
     async def explain(self, request: Request) -> Response:
-        """Say how a text would be answered."""
+        """Return the plan of a text."""
         return await self._explained(request, await self._text(request))
 
     async def _explained(self, request: Request, text: str) -> Response:
@@ -177,7 +181,7 @@ class _Api:
         return Response(render(plan), headers=_NO_STORE, media_type="text/plain")
 
     async def _text(self, request: Request) -> str:
-        """Return the query's text that a request brings."""
+        """Return the query's text in the body of a request."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in QUERY_TYPES:
             raise Problem("unsupported-media-type", f"send the query's text as {' or '.join(QUERY_TYPES)}")
@@ -194,13 +198,13 @@ class _Api:
     # Answers --------------------------------------------------------------------------------------
 
     async def answer(self, request: Request) -> Response:
-        """Give the newest answer; 204 where there is none yet."""
+        """Return the newest answer, or 204 before the first."""
         served = _said(self._service.query, request.path_params["id"])
         kept = served.answers.newest()
         return Response(status_code=204, headers=_NO_STORE) if kept is None else await self._written(request, kept)
 
     async def answer_at(self, request: Request) -> Response:
-        """Give the answer of the window that closes at a time."""
+        """Return the answer of the window that closes at a time."""
         served = _said(self._service.query, request.path_params["id"])
         closes = request.path_params["closes"]
         kept = served.answers.find(int(closes)) if _is_whole(closes) else None
@@ -222,7 +226,7 @@ class _Api:
         return Response(body, headers=headers, media_type=formats[kind].media_type)
 
     async def answers(self, request: Request) -> Response:
-        """Give the answers of windows that close after a time, oldest first."""
+        """Return the answers of windows that close after a time, oldest first."""
         served = _said(self._service.query, request.path_params["id"])
         after = _parameter(request, "after", -_LARGEST_ID, least=-_LARGEST_ID, most=_LARGEST_ID)
         limit = _parameter(request, "limit", self._limits.answers, least=1, most=_LARGEST_ID)
@@ -231,7 +235,7 @@ class _Api:
         return Response(body, headers=_NO_STORE, media_type=JSON)
 
     async def query_events(self, request: Request) -> EventStream:
-        """Give a query's answers as they come, from its newest on, or from the one that was read last."""
+        """Stream a query's answers, from its newest on, or after the last one that was read."""
         answers = _said(self._service.query, request.path_params["id"]).answers
         read = _last_event(request)
         newest = answers.newest()
@@ -244,7 +248,10 @@ class _Api:
         )
 
     async def events(self, request: Request) -> EventStream:
-        """Give all that happens to all queries: how it is now, or since what was read last, and then what comes."""
+        """Stream the events of all queries.
+
+        A stream begins with a snapshot, or continues after the last event that was read.
+        """
         read, events = _last_event(request), self._service.events
         number = 0 if read is None else events.number_of(read)
         return EventStream(self._readers, events, number, opening=self._service.snapshot, begins=number == 0)
@@ -252,35 +259,35 @@ class _Api:
     # The service itself ---------------------------------------------------------------------------
 
     async def catalog(self, request: Request) -> Response:
-        """Say what queries may name."""
+        """Return the names that queries may use."""
         return json_response(named_in(self._service.catalog))
 
     async def metrics(self, request: Request) -> Response:
-        """Give all metrics as Prometheus reads them."""
+        """Return all metrics in the text format of Prometheus."""
         body = await self._studies.do(generate_latest, self._meters.registry)
         return Response(body, headers={**_NO_STORE, "content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
     async def healthz(self, request: Request) -> Response:
-        """Say that the process answers."""
+        """Return that the process is alive."""
         return json_response({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
-        """Say whether queries can be registered and answered."""
+        """Return 200 if queries can be registered and answered, else 503."""
         if not self._service.is_ready:
             raise Problem("unavailable", "the engine is starting or stopping", retry_after=1.0)
         return json_response({"status": "ready"})
 
     async def openapi(self, request: Request) -> Response:
-        """Give the description of all this."""
+        """Return the OpenAPI description."""
         return json_response(document())
 
     async def page(self, request: Request) -> Response:
-        """Give the page, or a file of it."""
+        """Return the page, or one of its files."""
         return self._page.response(request.path_params.get("file", "index.html"), request.headers)
 
 
 def named_in(catalog: Catalog) -> dict[str, Any]:
-    """Return what of a catalog those may know who write queries: names, and what may be spent; no address."""
+    """Return the public part of a catalog: names and budgets, no addresses of remotes."""
     return {
         "prefixes": dict(catalog.prefixes),
         "streams": [
@@ -301,7 +308,7 @@ def named_in(catalog: Catalog) -> dict[str, Any]:
     }
 
 
-# What requests say --------------------------------------------------------------------------------
+# Parsing of requests ------------------------------------------------------------------------------
 
 _NO_STORE = {"cache-control": "no-store"}
 
@@ -360,11 +367,11 @@ def _last_event(request: Request) -> int | None:
     return int(given) if _is_whole(given) else None
 
 
-# What goes wrong ----------------------------------------------------------------------------------
+# Errors -------------------------------------------------------------------------------------------
 
 
 def _said(work: Callable[..., Any], *args: Any) -> Any:
-    """Do some work, and say what it raises as those outside may hear it."""
+    """Do some work, and translate its errors into problems without private details."""
     try:
         return work(*args)
     except QueryError as error:
@@ -378,7 +385,10 @@ def _said(work: Callable[..., Any], *args: Any) -> Any:
 
 
 def invalid_query(error: QueryError) -> Problem:
-    """Return the problem of a query that cannot be run, with the data that ``acquatop check --json`` has."""
+    """Return the problem of a query that cannot be run.
+
+    It contains the data of ``acquatop check --json``.
+    """
     found = [each.to_json(FILE) for each in error.diagnostics[:MOST_SHOWN]]
     first = next((each for each in error.diagnostics if each.is_error), error.diagnostics[0])
     place = "" if first.span is None else f"{first.line}:{first.column}: "

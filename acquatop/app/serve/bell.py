@@ -1,4 +1,4 @@
-"""From the engine's threads to the readers in the event loop: something is new."""
+"""Wake-up calls from the engine's threads to the readers in the event loop."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Protocol
 
 
 class Rung(Protocol):
-    """Something that readers wait at."""
+    """A place at which readers wait."""
 
     def wake(self) -> None:
-        """Let those go on that wait; called in the event loop."""
+        """Wake the waiting readers; called in the event loop."""
 
 
 class Bell:
-    """Wakes in the event loop what is rung in any thread.
+    """Wake-up calls into the event loop, from any thread.
 
-    However often it is rung, one call waits in the loop at most, and every place is woken once by it: an engine that
-    is faster than the loop fills nothing. Before :meth:`attach` and after :meth:`detach` ringing does nothing.
+    At most one call waits in the loop, however often the bell is rung, and it wakes every place
+    once. So an engine that is faster than the loop fills no queue. Before :meth:`attach` and after
+    :meth:`detach`, ringing does nothing.
     """
 
     def __init__(self) -> None:
@@ -27,16 +28,16 @@ class Bell:
         self._rung: set[Rung] = set()
 
     def attach(self) -> None:
-        """Ring in the event loop that runs now."""
+        """Connect to the event loop that runs now."""
         self._loop = asyncio.get_running_loop()
 
     def detach(self) -> None:
-        """Ring no more."""
+        """Disconnect from the event loop."""
         with self._lock:
             self._loop = None
 
     def ring(self, place: Rung) -> None:
-        """Let those at a place go on soon. O(1)."""
+        """Wake the readers at a place soon. O(1)."""
         with self._lock:
             if self._loop is None:
                 return

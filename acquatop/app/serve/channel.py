@@ -1,4 +1,4 @@
-"""The last events of something, for any number of readers."""
+"""Broadcast channel: the last events of a source, for any number of readers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from replica.clocks import Clock
 
 @dataclass(frozen=True)
 class Event:
-    """One event: a name that a reader can go on from, what it is, and its data, which is one line of JSON.
+    """Event with an id to resume from, a kind, and data, which is one line of JSON.
 
-    ``number`` counts the events of its channel from 1, and ``at`` says when it was put there.
+    ``number`` counts the events of its channel from 1. ``at`` is the time at which it was put
+    there.
     """
 
     id: int
@@ -31,12 +32,12 @@ class Event:
 
     @property
     def size(self) -> int:
-        """How many bytes it counts for."""
+        """The bytes that it counts for."""
         return len(self.data)
 
     @cached_property
     def frame(self) -> bytes:
-        """The event as a server-sent event; made once, for all its readers."""
+        """The event as a server-sent event; built once for all its readers."""
         return frame(self.kind, self.data, self.id)
 
 
@@ -55,7 +56,7 @@ EventT = TypeVar("EventT", bound=Event)
 
 @dataclass(frozen=True)
 class News(Generic[EventT]):
-    """What a reader has not read yet, how much of it is gone already, and how far it has read with this."""
+    """Events that a reader lacks, the number it missed, and its position after reading them."""
 
     events: tuple[EventT, ...]
     missed: int
@@ -63,11 +64,12 @@ class News(Generic[EventT]):
 
 
 class Channel(Generic[EventT]):
-    """Keeps the newest events, so many and so many bytes of them; a reader is but a number: how far it has read.
+    """Bounded buffer of the newest events; a reader is only a number, the last event it has read.
 
-    So a reader costs no memory here, however slow it is, and holds up nobody: what it has not read in time is gone, and
-    counted. An event whose ``id`` is no greater than those before takes their place, as an answer does that is given
-    again after a crash. Putting is O(1) amortised and may be done in any thread; waiting is for the event loop's.
+    A reader costs no memory here and slows nobody down. Events that it does not read in time are
+    dropped, and counted as missed. An event replaces those whose ``id`` is not smaller, such as an
+    answer that is emitted again after a crash. Putting is O(1) amortised, in any thread. Waiting is
+    for the event loop's.
 
     >>> channel = Channel(Bell(), most=2, most_bytes=100)
     >>> for at in (10, 20, 30):
@@ -88,16 +90,19 @@ class Channel(Generic[EventT]):
         self._events: deque[EventT] = deque()
         self._bytes = 0
         self._last = 0
-        # What nearly all readers are given: whoever has read all but the newest event.
+        # The result for a reader that lacks only the newest event, as nearly all do.
         self._tail: News[EventT] | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self.closed = False
-        """Whether readers are to leave."""
+        """True if readers are to leave."""
         self.over = False
-        """Whether that is because no further event will ever come."""
+        """True if readers are to leave because no further event will come."""
 
     def put(self, event: EventT) -> None:
-        """Add an event, and wake who waits. One that is longer than all that may be kept only counts as missed."""
+        """Add an event, and wake the readers.
+
+        An event that exceeds the limit of bytes is not kept, and counts as missed.
+        """
         with self._lock:
             while self._events and self._events[-1].id >= event.id:
                 self._bytes -= self._events.pop().size
@@ -120,7 +125,10 @@ class Channel(Generic[EventT]):
         return self._last
 
     def after(self, number: int, most: int | None = None) -> News[EventT]:
-        """Return what has come since an event, oldest first, at most so many. O(1) for the newest, else O(n)."""
+        """Return at most ``most`` events after a number, oldest first.
+
+        O(1) if only the newest is lacking, else O(n).
+        """
         if number >= self._last:
             return News((), 0, number)
         with self._lock:
@@ -132,32 +140,32 @@ class Channel(Generic[EventT]):
             return News(events, max(0, first - number - 1), events[-1].number if events else self._last)
 
     def number_of(self, id: int) -> int:
-        """Return after which number a reader goes on that has read the event of an id: 0 if that cannot be told."""
+        """Return the number to resume after for a reader of the event with an id; 0 if unknown."""
         with self._lock:
             if not self._events or id > self._events[-1].id:
                 return 0
             return next((each.number for each in reversed(self._events) if each.id <= id), 0)
 
     def newest(self) -> EventT | None:
-        """Return the newest event that is kept."""
+        """Return the newest event that is kept, or None."""
         with self._lock:
             return self._events[-1] if self._events else None
 
     def find(self, id: int) -> EventT | None:
-        """Return the event of an id, if it is kept. O(events kept)."""
+        """Return the event with an id if it is kept, else None. O(events kept)."""
         with self._lock:
             return next((each for each in self._events if each.id == id), None)
 
     # In the event loop ----------------------------------------------------------------------------
 
     async def changed(self) -> None:
-        """Return when the bell is rung the next time."""
+        """Return at the next ring of the bell."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         await waiter
 
     def wake(self) -> None:
-        """Let all go on that wait; those that have been cancelled meanwhile are forgotten."""
+        """Wake all waiting readers, and forget cancelled ones."""
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             if not each.done():

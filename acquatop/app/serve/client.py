@@ -25,7 +25,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 
 
 class ServiceError(Exception):
-    """What the service has refused: ``problem`` is its document, with ``diagnostics`` where a query is wrong."""
+    """Refusal by the service.
+
+    ``problem`` is its problem document, with ``diagnostics`` if a query is invalid.
+    """
 
     def __init__(self, problem: Document) -> None:
         super().__init__(problem.get("detail") or problem.get("title") or "the service has refused it")
@@ -33,10 +36,11 @@ class ServiceError(Exception):
 
 
 class Client:
-    """A service at an address; ``token`` is the one that it asks for, if it does.
+    """Client of the service at an address; ``token`` is needed only if the service requires one.
 
-    Documents are as docs/serve.md shows them. Raises :class:`ServiceError` for what the service refuses, and what
-    ``requests`` raises when it cannot be reached. ``sleep`` is called between attempts to go on with a stream.
+    docs/serve.md describes the documents. Raises :class:`ServiceError` if the service refuses a
+    request, and the errors of ``requests`` if it cannot be reached. ``sleep`` is called between
+    attempts to reconnect a stream.
     """
 
     def __init__(
@@ -55,7 +59,7 @@ class Client:
             self._session.headers["Authorization"] = f"Bearer {token}"
 
     def register(self, text: str, name: str | None = None) -> Document:
-        """Run a query from now on; its ``id`` is what the other methods take."""
+        """Register a query; pass its ``id`` to the other methods."""
         return self._json("POST", "/queries", text, params={} if name is None else {"name": name})
 
     def queries(self) -> list[Document]:
@@ -68,32 +72,32 @@ class Client:
         return self._json("GET", _path(id))
 
     def pause(self, id: str) -> Document:
-        """Let a query be as if it were not there."""
+        """Pause a query: it is not evaluated until it is resumed."""
         return self._json("POST", _path(id, "pause"))
 
     def resume(self, id: str) -> Document:
-        """Let a query begin anew."""
+        """Resume a query, from new windows on."""
         return self._json("POST", _path(id, "resume"))
 
     def remove(self, id: str) -> None:
-        """End a query, and forget it."""
+        """End a query, and forget it and its answers."""
         self._ask("DELETE", _path(id))
 
     def check(self, text: str) -> Document:
-        """Return what is wrong with a text."""
+        """Return the diagnostics of a text."""
         return self._json("POST", "/check", text)
 
     def explain(self, text: str) -> Document:
-        """Return how a text would be answered."""
+        """Return the plan of a text."""
         return self._json("POST", "/explain", text)
 
     def answer(self, id: str, media_type: str = "application/json") -> bytes | None:
-        """Return the newest answer in a form of one's choice; None before the first."""
+        """Return the newest answer in a media type; None before the first."""
         reply = self._ask("GET", _path(id, "answer"), headers={"Accept": media_type})
         return None if reply.status_code == 204 else reply.content
 
     def answers(self, id: str, after: int | None = None) -> list[Document]:
-        """Return the answers that are kept, or those of windows that close after a time in milliseconds."""
+        """Return the kept answers, or those of windows that close after a time in milliseconds."""
         params = {} if after is None else {"after": str(after)}
         found: list[Document] = self._json("GET", _path(id, "answers"), params=params)["answers"]
         return found
@@ -101,8 +105,9 @@ class Client:
     def stream(self, id: str, last: str | None = None) -> Iterator[Document]:
         """Yield answers as they come, until the query is removed.
 
-        When the connection is lost, or the service restarted, it goes on where it was, after a pause. ``last`` is
-        the id of the event that was read last, which is the time at which its window closes.
+        If the connection is lost or the service is restarted, it reconnects after a pause and
+        resumes. ``last`` is the id of the event that was read last: the time at which its window
+        closes.
         """
         pause = _FIRST_PAUSE
         while True:

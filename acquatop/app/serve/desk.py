@@ -1,4 +1,4 @@
-"""Work that takes a while, done beside the event loop, and how much of it may wait."""
+"""Thread pool with a bounded queue, for slow work beside the event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class Desk:
-    """Some threads, and a line before them: who finds it too long is refused at once."""
+    """Some threads with a bounded queue; work beyond the bound is refused at once."""
 
     def __init__(self, name: str, *, threads: int, most: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"acquatop-{name}")
@@ -23,7 +23,7 @@ class Desk:
         self._waiting = 0
 
     async def do(self, work: Callable[Given, Result], *args: Given.args, **more: Given.kwargs) -> Result:
-        """Return what some work returns; raises :class:`Problem` when too many wait already."""
+        """Return the result of some work; raises :class:`Problem` if the queue is full."""
         if self._waiting >= self._most + self._threads:
             raise Problem("unavailable", f"{self._most} requests wait already", retry_after=1.0)
         self._waiting += 1
@@ -34,5 +34,5 @@ class Desk:
             self._waiting -= 1
 
     def close(self) -> None:
-        """Take no more work, and drop what waits."""
+        """Take no more work, and drop the queue."""
         self._pool.shutdown(wait=False, cancel_futures=True)

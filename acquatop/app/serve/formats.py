@@ -1,4 +1,4 @@
-"""In which forms an answer can be had, and which of them somebody wants."""
+"""Media types of answers, and content negotiation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True)
 class Format:
-    """A media type, the forms of queries whose answers it can hold, and how to write one."""
+    """Media type with the query forms that it supports, and the function that encodes an answer."""
 
     media_type: str
     forms: tuple[str, ...]
@@ -22,12 +22,12 @@ class Format:
 
     @property
     def content_type(self) -> str:
-        """The header's value."""
+        """The value of the Content-Type header."""
         return f"{self.media_type}; charset=utf-8" if self.media_type.startswith("text/") else self.media_type
 
 
 def _lazily(name: str) -> Callable[[Answer], bytes]:
-    """Return the writer of a kind of sink; it is loaded when the first answer is written so."""
+    """Return the encoder of a kind of sink; its module is loaded at the first answer."""
 
     def encode(answer: Answer) -> bytes:
         from importlib import import_module
@@ -47,7 +47,7 @@ FORMATS = (
     Format("text/turtle", _GRAPH, _lazily("turtle")),
     Format("application/n-triples", _GRAPH, _lazily("ntriples")),
 )
-"""All but the answer as a whole, which is JSON and can be had of any query."""
+"""All formats but the complete answer, which is JSON and available for any query."""
 
 
 class _Wanted(NamedTuple):
@@ -56,7 +56,7 @@ class _Wanted(NamedTuple):
     quality: float
 
     def fits(self, media_type: str) -> int:
-        """Say how well this fits: 0 not at all, 3 by name."""
+        """Return the precision of the match with a media type: 0 for none, 3 for the exact name."""
         kind, _, subtype = media_type.partition("/")
         if (self.kind, self.subtype) == (kind, subtype):
             return 3
@@ -68,9 +68,10 @@ _QUALITY = re.compile(r"(?:^|;)\s*q\s*=\s*([01](?:\.[0-9]{0,3})?)\s*(?:;|$)", re
 
 
 def chosen(accept: str | None, offered: Sequence[str]) -> str | None:
-    """Return the media type that an ``Accept`` header likes best, the first offered of several; None if it has none.
+    """Return the media type that an ``Accept`` header prefers, or None if it accepts none.
 
-    What of the header cannot be understood is passed over; without one anything will do.
+    Among several of the same quality, return the first offered. Malformed parts of the header are
+    ignored. Without a header anything is accepted.
 
     >>> offered = ["application/json", "text/csv"]
     >>> chosen(None, offered), chosen("text/*, */*;q=0.1", offered), chosen("text/html", offered)

@@ -1,4 +1,4 @@
-"""Who may ask: the host asked for, the site that asks, the token, how often; and the headers of every response."""
+"""Access control: host, origin, token and rate of requests; security headers of responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOKEN = "ACQUATOP_TOKEN"  # noqa: S105 (a variable's name)
 SHORTEST_TOKEN = 16
 
 OPEN = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
-"""What can be had without a token: nothing of it says anything about queries. So can all of the page's files."""
+"""Paths without a token: they show nothing about queries. The page's files need none, either."""
 PAGE = "/page/"
 
 _POLICY = (
@@ -41,14 +41,14 @@ HEADERS: Mapping[str, str] = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-"""What every response says to browsers."""
+"""Security headers of every response."""
 
 _LOCAL = frozenset({"localhost", "localhost."})
 _CHANGES = frozenset({"POST", "DELETE", "PUT", "PATCH"})
 
 
 def token_from(variables: Mapping[str, str] = os.environ) -> str | None:
-    """Return the token that the environment holds, if it does; raises :class:`UserError` for one that is too short."""
+    """Return the token in the environment, or None; raises :class:`UserError` for a weak one."""
     token = variables.get(TOKEN) or None
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise UserError(
@@ -59,7 +59,7 @@ def token_from(variables: Mapping[str, str] = os.environ) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether nobody but this machine can reach what listens at a host.
+    """Return True if a host is reachable from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, True, False)
@@ -73,7 +73,10 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Stands before an application. ``hosts`` are names that it may be asked by besides addresses and ``localhost``."""
+    """ASGI middleware that checks every request before the application gets it.
+
+    ``hosts`` are names that the service may be addressed by, besides addresses and ``localhost``.
+    """
 
     def __init__(
         self,
@@ -94,7 +97,7 @@ class Guard:
         self._works = Rates(limits.work_rate, limits.work_burst, clock=clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -129,18 +132,18 @@ class Guard:
             self._check_token(headers)
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
-        """Refuse a name that is not known: a page of another site may have had it point to here."""
+        """Refuse an unknown host name: another site's name may resolve to here (DNS rebinding)."""
         host = _host(headers.get("host", ""))
         if host is None or not (host in self._hosts or _is_address(host)):
             raise Problem("unknown-host", "name the hosts that may be asked for with --host")
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
-        """Refuse what a page of another site sends."""
+        """Refuse requests of pages of other sites."""
         origin = headers.get("origin")
         foreign = origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
         if foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             if headers.get("sec-fetch-mode") == "navigate" and origin is None:
-                return  # a link that somebody follows
+                return  # a link that a user follows
             raise Problem("foreign-origin", "a page of another site cannot use this service")
 
     def _check_token(self, headers: Mapping[str, str]) -> None:
@@ -184,7 +187,7 @@ def _is_open(path: str) -> bool:
 
 
 def _route(scope: Scope) -> str:
-    """Return what has answered, by name: however many addresses are tried, there are few of these."""
+    """Return the name of the handler: there are few, however many addresses are tried."""
     return getattr(scope.get("endpoint"), "__name__", "none")
 
 

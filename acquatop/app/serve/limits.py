@@ -1,4 +1,4 @@
-"""How much a service takes and keeps: what others may ask of it is bounded, and so is its memory."""
+"""Limits of a service: they bound the work of its clients, and its memory."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of one service. Beyond each, a request is refused with what to do; nothing is dropped in silence."""
+    """Limits of one service: requests beyond them are refused, and missed events are counted."""
 
     queries: int = 200
-    """Queries registered at once, paused ones among them."""
+    """Registered queries, including paused ones."""
     text_bytes: int = 64 << 10
-    """The length of a query's text, which is the longest body that a request may have."""
+    """Bytes of a query's text, which is the longest body of a request."""
     answers: int = 100
-    """Answers kept of each query."""
+    """Kept answers per query."""
     answers_bytes: int = 4 << 20
-    """Bytes of JSON that the kept answers of one query have; one answer that is longer is not kept at all."""
+    """Bytes of JSON of one query's kept answers; a single answer that is longer is not kept."""
     events: int = 2_000
-    """Events kept of all queries together, for readers of all."""
+    """Kept events of all queries together, for readers of all."""
     events_bytes: int = 16 << 20
-    """Bytes that these have."""
+    """Bytes of those events."""
     readers: int = 2_000
-    """Readers of streams of events at once."""
+    """Concurrent readers of event streams."""
     connections: int = 4_000
-    """Connections at once."""
+    """Concurrent connections."""
     waiting: int = 64
-    """Requests that wait for their turn to change something; the same number may wait to be checked or encoded."""
+    """Waiting requests for changes; the same number may wait for checks and encodings."""
     request_seconds: float = 10.0
-    """How long a body may take to come."""
+    """Time for a request's body to arrive."""
     stuck_seconds: float = 30.0
-    """How long a reader may take nothing of what is sent, until its connection is cut."""
+    """Time without progress of a reader until its connection is cut."""
     heartbeat_seconds: float = 15.0
-    """How often readers get a sign of life when there is nothing else."""
+    """Interval of heartbeats to readers."""
     items_seconds: float = 1.0
-    """How often at most readers are told what has come for queries without an answer."""
+    """Least interval of notices to readers about items for queries without an answer."""
     work_rate: float = 20.0
-    """Requests per second, of one address, that compile a query or change something."""
+    """Requests per second and address that compile a query or change something."""
     work_burst: int = 60
-    """How many of these may come at once."""
+    """Burst of such requests."""
     read_rate: float = 500.0
-    """Other requests per second, of one address."""
+    """Other requests per second and address."""
     read_burst: int = 1_500
-    """How many of these may come at once."""
+    """Burst of those."""

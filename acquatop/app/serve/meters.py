@@ -1,4 +1,4 @@
-"""What the service itself counts, among the engine's metrics."""
+"""Metrics of the HTTP service, in the registry of the engine's metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class Meters:
-    """Counters of requests and of readers. Routes are those of the service, whatever addresses are asked for."""
+    """Metrics of requests and of readers.
+
+    The label ``route`` is the name of a handler, so that unknown addresses add no metrics.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry

@@ -1,4 +1,4 @@
-"""The service described as OpenAPI 3.1 says it; tests compare it with what the service does."""
+"""OpenAPI 3.1 description of the service; tests compare it with the service's behaviour."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Document = dict[str, Any]
 
 
 def document() -> Document:
-    """Return the description."""
+    """Return the OpenAPI document."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -200,7 +200,7 @@ _TEXTUAL: Document = {"schema": {"type": "string"}}
 
 
 def _operation(name: str, what: str, good: Mapping[int, Document], refused: str = "") -> Document:
-    """Return an operation: what it gives, and the kinds of problems it may have."""
+    """Return an operation with its responses, and the kinds of problems it may have."""
     kinds = dict.fromkeys([*refused.split(), *_ALWAYS.split()])
     by_status: dict[int, list[str]] = {}
     for kind in kinds:
@@ -248,7 +248,7 @@ _TEXT: Document = {
 
 
 def _object(required: str, optional: str = "", **properties: Document) -> Document:
-    """Return an object's schema; what is named without a schema may be anything."""
+    """Return an object's schema; a property without a schema may be anything."""
     named = {name: properties.get(name, {}) for name in (*required.split(), *optional.split())}
     return {"type": "object", "properties": named, "required": required.split()}
 

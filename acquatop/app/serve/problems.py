@@ -1,4 +1,4 @@
-"""What is refused, as RFC 9457 problem details say it."""
+"""Problem details (RFC 9457) of refused requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PREFIX = "urn:acquatop:problem:"
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of problem: its HTTP status, and what stands above all of its kind."""
+    """Kind of problem: its HTTP status, and the title that all problems of the kind share."""
 
     status: int
     title: str
@@ -44,7 +44,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass
 class Problem(Exception):  # noqa: N818 (the standard's word)
-    """A request is refused: the kind, what is wrong this time, and what else there is to say of it."""
+    """Refusal of a request: the kind, the detail of this case, and further members."""
 
     kind: str
     detail: str

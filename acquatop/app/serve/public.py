@@ -1,4 +1,4 @@
-"""What may be said to those outside: no path, no secret, no traceback."""
+"""Removal of private details from messages for clients: paths, secrets, tracebacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PATH = re.compile(r"(?<![\w/.:>])(?:~|\.{1,2})?/(?:[^\s:'\",;()<>]+)")
 
 
 def public_text(text: str) -> str:
-    """Return a message without paths of files, and without what addresses have beyond their host; names stay.
+    """Return a message without file paths, and without all but the host of URLs; IRIs in <> stay.
 
     >>> public_text("/srv/data/users.csv cannot be read, nor http://me:pw@example.org:8080/q?key=1")
     '… cannot be read, nor http://example.org:8080/…'
@@ -35,7 +35,7 @@ def public_text(text: str) -> str:
 
 
 def public_error(error: BaseException) -> str:
-    """Return what may be said of an error: its message where it was written for people, and else that there is one.
+    """Return the public text of an error: its message if it is for users, else a generic one.
 
     >>> public_error(KeyError("/etc/passwd"))
     "it failed for a reason that only the server's log tells"

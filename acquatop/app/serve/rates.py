@@ -1,4 +1,4 @@
-"""How often somebody may ask."""
+"""Rate limit per client."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from replica.clocks import Clock
 
 
 class Rates:
-    """A bucket of tokens for each who asks: ``burst`` at once, then ``rate`` per second.
+    """Token bucket per client: ``burst`` at once, then ``rate`` per second.
 
-    The ``most`` who asked last are told apart, so memory is bounded; whoever is forgotten begins anew. O(1). Not safe
-    for several threads.
+    Only the ``most`` latest clients have a bucket, so memory is bounded. A forgotten client starts
+    with a full bucket. O(1). Not safe for several threads.
 
     >>> now = 0.0
     >>> rates = Rates(2.0, 2, clock=lambda: now)
@@ -31,7 +31,7 @@ class Rates:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, who: str) -> float:
-        """Take a token; return 0, or where there is none, after how many seconds there will be one."""
+        """Take a token and return 0; if there is none, return the seconds until the next."""
         now = self._clock()
         tokens, at = self._buckets.pop(who, (float(self._burst), now))
         tokens = min(float(self._burst), tokens + (now - at) * self._rate)

@@ -1,4 +1,4 @@
-"""Those who read streams of events: as fast as they can, and holding up nobody."""
+"""Readers of event streams: each reads at its own speed and slows nobody down."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from replica.clocks import Clock
 
 SIGN_OF_LIFE = b":\n\n"
 AT_ONCE = 4
-"""How many events a reader has in hand at most: what else it has not read yet is the channel's."""
+"""Events that a reader holds at most; all others stay in the channel."""
 
 Opening = Callable[[int, int], tuple[int, Iterable[bytes]]]
-"""What a reader at a number is given that has missed so many events: where it goes on, and frames that come first."""
+"""Function that returns the start of a stream: the number to continue after, and frames to send.
+
+It is called with the reader's number, and the number of events that the reader missed.
+"""
 
 Give = Callable[[bytes], Awaitable[None]]
 
@@ -27,7 +30,7 @@ _HEADERS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-sto
 
 
 class Readers:
-    """All readers of a service: so many at most, each given a sign of life now and then."""
+    """All readers of a service: a bounded number, with regular heartbeats."""
 
     def __init__(self, *, most: int, meters: Meters, clock: Clock) -> None:
         self.meters = meters
@@ -38,7 +41,7 @@ class Readers:
         self._count = 0
 
     def enter(self, channel: Channel[Any]) -> None:
-        """Let a reader of a channel in; raises :class:`Problem` when there are too many."""
+        """Add a reader of a channel; raises :class:`Problem` if there are too many."""
         if self._count >= self._most:
             raise Problem("unavailable", f"{self._most} readers are here already", retry_after=5.0)
         self._count += 1
@@ -46,7 +49,7 @@ class Readers:
         self.meters.readers.set(self._count)
 
     def leave(self, channel: Channel[Any]) -> None:
-        """Let a reader go."""
+        """Remove a reader."""
         self._count -= 1
         self._channels[channel] -= 1
         if not self._channels[channel]:
@@ -54,7 +57,7 @@ class Readers:
         self.meters.readers.set(self._count)
 
     async def keep_alive(self, seconds: float) -> None:
-        """Let all readers have a sign of life every so many seconds, until cancelled."""
+        """Send all readers a heartbeat at an interval, until cancelled."""
         while True:
             await asyncio.sleep(seconds)
             self.beat += 1
@@ -63,10 +66,10 @@ class Readers:
 
 
 class EventStream:
-    """A response that does not end: what a channel holds from a number on, then what comes, as server-sent events.
+    """Endless response of server-sent events: a channel's events after a number, then new ones.
 
-    A reader is a number and at most ``AT_ONCE`` events at any time. One that has fallen behind what the channel keeps
-    is given an ``opening``; one that ``begins`` gets one first.
+    A reader holds a number and at most ``AT_ONCE`` events. If it falls behind the channel's buffer
+    it gets an ``opening``. If it ``begins`` it gets one first.
     """
 
     def __init__(
@@ -86,7 +89,7 @@ class EventStream:
             await send({"type": "http.response.body"})
             return
         self._readers.enter(self._channel)
-        # In a task of its own, which is woken for each event without all that stands around it.
+        # A task of its own is cheap to wake for each event.
         sending, gone = asyncio.create_task(self._send_all(start, send)), asyncio.create_task(_gone(receive))
         try:
             await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -103,7 +106,7 @@ class EventStream:
         async def give(body: bytes) -> None:
             await send({"type": "http.response.body", "body": body, "more_body": True})
 
-        # The head goes out with the first body, and there may be nothing to say for long.
+        # The head is sent with the first body, and the first event may be far off.
         await give(SIGN_OF_LIFE)
         if self._begins:
             await self._open(0, give)
@@ -139,5 +142,5 @@ async def _gone(receive: Receive) -> None:
 
 
 def missed_answers(number: int, missed: int) -> tuple[int, Iterable[bytes]]:
-    """Return the opening of a reader that goes on with what is left: a note of how many it has missed."""
+    """Return the opening of a reader that missed answers: a notice of their number."""
     return number + missed, [frame("missed", json.dumps({"answers": missed}).encode())]

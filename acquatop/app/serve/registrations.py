@@ -1,4 +1,4 @@
-"""The queries that are to be there again after a restart, each in a file of its own."""
+"""Storage of registered queries, one file each, for restarts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _UNFINISHED = ".new"
 
 @dataclass(frozen=True)
 class Registration:
-    """What was asked for: a query's text, the name of its answers, and whether it is paused.
+    """Registration of a query: its text, the name of its answers, and its paused flag.
 
-    ``id`` is its name in addresses, ``since_ms`` the time of day at which it was registered.
+    ``id`` names it in URLs. ``since_ms`` is the time of day at which it was registered.
     """
 
     id: str
@@ -30,20 +30,20 @@ class Registration:
 
 
 class Registrations(Protocol):
-    """Where registrations are kept."""
+    """Storage of registrations."""
 
     def read(self) -> list[Registration]:
-        """Return all, in the order in which they were made."""
+        """Return all, in the order of registration."""
 
     def write(self, registration: Registration) -> None:
-        """Keep one, in place of one of the same id; it is safe on return."""
+        """Store one, replacing one with the same id; it is durable on return."""
 
     def remove(self, id: str) -> None:
-        """Forget one."""
+        """Remove one."""
 
 
 class InMemory:
-    """Keeps nothing: after a restart there are no queries."""
+    """Storage that keeps nothing: after a restart there are no queries."""
 
     def read(self) -> list[Registration]:
         """Return nothing."""
@@ -57,17 +57,18 @@ class InMemory:
 
 
 class InFolder:
-    """Keeps registrations in a folder; what was written is there after a kill, and a loss of power.
+    """Storage in a folder that survives kills and power failures.
 
-    A file is there as a whole or not at all. The state directory's lock keeps other processes out: nothing is written
-    before it is held. Raises :class:`EnvironmentProblem` with a remedy when the system refuses.
+    A file is written as a whole or not at all. The state directory's lock keeps other processes
+    out, and nothing is written before it is held. Raises :class:`EnvironmentProblem` with a remedy
+    if the system refuses.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self) -> list[Registration]:
-        """Read all; raises :class:`EnvironmentProblem` for a file that cannot be understood."""
+        """Return all; raises :class:`EnvironmentProblem` for a malformed file."""
         with explained(self._path, "read the registered queries"):
             files = sorted(self._path.glob(f"*{_SUFFIX}")) if self._path.is_dir() else []
             found = [self._one(file) for file in files]
@@ -83,7 +84,7 @@ class InFolder:
             ) from None
 
     def write(self, registration: Registration) -> None:
-        """Write its file: O(its text), two waits for the disk."""
+        """Write its file: O(length of its text), two syncs of the disk."""
         name, beside = registration.id + _SUFFIX, registration.id + _UNFINISHED
         with explained(self._path, "keep the query"), _Opened(self._path) as folder:
             (self._path / beside).unlink(missing_ok=True)
@@ -99,7 +100,7 @@ class InFolder:
 
 
 class _Opened:
-    """A folder that is there, while it is needed."""
+    """Open folder as a context manager; the folder is made if it does not exist."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Responses of the kinds that the service gives."""
+"""Constructors of the service's responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from acquatop.app.serve.problems import MEDIA_TYPE, Problem
 
 
 def json_response(document: Any, status: int = 200, **headers: str) -> Response:
-    """Return a document; what it says may be another thing in a moment, so nobody keeps it."""
+    """Return a response with a document. It must not be cached, as it may change at any time."""
     return Response(
         json.dumps(document, separators=(",", ":")).encode(),
         status,
@@ -22,7 +22,7 @@ def json_response(document: Any, status: int = 200, **headers: str) -> Response:
 
 
 def problem_response(problem: Problem) -> Response:
-    """Return a problem's details."""
+    """Return the response for a problem."""
     headers = {"cache-control": "no-store"}
     if problem.retry_after is not None:
         headers["retry-after"] = str(math.ceil(problem.retry_after))

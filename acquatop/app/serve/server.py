@@ -1,4 +1,4 @@
-"""The service at an address of this machine, in threads of its own."""
+"""HTTP server of the service, in threads of its own."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from acquatop.errors import EnvironmentProblem, UserError
 
 _GRACE_SECONDS = 5
 _SEND_BUFFER = 256 << 10
-"""How many bytes the system may hold for one reader that does not take them."""
+"""Bytes that the system may buffer for one slow reader."""
 
 
 class Server:
-    """Serves a service until it is closed; ``url`` says where. The service is the caller's to start and to stop.
+    """HTTP server of a service, until it is closed; ``url`` is its address.
 
-    Use it as a context manager. Raises :class:`UserError` when others than this machine could reach it without a
-    token, and :class:`EnvironmentProblem` when it cannot listen there.
+    The caller starts and stops the service. Use the server as a context manager. Raises
+    :class:`UserError` if other machines could reach it without a token, and
+    :class:`EnvironmentProblem` if it cannot listen there.
     """
 
     def __init__(
@@ -72,11 +73,11 @@ class Server:
             self._server.is_up.set()
 
     def wait(self) -> None:
-        """Return when it has been closed."""
+        """Return when the server has been closed."""
         self._thread.join()
 
     def close(self) -> None:
-        """Finish the requests at hand, and stop to listen; safe to call again."""
+        """Finish the requests at hand, and stop listening; safe to call again."""
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
@@ -89,14 +90,14 @@ class Server:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it can be asked."""
+    """Uvicorn server with an event for the end of its startup."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.is_up = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve."""
+        """Start, and set the event."""
         await super().startup(sockets)
         self.is_up.set()
 
@@ -109,7 +110,8 @@ def _listening(address: Address, stuck_seconds: float) -> socket.socket:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
             with suppress(AttributeError, OSError):
-                # Whoever takes nothing for so long is cut off by the system; connections have it from this socket.
+                # The system cuts off a reader that makes no progress for so long. Connections
+                # inherit this.
                 listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * stuck_seconds))
             listening.bind(place)
         except OSError:

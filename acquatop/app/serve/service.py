@@ -1,4 +1,4 @@
-"""The queries that a service answers: registered, paused, resumed and removed while it runs. It knows no HTTP."""
+"""Registry of the queries that a service answers, independent of HTTP."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 FILE = "query"
-"""What messages call a query's text."""
+"""The name of a query's text in messages."""
 
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,198}[^\s\x00-\x1f\x7f])?")
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9_]+")
 
 
-class Refused(UserError):  # noqa: N818 (it is an answer to who asks, and none to who runs the service)
-    """What is asked for is refused; ``kind`` is that of the problem (:mod:`acquatop.app.serve.problems`)."""
+class Refused(UserError):  # noqa: N818 (a reply to the client, no error of the service)
+    """Refusal of a request; ``kind`` is the problem's (:mod:`acquatop.app.serve.problems`)."""
 
     def __init__(self, kind: str, message: str, **more: Any) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class Refused(UserError):  # noqa: N818 (it is an answer to who asks, and none t
 
 
 class Served:
-    """One query of the service: what was asked for, what has become of it, and its last answers."""
+    """One query of the service: its registration, its state, and its last answers."""
 
     def __init__(self, registration: Registration, answers: Answers, intake: Intake) -> None:
         self.registration = registration
@@ -59,14 +59,14 @@ class Served:
         self.warnings: Sequence[dict[str, object]] = ()
         self.query: RegisteredQuery | None = None
         self.run: object = None
-        """Stands for the time between its start and its halt: answers of another are not wanted."""
+        """Token of one run, from start to halt: answers of another run are ignored."""
         self.problem: str | None = None
-        """Why it could not even begin."""
+        """The reason if it could not even start."""
 
     @property
     def state(self) -> str:
         """``running``, ``paused``, ``failed``, or ``ended`` with its streams."""
-        query = self.query  # once, as another thread may take it away
+        query = self.query  # read once, as another thread may take it away
         if self.registration.paused:
             return "paused"
         if self.problem is not None or (query is not None and query.error is not None):
@@ -75,7 +75,7 @@ class Served:
 
     @property
     def error(self) -> str | None:
-        """Why it has failed, as far as outsiders may know."""
+        """The reason of its failure, without private details."""
         query = self.query
         if self.state != "failed":
             return None
@@ -87,7 +87,7 @@ class Served:
         self._before = self._intake.streams()
 
     def streams(self) -> list[dict[str, Any]]:
-        """Return the items of its streams since it began, and the bad ones among them by reason."""
+        """Return the items of its streams since it started, and the bad ones by reason."""
         query = self.query
         names = () if query is None else query.streams
         came = {name: self._intake.of(name).since(self._before.get(name, Came())) for name in names}
@@ -95,11 +95,11 @@ class Served:
 
     @property
     def waits(self) -> bool:
-        """True if it runs, and has not been answered."""
+        """True if it runs, and has no answer yet."""
         return self.state == "running" and self.answers.newest() is None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what there is to say of it, but for its answers."""
+        """Return its description, without its answers."""
         registration, newest = self.registration, self.answers.newest()
         return {
             "id": registration.id,
@@ -117,7 +117,7 @@ class Served:
 def _changing(
     method: Callable[Concatenate[Service, Given], Result],
 ) -> Callable[Concatenate[Service, Given], Result]:
-    """Let a method be done by one thread at a time, and only as long as the engine runs."""
+    """Let one thread at a time run a method, and only while the engine runs."""
 
     @functools.wraps(method)
     def one_by_one(self: Service, /, *given: Given.args, **more: Given.kwargs) -> Result:
@@ -130,10 +130,11 @@ def _changing(
 
 
 class Service:
-    """An engine's queries, for many. Safe for several threads.
+    """Registry of an engine's queries, for many clients. Safe for several threads.
 
-    ``make_engine`` is given the observer that the engine must have, and returns one that has not started. ``events``
-    are those of all queries, ``intake`` counts the items of all streams.
+    ``make_engine`` is called with an observer that the engine must have, and returns an engine that
+    has not started. ``events`` are the events of all queries. ``intake`` counts the items of all
+    streams.
     """
 
     def __init__(
@@ -153,7 +154,8 @@ class Service:
         self._wall = wall
         self._registrations = registrations or InMemory()
         self._served: dict[str, Served] = {}
-        # Held while something is put into ``events``: what is told of a query keeps its order.
+        # Held while something is put into ``events``, so that notices about a query keep their
+        # order.
         self._telling = threading.RLock()
         self._next_event = round(1_000_000 * wall())
         self.intake = intake or Intake()
@@ -161,7 +163,10 @@ class Service:
         self._engine = make_engine(_Observing(self))
 
     def start(self) -> None:
-        """Take up what is registered, and start the engine. Raises what :meth:`Engine.start` does."""
+        """Restore the registered queries, and start the engine.
+
+        Raises the errors of :meth:`Engine.start`.
+        """
         with self.turn:
             for registration in self._registrations.read():
                 self._take_up(registration)
@@ -174,12 +179,12 @@ class Service:
             try:
                 self._run(served)
             except (QueryError, UserError) as error:
-                # The catalog has changed, perhaps; the others go on.
+                # The catalog may have changed. The other queries go on.
                 served.problem = public_error(error)
         self._announce(served)
 
     def stop(self) -> None:
-        """End the streams of events, and stop the engine; what is registered stays so. Safe to call again."""
+        """End the event streams, and stop the engine; registrations stay. Safe to call again."""
         self.is_ready = False
         self.events.close()
         for served in self.queries():
@@ -188,16 +193,16 @@ class Service:
             self._engine.stop()
 
     def need_ready(self) -> None:
-        """Raise :class:`Refused` as long as nothing can be changed."""
+        """Raise :class:`Refused` unless changes are possible now."""
         if not self.is_ready:
             raise Refused("unavailable", "the engine is starting or stopping; try again in a moment")
 
     @property
     def catalog(self) -> Catalog:
-        """What queries may name."""
+        """The catalog of the engine."""
         return self._engine.catalog
 
-    # What there is --------------------------------------------------------------------------------
+    # Reading --------------------------------------------------------------------------------------
 
     def queries(self) -> list[Served]:
         """Return all queries, in the order of their registration."""
@@ -205,14 +210,14 @@ class Service:
             return list(self._served.values())
 
     def query(self, id: str) -> Served:
-        """Return a query; raises :class:`Refused` if there is none of that id."""
+        """Return a query; raises :class:`Refused` for an unknown id."""
         served = self._served.get(id)
         if served is None:
             raise Refused("not-found", f'there is no query "{id}"')
         return served
 
     def snapshot(self, number: int, missed: int) -> tuple[int, Iterator[bytes]]:
-        """Return the opening of a reader of all events: the newest event's number, and frames of all at a glance."""
+        """Return the opening of a reader of all events: the newest number, and a snapshot."""
         with self._telling:
             number, queries = self.events.last, self.queries()
         listed = json.dumps({"queries": [each.to_json() for each in queries]}).encode()
@@ -227,11 +232,11 @@ class Service:
         return number, frames()
 
     def check(self, text: str) -> Analysis:
-        """Return all that can be said about a query without running it."""
+        """Return the analysis of a text; the query is not run."""
         return check_query(text, catalog=self.catalog, file=FILE)
 
     def explain(self, text: str) -> dict[str, Any]:
-        """Return how a query would be answered; raises :class:`QueryError` for one that cannot be."""
+        """Return the plan of a text; raises :class:`QueryError` for an invalid one."""
         analysis = self._good(text)
         return explain(analysis, replicas_of(self.catalog), structure_of(analysis, self.catalog))
 
@@ -241,15 +246,15 @@ class Service:
             raise QueryError(analysis.diagnostics, text, FILE)
         return analysis
 
-    # What changes ---------------------------------------------------------------------------------
+    # Changes --------------------------------------------------------------------------------------
 
     @_changing
     def register(self, text: str, name: str | None = None) -> Served:
-        """Run a query from now on, and keep that it is wanted.
+        """Run a query, and store its registration.
 
-        ``name`` is that of its answers, in place of what it says by REGISTER. Raises :class:`QueryError` for what is
-        wrong with the text, :class:`Refused` for what is not possible now, and :class:`EnvironmentProblem` when a
-        remote cannot be reached.
+        ``name`` replaces the name of its REGISTER clause. Raises :class:`QueryError` for an invalid
+        text, :class:`Refused` for a request that is not possible now, and
+        :class:`EnvironmentProblem` if a remote cannot be reached.
         """
         if len(self._served) >= self.limits.queries:
             most = self.limits.queries
@@ -270,7 +275,7 @@ class Service:
 
     @_changing
     def pause(self, id: str) -> Served:
-        """Let a query be as if it were not there: nothing is read for it and no remote asked. Its answers stay."""
+        """Pause a query: no stream is read and no remote is asked for it. Its answers stay."""
         served = self.query(id)
         if not served.registration.paused:
             paused = replace(served.registration, paused=True)
@@ -282,7 +287,7 @@ class Service:
 
     @_changing
     def resume(self, id: str) -> Served:
-        """Let a query that is paused, or has failed, begin anew: with the first windows that open from now on."""
+        """Restart a paused or failed query, with the first windows that open from now on."""
         served = self.query(id)
         if served.state == "running":
             return served
@@ -324,7 +329,7 @@ class Service:
         )
 
     def _halt(self, served: Served) -> None:
-        # Also one that has failed: the engine forgets it then.
+        # Stop a failed one, too, so that the engine forgets it.
         with self._telling:
             served.run = None
         query, served.query = served.query, None
@@ -353,22 +358,25 @@ class Service:
         last = re.split(r"[/#:]", name.rstrip("/#:"))[-1]
         return _unlike(_NOT_IN_ID.sub("-", last).strip("-")[:40] or "query", self._served)
 
-    # What is told ---------------------------------------------------------------------------------
+    # Notices to readers ---------------------------------------------------------------------------
 
     def query_changed(self, name: str) -> None:
-        """Tell what has become of a query."""
+        """Announce a change of a query's state."""
         served = next((each for each in self.queries() if each.registration.name == name), None)
         if served is not None:
             self._tell_of(served)
 
     def _tell_of(self, served: Served) -> None:
-        """Tell a query's state, read under the lock: it is never older than one told before, nor told after its end."""
+        """Announce a query's state, which is read under the lock.
+
+        So it is never older than one announced before, nor announced after the query's end.
+        """
         with self._telling:
             if self._served.get(served.registration.id) is served:
                 self._tell("query", served.to_json())
 
     def tell_items(self) -> None:
-        """Tell readers what has come for queries without an answer, if anything new has. O(such queries)."""
+        """Announce new items for queries without an answer, if there are any. O(such queries)."""
         waiting = {each.registration.id: each.streams() for each in self.queries() if each.waits}
         told, self._told_items = self._told_items, waiting
         changed = {
@@ -388,7 +396,7 @@ class Service:
                 self._put("answer", newest.of(served.registration.id))
 
     def _answered(self, served: Served, run: object, kept: KeptAnswer) -> None:
-        """Keep and tell an answer, unless its query was halted while the batch was under way."""
+        """Store and announce an answer, unless its query was halted during the batch."""
         with self._telling:
             if served.run is not run:
                 return
@@ -406,7 +414,7 @@ class Service:
 
 
 class _Observing(Silent):
-    """Tells the service of items, and of queries that have come to an end by themselves."""
+    """Observer that tells the service of items, and of queries that end by themselves."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -416,7 +424,7 @@ class _Observing(Silent):
         self._service.intake.batch(seen)
 
     def query(self, name: str, state: QueryState) -> None:
-        """Hand on what readers should know."""
+        """Announce failures and ends."""
         if state in (QueryState.FAILED, QueryState.ENDED):
             self._service.query_changed(name)
 

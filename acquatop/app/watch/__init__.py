@@ -1,7 +1,7 @@
-"""The engine seen from outside: what it tells of its work, and what is made of that.
+"""Observers of the engine: logs, metrics, and counts for the terminal and the HTTP service.
 
-``observer`` is what the engine knows of; ``prometheus``, ``log``, ``live`` and ``replay`` are observers. Each is
-imported where it is used, as what they need takes time to load.
+The interface, re-exported here, is defined by the engine. ``prometheus``, ``log`` and ``intake``
+implement it. Import each where it is used, as their dependencies take time to load.
 """
 
 from __future__ import annotations

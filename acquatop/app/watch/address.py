@@ -1,4 +1,4 @@
-"""Where something listens, as options of the command line say it: ``[HOST:]PORT``."""
+"""Addresses to listen on, in the form of command line options: ``[HOST:]PORT``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Address:
-    """A host and a port; port 0 stands for any that is free.
+    """A host and a port; port 0 means any free port.
 
     >>> Address.parse("9464"), Address.parse("[::1]:0")
     (Address(host='127.0.0.1', port=9464), Address(host='::1', port=0))
@@ -22,9 +22,9 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Return the address that a text names, on this machine alone unless it says otherwise.
+        """Return the address that a text names; without a host it is on this machine only.
 
-        Raises :class:`ValueError` with what is wrong with it.
+        Raises :class:`ValueError` with the reason if the text is no address.
         """
         host, colon, port = text.rpartition(":")
         if host.startswith("[") and host.endswith("]"):

@@ -1,15 +1,15 @@
-"""Labels of which there must not be too many."""
+"""Limit on the number of distinct labels."""
 
 from __future__ import annotations
 
 OTHER = "other"
-"""What stands for every label beyond the limit."""
+"""The label that replaces every label beyond the limit."""
 
 
 class BoundedLabels:
-    """Lets the first labels of each group through, and makes one of all others: a metric keeps a line for each forever.
+    """Map from labels to a bounded number: the first of each group stay, all others become one.
 
-    Time and memory O(1) per label.
+    A metric keeps a line for each label forever. Time and memory O(1) per label.
 
     >>> labels = BoundedLabels(2)
     >>> [labels("s", each) for each in ("a", "b", "c", "a")]
@@ -24,7 +24,7 @@ class BoundedLabels:
         self._known: dict[str, set[str]] = {}
 
     def __call__(self, group: str, label: str) -> str:
-        """Return what to count a label of a group as."""
+        """Return the label to count under."""
         known = self._known.setdefault(group, set())
         short = label[: self._longest]
         if short not in known:

@@ -1,4 +1,4 @@
-"""Metrics over HTTP, for a Prometheus server to fetch."""
+"""HTTP endpoint for a Prometheus server to fetch metrics from."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from acquatop.app.watch.address import Address
 from acquatop.errors import EnvironmentProblem
 
 TIMEOUT = 10.0
-"""How many seconds a client may take to say what it wants."""
+"""Seconds that a client may take to send its request."""
 
 
 class Endpoint:
-    """Serves a registry at ``/metrics`` in threads of its own until it is closed. ``url`` says where it is.
+    """Server of a registry at ``/metrics``, in threads of its own, until it is closed.
 
-    Raises :class:`EnvironmentProblem` when it cannot listen there. Whoever can reach the address can read the metrics,
-    which have the names of streams and queries but no data.
+    ``url`` is its address. Raises :class:`EnvironmentProblem` if it cannot listen there. Anybody
+    who can reach the address can read the metrics. They contain the names of streams and queries,
+    but no data.
     """
 
     def __init__(self, registry: CollectorRegistry, address: Address) -> None:
@@ -35,7 +36,7 @@ class Endpoint:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop to listen; safe to call again."""
+        """Stop listening; safe to call again."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -53,7 +54,7 @@ def _listen(address: Address, text: Callable[[], bytes]) -> _Server:
 
 
 class _Server(ThreadingHTTPServer):
-    """An HTTP server of either family of addresses that keeps quiet about clients that go away."""
+    """HTTP server for IPv4 or IPv6 that ignores clients that go away."""
 
     daemon_threads = True
 
@@ -62,11 +63,11 @@ class _Server(ThreadingHTTPServer):
         super().__init__(place, handler)
 
     def server_bind(self) -> None:
-        # The class between asks the name service for the host's name, which can take long, and nobody needs it.
+        # The base class looks up the host's name, which can take long. Nobody needs it.
         socketserver.TCPServer.server_bind(self)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing."""
+        """Ignore errors of connections."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -88,4 +89,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""The count of each stream's items, good and bad, in one place for the terminal, the HTTP service and its page."""
+"""Count of each stream's items, good and bad, for the terminal, the HTTP service and its page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REASONS = 20
 
 @dataclass(frozen=True)
 class Came:
-    """The items of a stream so far: all of them, the bad ones by reason, and the place of the first of each reason."""
+    """Items of a stream so far: all, the bad ones by reason, and each reason's first place."""
 
     items: int = 0
     bad: Mapping[str, int] = field(default_factory=dict)
@@ -50,7 +50,7 @@ _NOTHING = Came()
 
 
 class Intake(Silent):
-    """Counts items, as an observer. ``told`` is called once per stream, with its first batch of bad items.
+    """Observer that counts items; ``told`` is called at each stream's first batch of bad items.
 
     The stream's own thread calls it. A batch costs O(1), memory is O(streams).
     """

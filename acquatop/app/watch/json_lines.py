@@ -1,4 +1,4 @@
-"""A file, or the standard error, to which whole lines of JSON are appended."""
+"""Appender of whole lines of JSON to a file or the standard error."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from acquatop.errors import EnvironmentProblem
 
 
 class JsonLines:
-    """Appends one JSON object per line, each with a single write, for several threads.
+    """Thread-safe appender of one JSON object per line, each with a single write.
 
-    ``-`` stands for the standard error. A file is only ever appended to, so that it may be cut while it is open.
-    Raises :class:`EnvironmentProblem` when it cannot be opened, and :class:`OSError` when a line cannot be written.
+    ``-`` stands for the standard error. A file is only appended to, so that it may be truncated
+    while it is open. Raises :class:`EnvironmentProblem` if it cannot be opened, and
+    :class:`OSError` if a line cannot be written.
     """
 
     def __init__(self, target: str) -> None:
@@ -24,24 +25,24 @@ class JsonLines:
         self._file = _opened(target) if target != "-" else None
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append a line; what is not ASCII is escaped, so that nothing in it can break the line or steer a terminal."""
+        """Append a line in ASCII: nothing in it can break the line or control a terminal."""
         data = json.dumps(line, default=str).encode("ascii") + b"\n"
         with self._lock:
             if self._file is None:
-                # Whoever holds the standard error now: a live table puts itself there, to stay below what is said.
+                # Use the current standard error: a live table replaces it, to stay below the lines.
                 sys.stderr.write(data.decode("ascii"))
                 sys.stderr.flush()
             elif not self._file.closed:
                 self._append(self._file, data)
 
     def _append(self, file: BinaryIO, data: bytes) -> None:
-        # After a line of which a full disk took a part, the next begins on a line of its own.
+        # After a line that was written in part (disk full), begin on a new line.
         data = b"\n" + data if self._torn else data
         self._torn = True
         self._torn = file.write(data) < len(data)
 
     def close(self) -> None:
-        """Close the file; what comes after is dropped."""
+        """Close the file; later lines are dropped."""
         with self._lock:
             if self._file is not None:
                 self._file.close()

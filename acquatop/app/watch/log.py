@@ -1,7 +1,7 @@
-"""What the engine does as a log: one JSON object per line.
+"""Log of the engine's work: one JSON object per line.
 
-Every line has ``time``, ``level`` and ``event``; docs/watch.md lists the events and what else they have. No line holds
-an event's value, an answer's rows or a secret.
+Every line has ``time``, ``level`` and ``event``. docs/watch.md lists the events and their other
+fields. No line contains an event's value, an answer's rows or a secret.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Level(enum.IntEnum):
-    """How much something matters."""
+    """The severity of a line."""
 
     DEBUG = logging.DEBUG
     INFO = logging.INFO
@@ -36,19 +36,19 @@ class Level(enum.IntEnum):
 LEVELS = tuple(level.name.lower() for level in Level)
 
 INTERVAL = 10.0
-"""How many seconds lie at least between two lines that say the same of the same stream or query."""
+"""Least number of seconds between two lines about the same event of the same stream or query."""
 
 SLOW = 1.0
-"""A batch that takes this many seconds is worth a line."""
+"""Seconds from which on a slow batch gets a line."""
 
 REASONS = 20
-"""How many reasons are told apart, of a stream or a query."""
+"""The number of distinct reasons per stream or query."""
 
 
 class Log:
-    """An observer that writes a log, from a level on.
+    """Observer that writes a log from a level on.
 
-    ``wall`` dates the lines, ``clock`` measures intervals. :meth:`close` writes what has been held back.
+    ``wall`` dates the lines, ``clock`` measures intervals. :meth:`close` writes the pending totals.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Log:
         self._reasons = BoundedLabels(REASONS)
         self._seldom: Seldom[tuple[str, str, str]] = Seldom(interval, clock=clock)
         self._failing: set[str] = set()
-        # Of the first item that no line has told of.
+        # The place of the first item that has not been logged yet, by stream and reason.
         self._places: dict[tuple[str, str], Place] = {}
 
     def say(self, level: Level, event: str, **facts: Any) -> None:
@@ -79,7 +79,7 @@ class Log:
             self._lines.write({"time": now, "level": level.name.lower(), "event": event, **facts})
 
     def batch(self, seen: BatchSeen) -> None:
-        """Say what was wrong with a batch, and that it was slow; at level debug, all of it."""
+        """Log late and bad items, and a slow batch; at level debug, every batch."""
         self.say(Level.DEBUG, "batch", events=seen.events, watermark_ms=seen.watermark_ms, **_times(seen))
         self._sum("late", seen.stream, "", seen.late)
         for reason, count in seen.bad.items():
@@ -88,7 +88,7 @@ class Log:
             self.say(Level.WARNING, "slow_batch", events=seen.events, times=times, **_times(seen))
 
     def answer(self, seen: AnswerSeen) -> None:
-        """Say whether the remote fails, and when it is back; at level debug, how the answer came to be."""
+        """Log that the remote fails or is back; at level debug, every answer."""
         answer = seen.answer
         self.say(Level.DEBUG, "answer", **_about(seen))
         for reason, count in answer.counts.rejected.items():
@@ -104,7 +104,10 @@ class Log:
             self.say(Level.INFO, "remote_back", query=answer.query)
 
     def kept(self, seen: StateSeen) -> None:
-        """Say what was taken up or found damaged; of what is written, now and then how often."""
+        """Log recovery and damage of the state, and now and then the number of snapshots.
+
+        At level debug, log every write.
+        """
         facts = {"stream": seen.stream, "seconds": round(seen.seconds, 6), "bytes": seen.bytes}
         if seen.kind in (Kept.RECOVERED, Kept.DAMAGED):
             level = Level.INFO if seen.kind is Kept.RECOVERED else Level.WARNING
@@ -115,15 +118,15 @@ class Log:
             self.say(Level.INFO, "snapshots", **facts, times=times)
 
     def query(self, name: str, state: QueryState) -> None:
-        """Say what has become of a query."""
+        """Log a change of a query's state."""
         self.say(Level.ERROR if state is QueryState.FAILED else Level.INFO, f"query_{state}", query=name)
 
     def failed(self, where: str, error: BaseException) -> None:
-        """Say what went wrong where."""
+        """Log an error."""
         self.say(Level.ERROR, "failed", where=where, **told(error))
 
     def close(self) -> None:
-        """Write what has been held back, and close the file."""
+        """Write the pending totals, and close the file."""
         with self._lock:
             rest = list(self._seldom.rest())
         for (event, about, reason), total in rest:
@@ -160,13 +163,13 @@ _SUMS = {
     "remote_failed": (Level.WARNING, "query", "times"),
     "snapshots": (Level.INFO, "stream", "times"),
 }
-"""The level of what is added up, what it is about, and what is counted."""
+"""For each event that is added up: its level, and the fields for its subject and its count."""
 
 
 def told(error: BaseException) -> dict[str, Any]:
-    """Return what a log says of an error: its message if it was written for people, else only where it came up.
+    """Return an error's fields for the log: its message if it is for users, else only its place.
 
-    Messages of other errors quote what they stumbled over, and that can be anything.
+    Messages of other errors quote their input, which can contain anything.
 
     >>> told(ValueError("secret"))
     {'error': 'ValueError'}
@@ -179,7 +182,7 @@ def told(error: BaseException) -> dict[str, Any]:
 
 
 class MessagesAsLines(logging.Handler):
-    """Hands what libraries say through :mod:`logging` on to a log."""
+    """Log handler that writes records of :mod:`logging` to a :class:`Log`."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()

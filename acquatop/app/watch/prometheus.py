@@ -1,8 +1,8 @@
-"""What the engine does as metrics of Prometheus, in a registry of its own.
+"""Prometheus metrics of the engine's work, in a registry of their own.
 
-Names and labels follow Prometheus' conventions: seconds and bytes, ``_total`` for what only grows. What belongs to a
-query has the label ``query``, and goes when the query is removed; what belongs to a stream has the label ``stream``.
-docs/watch.md lists them all.
+Names and labels follow Prometheus' conventions: seconds and bytes, ``_total`` for counters. Metrics
+of a query have the label ``query``, and are removed with the query. Metrics of a stream have the
+label ``stream``. docs/watch.md lists them all.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from replica.clocks import Clock
 _Metric = TypeVar("_Metric", bound=MetricWrapperBase)
 
 REASONS = 20
-"""How many reasons a metric tells apart, of a stream or a query; what is beyond is counted as ``other``."""
+"""The number of distinct reasons per stream or query; all others are counted as ``other``."""
 
 _DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _WRITTEN = (Kept.JOURNAL, Kept.SNAPSHOT)
 
 
 class Metrics:
-    """An observer that keeps metrics; ``registry`` is what an endpoint shows (:mod:`acquatop.app.watch.endpoint`).
+    """Observer that keeps metrics in ``registry`` (for :mod:`acquatop.app.watch.endpoint`).
 
-    A batch or an answer costs some ten additions; memory grows with the streams and the queries. Two of it know
-    nothing of each other. ``wall`` is the time of day.
+    A batch or an answer costs some ten additions. Memory grows with the streams and the queries.
+    Instances are independent of each other. ``wall`` is the time of day.
     """
 
     def __init__(self, *, wall: Clock = time.time, process: bool = True) -> None:
@@ -128,11 +128,11 @@ class Metrics:
         self._watermarks[stream] = seconds
         self._watermark.labels(stream).set(seconds)
         if first:
-            # Worked out when asked, as it grows while nothing comes.
+            # Computed at each scrape, as it grows while nothing comes.
             self._lag.labels(stream).set_function(lambda: self._wall() - self._watermarks[stream])
 
     def answer(self, seen: AnswerSeen) -> None:
-        """Count an answer; one that is repeated was paid for, and waited for, by another process."""
+        """Count an answer. Another process has counted the cost and latency of a repeated one."""
         answer, query = seen.answer, seen.answer.query
         self._candidates.labels(query).set(seen.candidates)
         self._panes.labels(query).set(seen.panes_waiting)
@@ -165,14 +165,14 @@ class Metrics:
             self._max_age.labels(query).set(max(ages))
 
     def kept(self, seen: StateSeen) -> None:
-        """Count what was done to the state directory, and how long it took to write."""
+        """Count an operation on the state directory, and the time a write took."""
         self._kept.labels(seen.stream, str(seen.kind)).inc()
         if seen.kind in _WRITTEN:
             self._kept_bytes.labels(seen.stream, str(seen.kind)).inc(seen.bytes)
             self._kept_time.labels(seen.stream, str(seen.kind)).observe(seen.seconds)
 
     def query(self, name: str, state: QueryState) -> None:
-        """Count queries; the lines of one that is removed go, so that those who come and go leave nothing behind."""
+        """Count running queries; remove the metrics of a removed query to keep them bounded."""
         self._states.labels(str(state)).inc()
         with self._lock:
             (self._running.add if state is QueryState.REGISTERED else self._running.discard)(name)
@@ -182,7 +182,7 @@ class Metrics:
                 metric.remove_by_labels({"query": name})
 
     def failed(self, where: str, error: BaseException) -> None:
-        """Count an error by what kind of thing had it: a stream, a query, a sink."""
+        """Count an error by the kind of its place: a stream, a query, a sink."""
         with self._lock:
             kind = self._kinds("", where.split(" ", 1)[0])
         self._errors.labels(kind).inc()

@@ -1,4 +1,4 @@
-"""How fast something goes on, of late."""
+"""Rate of events over the last seconds."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections import deque
 from replica.clocks import Clock
 
 WINDOW = 5.0
-"""Over how many seconds a rate is taken."""
+"""Seconds over which a rate is taken."""
 
 
 class Rate:
-    """How many per second, over the last seconds. Time O(1) amortised; memory one entry per tenth of that time.
+    """Events per second over a sliding window.
+
+    Time O(1) amortised; memory one entry per tenth of the window.
 
     >>> now = 0.0
     >>> rate = Rate(clock=lambda: now, seconds=5.0)
@@ -36,7 +38,7 @@ class Rate:
         self._since = clock()
 
     def add(self, count: int) -> None:
-        """Count some that came just now."""
+        """Count events that came just now."""
         now = self._clock()
         self._sum += count
         if self._parts and now - self._parts[-1][0] < self._seconds / 10:
@@ -47,7 +49,7 @@ class Rate:
         self._forget(now)
 
     def __call__(self) -> float:
-        """Return how many per second there were; in the beginning, since then."""
+        """Return the events per second of the window, or since the start if that is shorter."""
         now = self._clock()
         self._forget(now)
         seconds = min(self._seconds, now - self._since)

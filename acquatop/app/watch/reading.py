@@ -1,4 +1,4 @@
-"""How far streams have been read that have an end."""
+"""Progress on streams that have an end."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from replica.clocks import Clock
 
 @dataclass(frozen=True)
 class HowFar:
-    """The part that has been read (0 to 1), events per second since the beginning, seconds left if that can be said."""
+    """The part read so far (0 to 1), events per second since the start, seconds left if known."""
 
     part: float
     rate: float
     left_seconds: float | None
 
     def __str__(self) -> str:
-        """Return it as people read it.
+        """Return the text for people.
 
         >>> str(HowFar(0.5, 12345.6, 3725)), str(HowFar(0.0, 0.0, None))
         ('50.0 % read · 12,346 events/s · 1:02:05 left', '0.0 % read · 0 events/s')
@@ -27,7 +27,7 @@ class HowFar:
 
 
 class Reading:
-    """Follows batches that say how much of their source is done, whatever the unit; several streams count alike.
+    """Progress of batches that report the size of their source, in any unit; streams count equally.
 
     Time and memory O(streams). Not safe for several threads at once.
 
@@ -47,12 +47,12 @@ class Reading:
         self._events = 0
 
     def add(self, seen: BatchSeen) -> None:
-        """Take note of a batch."""
+        """Record a batch."""
         if seen.done is None or seen.total is None:
             return
         self._parts[seen.stream] = min(1.0, seen.done / seen.total) if seen.total > 0 else 1.0
         if self._first is None:
-            # What the first batch cost includes the start of whatever carries it.
+            # The cost of the first batch includes the start of the runtime.
             self._first = (self._clock(), self._part())
         else:
             self._events += seen.events
@@ -61,7 +61,7 @@ class Reading:
         return sum(self._parts.values()) / len(self._parts)
 
     def how_far(self) -> HowFar | None:
-        """Return how far the streams have been read; None if none of them says it."""
+        """Return the progress of the streams; None if none of them reports it."""
         if self._first is None:
             return None
         started, from_part = self._first

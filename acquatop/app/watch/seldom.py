@@ -1,4 +1,4 @@
-"""What happens often, said seldom."""
+"""Rate limit for reports of frequent events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Seldom(Generic[Key]):
-    """Adds up what happens, by kind, and lets each kind be told once in an interval, the first time at once.
+    """Count frequent events and report each kind at most once per interval, the first at once.
 
     Time O(1), memory O(kinds). Not safe for several threads at once.
 
@@ -31,7 +31,7 @@ class Seldom(Generic[Key]):
         self._told: dict[Key, float] = {}
 
     def add(self, kind: Key, amount: int = 1) -> int | None:
-        """Return all that has come of a kind since it was told last, if it may be told now; else None."""
+        """Return a kind's count since its last report if it may be reported now; else None."""
         total = self._sums.get(kind, 0) + amount
         now = self._clock()
         if kind in self._told and now - self._told[kind] < self._seconds:
@@ -42,6 +42,6 @@ class Seldom(Generic[Key]):
         return total
 
     def rest(self) -> Iterator[tuple[Key, int]]:
-        """Yield what has not been told yet, and forget it."""
+        """Yield the counts that have not been reported yet, and forget them."""
         while self._sums:
             yield self._sums.popitem()

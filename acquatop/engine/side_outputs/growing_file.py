@@ -1,4 +1,4 @@
-"""A file that grows by what is kept aside of a stream, as far as the state that is kept knows it."""
+"""Append-only file of a side output, consistent with the engine's state."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from acquatop.errors import EnvironmentProblem
 
 
 class AsideFile:
-    """Appends lines.
+    """Append-only file of lines.
 
-    How long the file is belongs to the state that is kept: what was written after it by a process that was killed is
-    cut off before its batch is taken in again (:meth:`begin`), so that each line stands there once. Only one
-    stream may write to the file. Lines that would make it longer than ``most_bytes`` are left out. ``what`` is
-    kept there, and ``key`` names it in the catalog, for messages.
+    The file's length is part of the engine's state. Lines that a killed process wrote after that
+    state are cut off before their batch is processed again (:meth:`begin`), so that each line
+    stands there once. Only one stream may write to the file. Lines that would exceed ``most_bytes``
+    are left out. ``what`` names the content and ``key`` the setting in the catalog, for messages.
     """
 
     def __init__(self, path: str, *, what: str, key: str, most_bytes: int | None = None) -> None:
@@ -29,7 +29,7 @@ class AsideFile:
         self._has_begun = False
 
     def begin(self) -> None:
-        """Make the file as long as it is known to be, once; of a new stream's nothing is cut off."""
+        """Truncate the file to its known length, once; a new stream's file is not truncated."""
         if self._has_begun:
             return
         self._has_begun = True
@@ -41,7 +41,7 @@ class AsideFile:
                 self._length = self._path.stat().st_size
 
     def append(self, lines: Iterable[bytes], *, durable: bool) -> None:
-        """Add lines; ``durable`` waits until the disk has them."""
+        """Append lines; ``durable`` syncs them to the disk."""
         fitting = list(self._fitting(lines))
         if not fitting:
             return
@@ -60,17 +60,17 @@ class AsideFile:
                 yield line
 
     def state(self) -> dict[str, Any]:
-        """Return which file it is, and how long."""
+        """Return the file's path and length."""
         return {"path": str(self._path), "length": self._length}
 
     def resume(self, state: Mapping[str, Any] | None) -> None:
-        """Go on from a state, unless it is another file's."""
+        """Resume from a state, unless it is that of another file."""
         if state is not None and state["path"] == str(self._path):
             self._length = state["length"]
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say what to do where the system refuses something."""
+        """Translate errors of the system into messages with a remedy."""
         try:
             yield
         except OSError as error:

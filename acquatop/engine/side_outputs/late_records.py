@@ -1,4 +1,4 @@
-"""Where a stream's late records are kept aside: a file that grows by a JSON line for each."""
+"""Side output for late records: one JSON line each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from acquatop.engine.side_outputs.growing_file import AsideFile
 
 
 class LateFile(AsideFile):
-    """Appends what came too late. Memory is O(records of one batch)."""
+    """File of late records. Memory is O(records of one batch)."""
 
     def __init__(self, path: str, stream: str) -> None:
         super().__init__(path, what="late records", key="late")
         self._stream = stream
 
     def add(self, records: Iterable[tuple[int, str]], watermark_ms: int | None, *, durable: bool) -> None:
-        """Add records, given by their times and as JSON."""
+        """Append records, given by their times and as JSON."""
         self.append((_line(self._stream, at, watermark_ms, record) for at, record in records), durable=durable)
 
 

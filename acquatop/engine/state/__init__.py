@@ -1,1 +1,1 @@
-"""What an engine has to find again after it was killed: snapshots and a journal, bytes without a meaning here."""
+"""Durable state of an engine: snapshots and a journal of opaque bytes that survive a kill."""

@@ -1,4 +1,4 @@
-"""The state directory: what an engine saved last, and nothing else, whenever and however it was killed."""
+"""State directory: crash-safe storage of the last snapshot and its journal."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _FOLDER = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True)
 class Recovered:
-    """The newest state that is whole: a snapshot and what came after it.
+    """Newest complete state: a snapshot, and the journal after it.
 
-    ``problem`` says what is wrong with a newer snapshot, if there is one. It is said until
-    something is saved or appended again; how far the state has come must be read from its parts.
+    ``problem`` describes the damage of a newer snapshot, if there is one. It is reported until the
+    next save or append. The parts themselves tell the position of the state.
     """
 
     parts: Mapping[str, bytes]
@@ -38,10 +38,11 @@ class Recovered:
 class StateDirectory:
     """Snapshots and a journal in one directory, for one engine at a time; its threads take turns.
 
-    What :meth:`save` and :meth:`append` have returned from is found again by :meth:`recover` after a kill or a loss of
-    power. What they were in the middle of is found as a whole or not at all. When they raise, the state before is in
-    force, and they may be called again; only a disk that does not even allow the removal of what has failed leaves
-    open which of the two will be found, and then nothing is appended until that is settled.
+    After :meth:`save` or :meth:`append` has returned, :meth:`recover` finds their data after a kill
+    or a power failure. The data of an interrupted call is found as a whole or not at all. If they
+    raise, the state before is valid, and they may be called again. One case is open: if the disk
+    does not even allow the removal of the failed data, either of the two states may be found. Then
+    nothing is appended until that is settled.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "state"
@@ -81,16 +82,16 @@ class StateDirectory:
     ) -> Self:
         """Open a directory, or make a new one, and lock it.
 
-        ``large`` is from how many bytes on a part that does not change gets a file of its own.
-        Raises :class:`UserError` if a text of the manifest has changed or the directory is somebody else's, and
-        :class:`EnvironmentProblem` if another process has it or the system refuses.
+        A part of at least ``large`` bytes that does not change gets a file of its own. Raises
+        :class:`UserError` if a text of the manifest has changed or the directory is not a state
+        directory, and :class:`EnvironmentProblem` if another process uses it or the system refuses.
         """
         path = path.absolute()
         with explained(path, "open the state directory"), ExitStack() as undo:
             make_folder(path)
             opened = folder(path)
             undo.callback(opened.close)
-            # Before the lock is made: in a directory that is not ours nothing is touched.
+            # Before the lock is made: nothing is touched in a directory with other files.
             Manifest.read(opened)
             lock = DirectoryLock.take(opened)
             undo.callback(lock.release)
@@ -100,15 +101,15 @@ class StateDirectory:
         return state
 
     def declare(self, manifest: Mapping[str, str]) -> None:
-        """Say anew what the directory is for, when queries have been added or removed; raises as :meth:`open` does."""
+        """Update the manifest after a change of queries; raises the errors of :meth:`open`."""
         with self._doing("write the manifest", recovered=False):
             self._agree(manifest)
 
     def recover(self) -> Recovered | None:
-        """Return the newest snapshot that is whole, and the journal after it; None if nothing was saved.
+        """Return the newest complete snapshot, and the journal after it; None if nothing was saved.
 
-        Changes nothing, but for unfinished files, which are removed; what is damaged is set aside when something is
-        saved or appended again. O(bytes of the snapshot and of its journal), all of it in memory.
+        Changes nothing except that it removes unfinished files. Damaged files are renamed at the
+        next save or append. O(bytes of the snapshot and of its journal), all of it in memory.
         """
         with self._doing("read the state", recovered=False):
             self._take_back()
@@ -121,9 +122,9 @@ class StateDirectory:
             return found
 
     def save(self, parts: Mapping[str, bytes]) -> None:
-        """Write a new snapshot of all parts, which is on the disk on return, and begin a new journal.
+        """Write a new snapshot, which is durable on return, and begin a new journal.
 
-        This snapshot and the one before are kept, with the journals that belong to them.
+        This snapshot and the one before are kept, with their journals.
         """
         with self._doing("save the state"):
             self._set_aside()
@@ -139,15 +140,15 @@ class StateDirectory:
             if self._journal is not None:
                 self._journal.close()
             journal, kept = Journal(self._folder, number), [*self._kept[-1:], number]
-            # In one go, as far as signals are concerned.
+            # One statement, so that a signal cannot separate the assignments.
             self._journal, self._kept, self._unsure = journal, kept, []
             self._snapshots.forget_but(kept)
-            # The snapshot is saved: what cannot be removed now is removed after the next.
+            # The snapshot is saved. Files that cannot be removed now are removed after the next.
             with suppress(OSError):
                 self._remove_old()
 
     def append(self, parts: Mapping[str, bytes]) -> None:
-        """Write one more entry after the newest snapshot, which is on the disk on return."""
+        """Append an entry to the journal of the newest snapshot; it is durable on return."""
         with self._doing("write the journal"):
             if self._journal is None:
                 raise ValueError("there is no snapshot yet that a journal could follow")
@@ -157,11 +158,14 @@ class StateDirectory:
 
     @property
     def journal_length(self) -> int:
-        """How many bytes the journal has since the newest snapshot: all of it is read when the engine recovers."""
+        """The bytes of the journal since the newest snapshot; a recovery reads all of it."""
         return 0 if self._journal is None else self._journal.length
 
     def folder(self, name: str) -> Path:
-        """Return a folder inside for what others keep, made if it is not there; of small letters and digits."""
+        """Return a subfolder for other data, made if missing.
+
+        Its name consists of small letters, digits and underscores.
+        """
         if not _FOLDER.fullmatch(name):
             raise ValueError(f"{name!r} cannot be a folder in a state directory")
         with self._doing("make a folder", recovered=False):
@@ -170,7 +174,7 @@ class StateDirectory:
         return self.path / name
 
     def close(self) -> None:
-        """Let another engine have it. May be called again."""
+        """Release the directory for another engine. May be called again."""
         with self._turn:
             if not self._closed:
                 self._closed = True
@@ -187,7 +191,7 @@ class StateDirectory:
 
     @contextmanager
     def _doing(self, what: str, *, recovered: bool = True) -> Iterator[None]:
-        """Do something on the disk as the one that holds the lock."""
+        """Take a turn at the disk: check the lock, and explain the system's errors."""
         with self._turn, explained(self.path, what):
             if self._closed:
                 raise ValueError("the state directory is closed")
@@ -236,7 +240,7 @@ class StateDirectory:
                 f"  hint: put back {path} from a copy, or remove it to go on from {snapshot_name(number)} alone "
                 "(what came after it is then read from the streams again)"
             ) from damage
-        # The names that were found may not be on the disk yet, if their writer was killed in the middle.
+        # If their writer was killed, the names that were found may not be on the disk yet.
         self._folder.sync_names()
         self._kept = [number]
         self._snapshots.forget_but(self._kept)
@@ -249,7 +253,7 @@ class StateDirectory:
         return f"{self.path}: {'; '.join(problems)}; {snapshot_name(number)} and its journal are used"
 
     def _set_aside(self) -> None:
-        """Rename what is damaged, so that it cannot be taken for the newest state if it can be read again."""
+        """Rename damaged files, so that they are not used if they become readable again."""
         names = self._numbered() if self._damaged else {}
         aside = [name for name, each in names.items() if not each.state and each.number in self._damaged]
         for name in aside:
@@ -259,14 +263,17 @@ class StateDirectory:
         self._damaged = []
 
     def _take_back(self) -> None:
-        """Remove all of a snapshot whose writing failed, so that what is appended to the one before is not lost."""
+        """Remove all files of a failed snapshot.
+
+        Otherwise entries that are appended to the one before would be lost.
+        """
         if not self._unsure:
             return
         names = [name for name, each in self._numbered().items() if each.number in self._unsure]
         snapshots = [name for name in names if name in map(snapshot_name, self._unsure)]
         for name in snapshots:
             self._folder.remove(name)
-        # The snapshot must have gone for certain before the parts that it names go.
+        # The snapshot must be gone for certain before the parts that it names are removed.
         self._folder.sync_names()
         self._unsure = []
         for name in names:
@@ -274,7 +281,7 @@ class StateDirectory:
                 self._folder.remove(name)
 
     def _remove_unfinished(self) -> None:
-        """Remove what no snapshot holds: files that were not finished, and parts of snapshots that were not."""
+        """Remove unfinished files, and parts of snapshots that were not finished."""
         names = self._numbered()
         finished = (each.number for each in names.values() if each.kind != "part" and each.state != UNFINISHED)
         newest = max(finished, default=0)
@@ -283,8 +290,12 @@ class StateDirectory:
             self._folder.remove(name)
 
     def _remove_old(self) -> None:
-        """Remove what the kept snapshots do not need; what is damaged stays as long as a snapshot before it."""
-        # Snapshots go before their journals and parts: half a removal leaves nothing that looks whole.
+        """Remove files that the kept snapshots do not need.
+
+        A damaged file stays as long as a snapshot from before it is kept.
+        """
+        # Snapshots are removed before their journals and parts: after an interruption nothing looks
+        # complete.
         for name, each in sorted(self._numbered().items(), reverse=True):
             if not self._is_kept(name, each):
                 self._folder.remove(name)

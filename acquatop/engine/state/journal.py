@@ -1,4 +1,4 @@
-"""What came after a snapshot: entries appended to one file, each whole or not there."""
+"""Journal of the changes after a snapshot: entries in one file, each complete or absent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAGIC = b"acquatop-journal 1\n"
 
 _MARK = b"\xf0entry\r\n"
 _HEAD = struct.Struct(">8sQQQI")
-"""A mark, the number of the snapshot, the place of the entry, its length, its checksum; then the checksum of these."""
+"""A mark, the snapshot's number, the entry's place, length and checksum; their checksum follows."""
 _CHECK = struct.Struct(">I")
 _FIRST = _HEAD.size + _CHECK.size
 
@@ -28,10 +28,11 @@ class _Entry(NamedTuple):
 
 
 class Journal:
-    """The journal of one snapshot.
+    """Journal of one snapshot.
 
-    An entry costs what its bytes cost, and one wait for the disk. What a failed or interrupted :meth:`append` has left
-    is cut off before the next entry is written; entries that were acknowledged are never touched.
+    Appending costs O(bytes of the entry), and one sync of the disk. The rest of a failed or
+    interrupted :meth:`append` is cut off before the next entry is written. Acknowledged entries are
+    never touched.
     """
 
     def __init__(self, folder: Folder, number: int) -> None:
@@ -42,25 +43,26 @@ class Journal:
         self._end = 0
         self._count = 0
         self._clean = False
-        """Whether the last append went well: then the file's name is on the disk, too."""
+        """True if the last append succeeded: then the file's name is on the disk, too."""
 
     @property
     def length(self) -> int:
-        """How many bytes its entries take."""
+        """The bytes of its entries."""
         return self._end
 
     def read(self) -> list[dict[str, bytes]]:
-        """Return the entries, in order, and go on behind the last.
+        """Return the entries in order, and continue after the last.
 
-        A torn entry at the end is none: it was never acknowledged. Raises :class:`Damaged` if there is a whole entry
-        behind one that is not. On return, the entries would survive a loss of power.
+        A torn entry at the end is ignored: it was never acknowledged. Raises :class:`Damaged` if a
+        complete entry follows an incomplete one. On return, the entries would survive a power
+        failure.
         """
         try:
             content = read_file(self._folder, self._name)
         except FileNotFoundError:
             return []
         entries = self._entries(content)
-        # An entry may be whole and yet not be on the disk: its writer was killed before it waited for it.
+        # A complete entry may not be on the disk yet, if its writer was killed before the sync.
         file = self._folder.open_to_read(self._name)
         try:
             self._folder.sync(file)
@@ -69,7 +71,7 @@ class Journal:
         return entries
 
     def append(self, parts: Mapping[str, bytes]) -> None:
-        """Append an entry; on return it would survive a loss of power."""
+        """Append an entry; on return it would survive a power failure."""
         if self._file is None:
             self._file = self._folder.open(self._name)
         is_named, self._clean = self._clean, False
@@ -103,7 +105,7 @@ class Journal:
         return entries
 
     def _entry_at(self, content: bytes, start: int) -> _Entry | None:
-        """Return the entry that begins at a byte, None if there is no whole one of this journal."""
+        """Return the complete entry of this journal that begins at a byte, or None."""
         head = content[start : start + _HEAD.size]
         behind = content[start + _HEAD.size : start + _FIRST]
         if len(behind) < _CHECK.size or _CHECK.unpack(behind) != (zlib.crc32(head),):
@@ -114,7 +116,7 @@ class Journal:
         return _Entry(place, payload, start + _FIRST + length) if whole else None
 
     def _has_entry_behind(self, content: bytes, end: int, count: int) -> bool:
-        """Return whether there is a whole entry behind the last of those that follow each other."""
+        """Return True if a complete entry follows the last one in sequence."""
         start = end
         while (start := content.find(_MARK, start)) >= 0:
             entry = self._entry_at(content, start)

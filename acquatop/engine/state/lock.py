@@ -1,4 +1,4 @@
-"""One engine at a time: a lock that ends with the process that holds it, however that ends."""
+"""Process lock of a state directory; it ends with its process, however that ends."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from connectors.process_lock import ProcessLock
 
 
 class DirectoryLock:
-    """A lock on a directory, held from :meth:`take` to :meth:`release` or to the end of the process.
+    """Lock on a directory, held from :meth:`take` to :meth:`release` or to the end of the process.
 
-    It lies on a file that is never removed, and that says who holds it. Programs started by this process do not inherit
-    it (the file is closed on exec), and a copy of this process (a fork) lets go of it at once.
+    It locks a file that is never removed, and that describes the holder. Programs started by this
+    process do not inherit it (the file is closed on exec). A fork of this process releases its copy
+    at once.
     """
 
     def __init__(self, folder: Folder, file: int) -> None:
@@ -30,7 +31,7 @@ class DirectoryLock:
 
     @classmethod
     def take(cls, folder: Folder, now: datetime | None = None) -> DirectoryLock:
-        """Take the lock; raises :class:`EnvironmentProblem` that names the holder."""
+        """Take the lock; raises :class:`EnvironmentProblem` with the name of the holder."""
         file = folder.open(LOCK)
         try:
             try:
@@ -46,7 +47,7 @@ class DirectoryLock:
         return lock
 
     def check(self) -> None:
-        """Raise :class:`EnvironmentProblem` if the lock's file is no longer the one in the directory."""
+        """Raise :class:`EnvironmentProblem` if the lock's file was replaced or removed."""
         try:
             kept = self._lock.file is not None and self._folder.identity(LOCK) == self._identity
         except FileNotFoundError:
@@ -79,7 +80,7 @@ def _in_use(folder: Folder) -> str:
 
 
 def _holder(folder: Folder) -> Mapping[str, Any]:
-    """Return who holds the lock, as far as it has been written by now."""
+    """Return the holder's description, or nothing if it has not been written completely."""
     try:
         holder = json.loads(read_file(folder, LOCK))
     except (OSError, ValueError):

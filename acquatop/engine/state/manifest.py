@@ -1,4 +1,4 @@
-"""What a state directory is for: the texts of its queries and streams, which must not change under it."""
+"""Manifest of a state directory: the texts of its queries and streams, which must not change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from acquatop.engine.state.names import LOCK, MANIFEST, UNFINISHED
 from acquatop.errors import EnvironmentProblem, UserError
 
 FORMAT = 1
-"""The version of all that is in a state directory: its names, its manifest, its snapshots, its journal."""
+"""The version of the format of a state directory: names, manifest, snapshots, journal."""
 
 _SHOWN_LINES = 24
 _SHOWN_WIDTH = 160
@@ -23,30 +23,30 @@ _NOT_FILES_OF_SOMEBODY = {LOCK, UNFINISHED + MANIFEST, "lost+found"}
 
 @dataclass(frozen=True)
 class Entry:
-    """One text; ``dropped_after`` is the newest snapshot when it was no longer asked for."""
+    """One text; ``dropped_after`` is the newest snapshot at the time it was dropped."""
 
     text: str
     dropped_after: int | None = None
 
     def dropped(self, newest: int) -> Entry:
-        """Return it as no longer asked for, ``newest`` being the newest snapshot."""
+        """Return the entry as dropped; ``newest`` is the newest snapshot."""
         return self if self.dropped_after is not None else replace(self, dropped_after=newest)
 
     def is_forgotten(self, oldest: int) -> bool:
-        """Return whether it was dropped before the oldest snapshot that is left was written."""
+        """Return True if it was dropped before the oldest remaining snapshot was written."""
         return self.dropped_after is not None and self.dropped_after < oldest
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Texts by name, those included that a snapshot may still know of."""
+    """Texts by name, including dropped ones that a snapshot may still contain."""
 
     entries: Mapping[str, Entry]
 
     def agreed(self, wanted: Mapping[str, str], snapshots: list[int], path: Path) -> Manifest:
-        """Return what is true with the texts that are wanted now; raises :class:`UserError` if one has changed.
+        """Return the manifest for the wanted texts; raises :class:`UserError` if one has changed.
 
-        A name that has gone is remembered until no snapshot (their numbers are given) is left that may know of it.
+        A dropped name is remembered until no remaining snapshot (given by number) may contain it.
         """
         newest, oldest = max(snapshots, default=0), min(snapshots, default=0)
         known = {name: entry for name, entry in self.entries.items() if not entry.is_forgotten(oldest)}
@@ -57,12 +57,12 @@ class Manifest:
         return Manifest({**gone, **{name: Entry(text) for name, text in wanted.items()}})
 
     def dropped_by(self, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the names that were asked for until now, and are not wanted any more."""
+        """Return the names in use that are no longer wanted."""
         return tuple(name for name, entry in self.entries.items() if name not in wanted and entry.dropped_after is None)
 
     @classmethod
     def read(cls, folder: Folder) -> Manifest | None:
-        """Return the manifest of a directory, None for one that is new; raises for one that is not ours."""
+        """Return the manifest of a directory, or None if it is new; raises if it is not ours."""
         names = folder.names()
         if MANIFEST in names:
             return _parse(read_file(folder, MANIFEST), folder.path / MANIFEST)
@@ -76,10 +76,10 @@ class Manifest:
         return None
 
     def write(self, folder: Folder) -> None:
-        """Write it, in one step: a crash leaves the old one or the new one."""
+        """Write it atomically: a crash leaves the old one or the new one."""
         entries = {name: _to_json(entry) for name, entry in sorted(self.entries.items())}
         content = json.dumps({"format": FORMAT, "entries": entries}, indent=2, ensure_ascii=False)
-        # Texts may hold halves of characters, which UTF-8 does not allow.
+        # Texts may contain lone surrogates, which UTF-8 does not allow.
         write_file(folder, UNFINISHED + MANIFEST, [content.encode("utf-8", "surrogatepass"), b"\n"])
         folder.rename(UNFINISHED + MANIFEST, MANIFEST)
         folder.sync_names()
@@ -123,7 +123,7 @@ def _say_changed(changed: list[str], known: Mapping[str, Entry], wanted: Mapping
 
 
 def _difference(old: str, new: str) -> Iterator[str]:
-    """Yield how two texts differ, some lines of it at most."""
+    """Yield the difference of two texts, up to a number of lines."""
     before, after = old.splitlines(), new.splitlines()
     if before == after:
         yield "(only the ends of its lines differ)"

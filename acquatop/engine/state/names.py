@@ -1,4 +1,4 @@
-"""How the files of a state directory are called."""
+"""File names of a state directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERED = re.compile(r"(damaged-|unfinished-)?(snapshot|journal|part)-([0-9]{8
 
 
 class Numbered(NamedTuple):
-    """What the name of a numbered file says."""
+    """Parts of the name of a numbered file."""
 
     state: str
     kind: str
@@ -31,17 +31,17 @@ def snapshot_name(number: int) -> str:
 
 
 def journal_name(number: int) -> str:
-    """Return the name of the journal that belongs to a snapshot."""
+    """Return the name of a snapshot's journal."""
     return f"journal-{number:08d}"
 
 
 def part_name(number: int, at: int) -> str:
-    """Return the name of a part that was written with a snapshot, in a file of its own."""
+    """Return the name of the file of a large part that was written with a snapshot."""
     return f"part-{number:08d}-{at}"
 
 
 def read_name(name: str) -> Numbered | None:
-    """Return what a name says, or None for a name that is not of a numbered file.
+    """Return the parts of a name, or None if it is not the name of a numbered file.
 
     >>> read_name("damaged-snapshot-00000042")
     Numbered(state='damaged-', kind='snapshot', number=42)

@@ -1,4 +1,4 @@
-"""What can go wrong with a state directory, said so that a person can mend it."""
+"""Errors of a state directory, with remedies for users."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _HINTS = {
 }
 
 
-class Damaged(Exception):  # noqa: N818 (a finding, which the one who asked turns into an error or not)
-    """Bytes on the disk that are not what was written; the message says which."""
+class Damaged(Exception):  # noqa: N818 (a finding; the caller decides if it is an error)
+    """Bytes on the disk that differ from those written; the message names them."""
 
 
 @contextmanager
 def explained(path: Path, doing: str) -> Iterator[None]:
-    """Turn what the system refuses into an :class:`EnvironmentProblem` with the path and a remedy.
+    """Translate an :class:`OSError` into an :class:`EnvironmentProblem` with the path and a remedy.
 
     >>> with explained(Path("state"), "save the state"):
     ...     raise OSError(errno.ENOSPC, "No space left on device")

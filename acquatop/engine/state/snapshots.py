@@ -1,4 +1,4 @@
-"""Snapshots on disk: one file each, and files of their own for large parts that do not change."""
+"""Snapshots on disk: one file each, and separate files for large parts that do not change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from acquatop.engine.state.problems import Damaged
 
 MAGIC = b"acquatop-snapshot 1\n"
 LARGE = 1 << 20
-"""From how many bytes on a part that does not change gets a file of its own."""
+"""Bytes from which on a part that does not change gets a file of its own."""
 
 _PREFIX = struct.Struct(">QI")
 """The length of the header, and its checksum."""
@@ -24,7 +24,7 @@ _PREFIX = struct.Struct(">QI")
 
 @dataclass(frozen=True)
 class _Piece:
-    """Where a part of a snapshot is: in a file of its own, or in that of the snapshot (None)."""
+    """Location of a part: in a file of its own, or in the snapshot's file (None)."""
 
     length: int
     checksum: int
@@ -33,7 +33,7 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _Known:
-    """The content that a large part had last, and the files that hold it."""
+    """Last content of a large part, and the files that contain it."""
 
     content: bytes
     checksum: int
@@ -41,13 +41,13 @@ class _Known:
 
 
 class Snapshots:
-    """Writes and reads the snapshots of a folder.
+    """Writer and reader of the snapshots of a folder.
 
-    A part is written into the snapshot's own file, unless it is large and the same as in the snapshot before. Then it
-    gets a file of its own, which later snapshots name as well. Two snapshots that follow each other never name
-    the same file, so that damage to one file spoils one of the two at most: a part that stays the same is written three
-    times in all, and then no more. To know whether a part is the same, the bytes of large parts are held in memory:
-    comparing them costs a tenth of what writing them does.
+    A part is written into the snapshot's own file, unless it is large and the same as in the
+    snapshot before. Then it gets a file of its own, which later snapshots name as well. Two
+    consecutive snapshots never name the same file, so that damage to one file spoils at most one of
+    the two. So a part that stays the same is written three times in all, and then no more. The
+    bytes of large parts are held in memory for comparison, which costs a tenth of writing them.
     """
 
     def __init__(self, folder: Folder, large: int) -> None:
@@ -58,11 +58,11 @@ class Snapshots:
 
     @property
     def files(self) -> frozenset[str]:
-        """The files of parts that the snapshots name which were read or written here."""
+        """The files of parts that are named by the snapshots read or written here."""
         return frozenset().union(*self._files.values())
 
     def write(self, number: int, parts: Mapping[str, bytes]) -> None:
-        """Write a snapshot, numbered higher than those before: after a crash all of it is there, or nothing.
+        """Write a snapshot atomically; its number must be higher than those before.
 
         O(bytes); large parts that have not changed are only compared.
         """
@@ -71,7 +71,7 @@ class Snapshots:
         for file, content in new.items():
             write_file(self._folder, file, [content])
         if new:
-            # A snapshot must not be there before the files that it names.
+            # The files must be on the disk before the snapshot that names them.
             self._folder.sync_names()
         bodies = (parts[name] for name, piece in pieces.items() if piece.file is None)
         unfinished = UNFINISHED + snapshot_name(number)
@@ -82,7 +82,7 @@ class Snapshots:
         self._files[number] = _files_of(pieces.values())
 
     def read(self, number: int) -> dict[str, bytes]:
-        """Return the parts of a snapshot; raises :class:`Damaged` if one of its bytes is not what was written."""
+        """Return the parts of a snapshot; raises :class:`Damaged` if any byte has changed."""
         name = snapshot_name(number)
         try:
             pieces, parts = self._read(name, number)
@@ -110,7 +110,7 @@ class Snapshots:
         }
 
     def _place(self, number: int, parts: Mapping[str, bytes]) -> tuple[dict[str, _Piece], dict[str, _Known]]:
-        """Return where each part is to go, and what is known of the large ones once it is there."""
+        """Return the location of each part, and the new records of large parts."""
         named_before = self._files[max(self._files)] if self._files else frozenset()
         pieces, known = {}, {}
         for at, (name, content) in enumerate(parts.items()):

@@ -1,4 +1,4 @@
-"""What an answer is expected to be worth: the measures over worlds, and what stands for what is not looked at."""
+"""Estimates of an answer's quality: measures over possible worlds, and samples of large panes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer is expected to be worth, where it is known how the remote changes."""
+"""Expected quality of an answer under a known model of the remote's changes."""
 
 from __future__ import annotations
 

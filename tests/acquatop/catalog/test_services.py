@@ -1,4 +1,4 @@
-"""What a catalog says of services: all kinds of remotes, budgets, credentials, and what is wrong with them."""
+"""Services of a catalog: all kinds of remotes, budgets, credentials, and error messages."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def line(time_ms: int, subject: str = "k") -> bytes:
 
 
 class Desk(Silent):
-    """What an engine does for pipelines, by hand: it has streams, a clock that the test moves, and takes notes."""
+    """Engine stub for pipelines: it has streams, a clock that the test moves, and notes."""
 
     keeps = False
 

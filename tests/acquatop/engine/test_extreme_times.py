@@ -109,7 +109,7 @@ class Read(Silent):
 
 @dataclass
 class Life:
-    """What an engine has answered until it ended, and which items it could not use."""
+    """Answers of an engine until its end, and the bad items by reason."""
 
     answers: list[Answer]
     bad: Counter[str]

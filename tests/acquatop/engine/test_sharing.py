@@ -1,4 +1,4 @@
-"""Which queries are answered from one structure: the catalog may say so, else their number; answers are the same."""
+"""Shared structures for several queries, by number of queries or by the catalog; same answers."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ NS = "http://example.org/social#"
 START = 1_700_000_000
 PATIENCE = 90.0
 PER_SECOND = 10
-"""How many posts are made in each second of their own time."""
+"""The number of posts per second of their own time."""
 CATALOG = """
 [prefixes]
 "" = "http://example.org/social#"

@@ -53,7 +53,7 @@ PATTERNS = (
 
 @dataclass(frozen=True)
 class Layout:
-    """How records are written and mapped; a path has dots where fields are nested."""
+    """Format and mapping of records; a path has dots if fields are nested."""
 
     format: str
     subject: str

@@ -1,4 +1,4 @@
-"""How far scores reach with what the replica knows."""
+"""Bounds of scores, given the values in the replica."""
 
 from __future__ import annotations
 

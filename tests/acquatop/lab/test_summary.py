@@ -1,4 +1,4 @@
-"""What results come to: intervals, improvements, tables and pictures."""
+"""Summaries of results: intervals, improvements, tables and pictures."""
 
 from __future__ import annotations
 

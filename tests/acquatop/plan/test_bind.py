@@ -1,4 +1,4 @@
-"""Which evaluation a query gets, and what is said when the catalog lacks what it names."""
+"""Choice of a query's evaluation, and errors for names that the catalog lacks."""
 
 from __future__ import annotations
 

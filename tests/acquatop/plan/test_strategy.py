@@ -1,4 +1,4 @@
-"""Which structure is chosen, why, and what a hint may do about it."""
+"""Choice of a query's structure, its reason, and the effect of a hint."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Trade(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """What is asked, of which trades, and after which of them a batch ends."""
+    """A query's parameters, its trades, and the ends of batches among them."""
 
     trades: tuple[Trade, ...]
     cuts: frozenset[int]
@@ -333,7 +333,7 @@ def test_elements_count_from_the_streams_start_or_from_when_a_query_came() -> No
 
 
 def test_what_waits_is_all_that_time_can_bring() -> None:
-    """Where a stream is idle, time goes on to the oldest element without a position, not by milliseconds."""
+    """On an idle stream, time advances to the oldest element without a position."""
     bound = bind(top(n=2))
     query = begun(bound)
     assert query.due_after(STREAM, 5) is None

@@ -130,7 +130,7 @@ class Lives:
         self.twins = twins
         self.here, self.group = twins.groups
         self.done: list[tuple[Any, list[Any]]] = []
-        """What has been handed in or told so far, and what that brought."""
+        """Steps done so far, each with its results."""
         self.kept: list[tuple[bytes, int]] = []
 
     def do(self, step: Any) -> list[Any]:

@@ -54,7 +54,7 @@ ORDER BY DESC(?score) LIMIT {k} OFFSET {offset}"""
 
 @dataclass(frozen=True)
 class Query:
-    """What one query asks for, and when it comes and goes."""
+    """Parameters of one query, and the times of its coming and going."""
 
     width: int
     slide: int
@@ -79,7 +79,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a random stream and its queries are like: chance fills in the rest."""
+    """Parameters of a random stream and its queries; chance decides the rest."""
 
     seed: int
     queries: tuple[Query, ...]

@@ -1,4 +1,4 @@
-"""What keeps state goes on from a snapshot, wherever it is cut, as if nothing had been: here and in another process."""
+"""Snapshots of all state: a restored copy, here or in another process, continues unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the SPARQL engine is asked, and that the same content gives the same result."""
+"""Evaluation by the SPARQL engine: the same content gives the same result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may have become of candidates: their merits with values drawn, as the query scores them."""
+"""Possible new merits of candidates: scores by the query with drawn values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each proposer proposes: the list, the window's join, everything."""
+"""Proposals of each proposer: the list, the window's join, everything."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class KilledError(Exception):
 
 @dataclass
 class Life:
-    """What an engine has given out, and the batches that came to it: their numbers, and Spark's offsets behind them."""
+    """Answers of an engine, and its batches: their numbers, and Spark's offsets behind them."""
 
     dies_at: tuple[str, int] | None = None
     """The nth time that a batch is taken in, or an answer given out: that does not happen any more."""

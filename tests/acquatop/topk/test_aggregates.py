@@ -195,7 +195,7 @@ class Story:
         self.delivered: list[Event] = []
         self.window: int | None = None
         self.counted: list[Event] = []
-        """What is in the window last asked for, and in none that has closed only."""
+        """Events in the window last asked for, except those that are only in closed windows."""
 
     def run(self) -> None:
         window = 0

@@ -21,7 +21,7 @@ SECONDS_PER_REFILL_ROW = 0.5e-6
 
 
 def upkeep(kmax: int) -> float:
-    """What an update costs in a view of a size: a bit more for each level of its tree."""
+    """Return the cost of an update in a view of a size: it grows with the levels of its tree."""
     return (1 + 0.3 * math.log2(kmax)) * 1e-6
 
 

@@ -92,7 +92,7 @@ class World:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a random stream and its queries are like."""
+    """Parameters of a random stream and its queries."""
 
     seed: int
     asked: tuple[Asked, ...]

@@ -26,7 +26,7 @@ INFINITY = math.inf
 
 
 class Arrival(NamedTuple):
-    """What comes: where, when, its name, its key, its part, its name for itself."""
+    """An arrival: its windows, time, identity, key, part, and serial number."""
 
     first: int
     last: int

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 )
 ROOT = Path(__file__).parents[3]
 KINDS = 5
-"""How many different messages there are."""
+"""The number of distinct messages."""
 AT_A_TIME = 150
 
 

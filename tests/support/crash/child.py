@@ -1,7 +1,7 @@
-"""A life in a process of its own, which is killed for good: ``child.py LIFE.json [POINT NTH self|java]``.
+"""Process that lives one life and is killed: ``child.py LIFE.json [POINT NTH self|java]``.
 
-At the point either the process kills itself or the Java that it has started. It exits with 3 if that has failed it, or
-Spark has failed in another way, as it does on a busy machine.
+At the point, the process kills either itself or its Java. It exits with 3 if that Java's death
+ended it, or if Spark failed in another way, as it does on a busy machine.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def kill_self() -> NoReturn:
 
 
 class JavaKiller(Reaper):
-    """Kills Java at the point, and nobody else."""
+    """Reaper that kills only Java, at the point."""
 
     def reach(self, name: str) -> None:
         """Kill Java, once."""

@@ -1,4 +1,4 @@
-"""Ways to end a life before its time, each as a function that says whether it has been."""
+"""Ways to end a life early, as functions that return True if it was killed."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def in_process(point: Point) -> LivesOn:
 
 @dataclass
 class Processes:
-    """Lives in processes of their own, each with hashes of its own."""
+    """Lives in processes of their own, each with its own hash seed."""
 
     people: People
     seconds: list[float] = field(default_factory=list)
-    """How long each took to begin, from when its code was loaded."""
+    """Seconds that each took to begin, from the time its code was loaded."""
     failed: list[str] = field(default_factory=list)
-    """What they have failed with that were not killed themselves."""
+    """Errors of those that failed without being killed."""
     count: int = 0
 
     def to_its_end(self) -> LivesOn:

@@ -1,4 +1,4 @@
-"""One life of an engine: from its start to its end, or to where it is killed."""
+"""One life of an engine: from its start to its end, or to its kill."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from acquatop.answer.sinks import Sink, open_sink
 
 @dataclass(frozen=True)
 class Life:
-    """What an engine is started with."""
+    """Settings that an engine is started with."""
 
     catalog: Path
     state: Path

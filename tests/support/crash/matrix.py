@@ -1,8 +1,9 @@
-"""The long crash matrix: ``./run crash [--runs N] [--runtime local|spark|both] [--seed N]``.
+"""Long crash matrix: ``./run crash [--runs N] [--runtime local|spark|both] [--seed N]``.
 
-In every run processes are killed one after the other, at random points of those that are known and at random moments
-from outside, and on Spark their Java; then one lives to its end. A table says what each run was killed at and
-what came of it. The exit code is 1 if any answer was not that of a life without kills, or anyone was asked twice.
+Each run kills one process after the other, at random known points and at random moments from
+outside, and on Spark their Java. Then one process lives to its end. A table lists the kills of each
+run and their result. The exit code is 1 if any answer differs from a life without kills, or if any
+request was repeated.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tests.support.crash.world import People, queries, write_world
 from tests.support.disks import quick_folder
 
 _QUERIES = {"local": (), "spark": ("top", "sums", "friends", "ranked", "ranked less", "counts")}
-"""On Spark some of every kind: each stream is a query of Spark's."""
+"""On Spark one query of each kind, as each stream is a streaming query of its own."""
 
 
 def main(arguments: Sequence[str]) -> int:

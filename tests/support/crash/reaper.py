@@ -1,4 +1,4 @@
-"""Points at which an engine is killed: before, after and in the middle of the steps that something outside can see."""
+"""Points for killing an engine: before, in and after each step with an effect outside."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ POINTS = (
 
 
 class Point(NamedTuple):
-    """The nth time that something happens in a life."""
+    """The nth time that a step happens in a life."""
 
     name: str
     nth: int = 1
 
 
 class Killed(BaseException):
-    """This life is over: nothing may be done any more that anyone else can see."""
+    """End of a life: nothing with an effect outside may be done any more."""
 
 
 def die() -> NoReturn:
@@ -64,7 +64,7 @@ def die() -> NoReturn:
 
 
 class Reaper:
-    """Waits at a point, and counts how often each is reached."""
+    """Counter of the visits to each point; it kills at one of them."""
 
     def __init__(self, point: Point | None = None, kill: Callable[[], NoReturn] = die) -> None:
         self.point = point

@@ -1,4 +1,4 @@
-"""Many lives in place of one: whatever they were killed at, the answers are the same, and nobody was asked twice."""
+"""Comparison of killed lives with an uninterrupted one: same answers, no request repeated."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.support.crash.world import SERVICE_OF, People
 
 Asked = Mapping[str, list[tuple[str, ...]]]
 LivesOn = Callable[[Life], bool]
-"""Live a life, and say whether it was killed before its end."""
+"""Function that lives a life, and returns True if it was killed before its end."""
 
 
 @dataclass
 class Trial:
-    """What an uninterrupted life comes to, and how lives that were killed differ from it."""
+    """Result of an uninterrupted life, and the differences of killed ones from it."""
 
     life: Life
     people: People

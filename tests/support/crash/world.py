@@ -1,4 +1,4 @@
-"""A recording, remotes that say the same at the same time of it, and queries of every kind that read them."""
+"""World for crash tests: a recording, deterministic remotes, and queries of every kind."""
 
 from __future__ import annotations
 
@@ -160,14 +160,14 @@ def ranks(random: Random) -> str:
 
 
 class People:
-    """A server on loopback whose values never change; it remembers who has asked for what, in order."""
+    """HTTP server on loopback with constant values; it records all requests in order."""
 
     def __init__(self) -> None:
         self.asked: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
         people = self
 
         self.on_request: Callable[[int], None] = lambda count: None
-        """Called with how many requests have come since :meth:`take`, before each is answered."""
+        """Called with the number of requests since :meth:`take`, before each is answered."""
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"

@@ -1,4 +1,4 @@
-"""A program that receives messages until it is killed: ``child.py FOLDER URL QOS VERSION``."""
+"""Program that receives messages until it is killed: ``child.py FOLDER URL QOS VERSION``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real MQTT broker on loopback: one port for all, one for those with a password, one with TLS."""
+"""Real MQTT broker on loopback with three ports: an open one, one with passwords, one with TLS."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ USER, PASSWORD = "ann", "xyzzy-plugh"
 
 
 class Mosquitto:
-    """A broker that can be killed, frozen and started again, on the same ports, with nothing kept.
+    """Broker that can be killed, frozen and restarted on the same ports, without persistence.
 
-    Unless the ``settings`` say so; it logs what is of a kind in ``log``. ``tls`` are settings of the port with TLS.
+    ``settings`` may add persistence. ``log`` names the kind of messages to log. ``tls`` has
+    settings for the port with TLS.
     """
 
     def __init__(self, folder: Path, settings: str = "", log: str = "all", tls: str = "") -> None:

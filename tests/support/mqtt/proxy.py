@@ -1,4 +1,4 @@
-"""A network that fails: it goes between a client and a broker, and breaks at a byte."""
+"""Proxy between a client and a broker that breaks the connection at a given byte."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Way(Enum):
 
 
 class Proxy:
-    """Carries bytes both ways; :meth:`at` says after how many more of one way something happens instead."""
+    """Proxy that carries bytes both ways; :meth:`at` sets an action after some bytes of one way."""
 
     def __init__(self, broker_port: int) -> None:
         self._broker_port = broker_port

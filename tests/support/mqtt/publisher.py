@@ -1,4 +1,4 @@
-"""Somebody who publishes, and knows what the broker has."""
+"""Publisher that waits until the broker has every message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live page: files that a browser loads, as they are."""
+"""Live page: static files for a browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".
 
 @dataclass(frozen=True)
 class Page:
-    """All files of the page by their names, in memory: whatever is asked for, nothing else is read."""
+    """The page's files by name, in memory; a request never reads another file."""
 
     contents: Mapping[str, bytes]
 
@@ -29,7 +29,7 @@ class Page:
         return cls({each.name: each.read_bytes() for each in found})
 
     def response(self, name: str, headers: Mapping[str, str]) -> Response:
-        """Return a file, or that the browser has it; raises :class:`Problem` for one that there is not."""
+        """Return a file, or 304 if the browser has it; raises :class:`Problem` if unknown."""
         content = self.contents.get(name)
         if content is None:
             raise Problem("not-found", "the page has no such file")

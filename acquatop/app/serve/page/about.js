@@ -1,4 +1,4 @@
-// What an answer says of itself, in words.
+// Sentences that explain an answer.
 
 import { many, milliseconds, mostly, number, percent, seconds, total } from "./words.js";
 
@@ -8,7 +8,7 @@ export const STATUS = {
   approximate: { title: "Approximate", short: "Something missing might belong here." },
 };
 
-/** Sentences about an answer: how far to trust it and why, what it cost, what happened on the stream. */
+/** Return sentences about an answer: its reliability, its cost, and the stream's events. */
 export function aboutAnswer(answer) {
   return [trust(answer), expected(answer), spent(answer), failure(answer), stream(answer), late(answer)].filter(Boolean);
 }

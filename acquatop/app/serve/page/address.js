@@ -1,6 +1,9 @@
 // The part of the page's address that names a query.
 
-/** Name a query. The slash keeps it apart from ids of elements: browsers scroll to those and move the focus. */
+/**
+ * Return the fragment of a query. The slash distinguishes it from ids of elements: browsers
+ * scroll to those and move the focus.
+ */
 export const addressOf = (id) => `#/${encodeURIComponent(id)}`;
 
 /** Return the id in a fragment, with or without the slash, or null. */

@@ -1,14 +1,14 @@
-// Requests to the service, and its events.
+// Requests to the service, and its event stream.
 
 const TOKEN = "acquatop-token";
 let askForToken = async () => "";
 
-/** Say who asks the reader for a token when one is needed. */
+/** Set the function that asks the user for a token if one is needed. */
 export function onNeedOfToken(ask) {
   askForToken = ask;
 }
 
-/** What the service refuses: `problem` is what it says of it. */
+/** Refusal by the service; `problem` is its problem document. */
 export class Refused extends Error {
   constructor(problem) {
     super(problem.detail ?? problem.title ?? "the service does not answer");
@@ -53,7 +53,10 @@ export const remove = (id) => result(one(id), { method: "DELETE" });
 const LONGEST_SILENCE = 45_000;
 const PAUSES = [500, 1000, 2000, 5000, 10_000];
 
-/** Read all events for ever: `heard(kind, data)` is called with each, `state` with how the connection is. */
+/**
+ * Read all events, and reconnect forever. Call `heard(kind, data)` with each event, and `state`
+ * with the state of the connection.
+ */
 export async function follow(heard, state) {
   let last = null;
   for (let failures = 0; ; failures += 1) {
@@ -66,7 +69,7 @@ export async function follow(heard, state) {
         if (event.kind !== null) heard(event.kind, JSON.parse(event.data));
       });
     } catch {
-      // The connection has ended in some way; whatever it was, the remedy is the same.
+      // Reconnect, whatever ended the connection.
     }
     state("reconnecting");
     const pause = PAUSES[Math.min(failures, PAUSES.length - 1)];

@@ -1,11 +1,11 @@
-// A small chart: the last windows of one number.
+// Small chart of one number over the last windows.
 
 import { svg } from "./dom.js";
 
 const FEWEST = 20;
 const [WIDTH, HEIGHT, TOP] = [240, 56, 4];
 
-/** A chart that is drawn anew with `draw(values, limit)`; nulls are gaps. */
+/** Return a chart; `draw(values, limit)` redraws it. Nulls are gaps. */
 export function chart(name) {
   const area = svg("path", { class: "area" });
   const line = svg("path", { class: "line" });
@@ -31,7 +31,7 @@ export function chart(name) {
   return { element, draw };
 }
 
-/** The stretches between gaps. */
+/** Return the runs of places between gaps. */
 function runs(places) {
   const found = [[]];
   places.forEach((place) => (place === null ? found.push([]) : found.at(-1).push(place)));

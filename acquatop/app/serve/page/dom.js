@@ -1,4 +1,4 @@
-// Elements made of names, properties and children: text is always text, never markup.
+// Builders of elements from names, properties and children. Text is never interpreted as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -19,12 +19,12 @@ export const svg = (tag, properties, ...children) =>
 
 export const byId = (id) => document.getElementById(id);
 
-/** Set an element's text, and leave it alone where it says that already. */
+/** Set an element's text, unless it is the same already. */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Set an attribute, or take it away where the value is null. */
+/** Set an attribute, or remove it if the value is null. */
 export function mark(element, name, value) {
   if (value === null || value === undefined) element.removeAttribute(name);
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);

@@ -1,4 +1,4 @@
-// Where a query is written: what is wrong with it is shown where it is, as it is typed.
+// Editor for a query: marks errors at their places while the user types.
 
 import * as api from "./api.js";
 import { byId, h, mark, say } from "./dom.js";
@@ -41,7 +41,7 @@ export class Editor {
     }
   }
 
-  /** Say what a query may name, and begin one with it where there is none yet. */
+  /** Show the names in the catalog; if the editor is empty, insert a query that uses them. */
   offer({ prefixes, streams, services, graphs }) {
     const name = (iri) => prefixed(iri, prefixes);
     const parts = { streams, services, graphs: graphs.map((iri) => ({ iri })) };
@@ -50,7 +50,7 @@ export class Editor {
     if (this.text.value || !streams.length) return;
     const service = services[0] ? `\n  SERVICE ${name(services[0].iri)} { ?item ?about ?other }` : "";
     this.text.value = `SELECT ?item ?value\nFROM NAMED WINDOW <urn:w> ON ${name(streams[0].iri)} [RANGE 10s STEP 5s]\nWHERE {\n  WINDOW <urn:w> { ?item ?property ?value }${service}\n}\nORDER BY DESC(?value)\nLIMIT 5\n`;
-    // Select it: text that is typed or pasted in this moment takes its place.
+    // Select it, so that text typed or pasted now replaces it.
     this.text.select();
     this.changed();
   }
@@ -62,7 +62,7 @@ export class Editor {
     say(byId("lines"), Array.from({ length: count }, (_, at) => at + 1).join("\n"));
     byId("marks").replaceChildren(this.text.value);
     this.scroll();
-    // End the check under way: its text is gone.
+    // Abort the check under way: the text has changed.
     this.checking?.abort();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.check(), PAUSE);
@@ -132,7 +132,7 @@ export class Editor {
     await this.tell(async () => {
       const text = this.text.value;
       const query = await api.register(text);
-      // Keep text written meanwhile, as a draft.
+      // Keep text written during the request as a draft.
       if (text === this.text.value) this.text.value = "";
       this.changed();
       this.dialog.close();
@@ -152,13 +152,13 @@ export class Editor {
   }
 }
 
-/** An IRI as a query may write it, with the catalog's prefixes. */
+/** Return an IRI in query syntax, with the catalog's prefixes. */
 function prefixed(iri, prefixes) {
   const found = Object.entries(prefixes).find(([, start]) => iri.startsWith(start));
   return found ? `${found[0]}:${iri.slice(found[1].length)}` : `<${iri}>`;
 }
 
-/** The text with what is wrong in it marked; places count characters, as people do. */
+/** Return the text with errors marked; spans count code points, not UTF-16 units. */
 function marked(text, diagnostics) {
   const letters = Array.from(text);
   const parts = [];

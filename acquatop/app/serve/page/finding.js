@@ -1,8 +1,8 @@
-// One mistake in a query: a button to its place, the message, a hint.
+// One error of a query: a button that goes to its place, the message, a hint.
 
 import { h, mark, say } from "./dom.js";
 
-/** One list item, drawn anew in place with each check: its button keeps focus and presses. */
+/** List item that each check updates in place, so that its button keeps focus and presses. */
 export class Finding {
   constructor(go) {
     this.span = null;

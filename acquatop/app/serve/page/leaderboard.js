@@ -1,4 +1,4 @@
-// An answer's rows as a table whose rows move to their new places.
+// Table of an answer's rows; rows move to their new places.
 
 import { byId, h, mark, say } from "./dom.js";
 import { arrange } from "./order.js";
@@ -8,7 +8,7 @@ import { isNumber, seconds, termText } from "./words.js";
 const MOST = 200;
 const CALM = window.matchMedia("(prefers-reduced-motion: reduce)");
 
-/** Which variables are shown, and which of them says what a row is about. */
+/** Return the variable that identifies a row, the other columns, and the score's name. */
 function columnsOf(answer) {
   const names = [...new Set(answer.results.flatMap((row) => Object.keys(row.bindings)))];
   const isScore = (name) =>
@@ -50,7 +50,7 @@ export class Leaderboard {
     say(this.more, answer.results.length > MOST ? `and ${answer.results.length - MOST} more` : "");
   }
 
-  /** Make the head anew where the columns have changed. */
+  /** Rebuild the head if the columns have changed. */
   lay(columns, scored, aged) {
     const layout = JSON.stringify([columns, scored, aged]);
     if (layout === this.layout) return;
@@ -77,7 +77,7 @@ export class Leaderboard {
     return new Map([...this.rows.values()].map((line) => [line.element, line.element.offsetTop]));
   }
 
-  /** Let rows glide from where they were. */
+  /** Animate rows from their former places. */
   move(before) {
     for (const [element, top] of before) {
       if (!element.isConnected) continue;
@@ -122,7 +122,7 @@ class Line {
     mark(this.subject, "title", subject?.value);
     const texts = columns.others.map((name) => termText(row.bindings[name]));
     texts.forEach((text, at) => say(this.others[at], text));
-    // Where there is no room for columns.
+    // Shown if there is no room for columns.
     say(this.facts, texts.map((text, at) => `${columns.others[at]} ${text}`).join(" · "));
     if (row.score !== null) {
       say(this.number, range.text(row.score));

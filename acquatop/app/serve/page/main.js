@@ -1,4 +1,4 @@
-// The page: a list of queries, one of them in full, and a box to write more.
+// The page: a list of queries, one of them in full, and a dialog to add more.
 
 import * as api from "./api.js";
 import { STATUS } from "./about.js";
@@ -24,7 +24,7 @@ const first = () => store.queries.keys().next().value ?? null;
 
 /** Choose the query to show: the wanted one; until it is known, the present one; else the first. */
 function chosen() {
-  // Show no query behind the open box: its buttons could not be reached.
+  // Show no query behind the open dialog: its buttons could not be reached.
   if (view === null && editor.isOpen) return null;
   if (store.queries.has(wanted)) return wanted;
   return view !== null && store.queries.has(view.id) ? view.id : first();
@@ -41,7 +41,7 @@ function draw(touched) {
   document.title = query === null ? "AcquaTop" : `${short(query.described.name)} · AcquaTop`;
 }
 
-/** Show another query, or none. The focus stays in the page: it moves to the main part with an element's end. */
+/** Show another query, or none. If the focused element goes, move the focus to the main part. */
 function turnTo(query) {
   view?.leave();
   const had = [byId("query"), byId("empty")].some((each) => each.contains(document.activeElement));
@@ -52,13 +52,13 @@ function turnTo(query) {
   if (query !== null && !query.hasPast) recall(query);
 }
 
-/** Forget the wanted query after its removal: a later one of the same id is another. */
+/** Forget the wanted query after its removal: a later one with the same id is a different query. */
 function forget() {
   wanted = null;
   history.replaceState(null, "", location.pathname);
 }
 
-/** Fetch what was answered before this page was opened. */
+/** Fetch the answers from before this page was opened. */
 async function recall(query) {
   query.hasPast = true;
   const past = await api.answers(query.described.id).catch(() => []);
@@ -89,7 +89,7 @@ class Item {
     this.element = h("li", {}, this.link);
   }
 
-  /** Leave the list, and hand the focus to the neighbour. */
+  /** Leave the list, and pass the focus to the neighbour. */
   leave() {
     const had = this.element.contains(document.activeElement);
     const next = this.element.nextElementSibling ?? this.element.previousElementSibling;
@@ -107,7 +107,7 @@ class Item {
   }
 }
 
-/** An answer in a few words: who leads, or how much there is. */
+/** Summarise an answer: its first row, its truth value, or its number of triples. */
 function glance(answer) {
   if (answer.form === "ask") return String(answer.boolean);
   if ("triples" in answer) return `${answer.triples.length} triples`;

@@ -1,6 +1,6 @@
-// Children of an element, put into an order without making them anew.
+// Reordering of an element's children without rebuilding them.
 
-/** Let a parent have these children in this order, and no others. Selected text stays selected. */
+/** Give a parent exactly these children, in this order. Selected text stays selected. */
 export function arrange(parent, children) {
   const wanted = new Set(children);
   for (const each of [...parent.children]) if (!wanted.has(each)) each.remove();
@@ -11,7 +11,7 @@ export function arrange(parent, children) {
   restore();
 }
 
-/** Return a function that selects the present selection within an element again: moving a node drops it. */
+/** Return a function that restores the selection within an element: moving a node drops it. */
 function selectionIn(parent) {
   const selection = document.getSelection();
   const { anchorNode, anchorOffset, focusNode, focusOffset, isCollapsed } = selection;

@@ -1,4 +1,4 @@
-// What is known of the queries. Memory is bounded: two answers and some numbers of each query.
+// State of the queries. Memory is bounded: one answer, two rankings and some numbers per query.
 
 import { isAfter, total } from "./words.js";
 
@@ -14,7 +14,7 @@ class Query {
     this.hasPast = false;
   }
 
-  /** Take in an answer; one that closes no later than the last takes its place. */
+  /** Add an answer; it replaces the last one if its window closes no later. */
   take(answer) {
     const before = this.answer;
     if (before !== null && !isAfter(answer.window.closes, before.window.closes)) this.points.pop();
@@ -28,7 +28,7 @@ class Query {
     if (this.points.length > WINDOWS) this.points.shift();
   }
 
-  /** Take in what was answered before anybody looked. */
+  /** Add the answers from before the page was opened. */
   takePast(answers) {
     this.hasPast = true;
     const [newest, ranks] = [this.answer, this.ranks];
@@ -41,14 +41,14 @@ class Query {
   }
 }
 
-/** What makes a row the same row in the next answer: what it is about, whatever its numbers are by then. */
+/** Return a row's identity across answers: its IRIs and blank nodes, or else its first term. */
 function identity(row) {
   const terms = Object.values(row.bindings);
   const named = terms.filter((term) => term.type !== "literal");
   return JSON.stringify((named.length ? named : terms.slice(0, 1)).map((term) => term.value));
 }
 
-/** Make a key for each row, no two the same: their order tells rows about the same things apart. */
+/** Return a unique key per row; rows with the same identity are numbered in their order. */
 export function keysOf(rows) {
   const counts = new Map();
   return rows.map((row) => {
@@ -76,7 +76,7 @@ function point(answer) {
 }
 
 export class Store {
-  /** `changed` is called once per frame in which something has changed, with the ids that have. */
+  /** Call `changed` at most once per frame, with the ids that have changed. */
   constructor(changed) {
     this.queries = new Map();
     this.isKnown = false;
@@ -87,7 +87,7 @@ export class Store {
     this.isHeld = false;
   }
 
-  /** Take in an event of the service. However many come, what is drawn is the newest, once per frame. */
+  /** Apply an event of the service. The page is drawn once per frame, however many come. */
   heard(kind, data) {
     if (kind === "snapshot") this.replace(data.queries);
     else if (kind === "query") this.describe(data);
@@ -113,7 +113,7 @@ export class Store {
     else this.queries.set(described.id, new Query(described));
   }
 
-  /** Take in the counts of items for queries without an answer. */
+  /** Apply the counts of items for queries without an answer. */
   count(queries) {
     for (const [id, streams] of Object.entries(queries)) {
       const known = this.queries.get(id);
@@ -131,7 +131,7 @@ export class Store {
     this.plan();
   }
 
-  /** Draw nothing until the release: a pressed element keeps its meaning and its place. */
+  /** Draw nothing until the release, so that a pressed element keeps its meaning and its place. */
   hold() {
     this.isHeld = true;
   }

@@ -1,4 +1,4 @@
-// One query: its present answer, what that is worth, and the last windows.
+// One query: its present answer, the answer's reliability, and the last windows.
 
 import * as api from "./api.js";
 import { aboutAnswer, STATUS } from "./about.js";
@@ -11,7 +11,7 @@ const MOST_TRIPLES = 200;
 const FIRST = "The first answer comes when the first window closes.";
 const ANNOUNCED_EVERY = 10_000;
 
-/** A figure with a name: its value, and a line below. */
+/** Return a tile for one figure: a name, a value, and a note below. */
 function tile(name, ...more) {
   const [value, note] = [h("dd", { class: "value" }), h("dd", { class: "note" })];
   const element = h("div", { class: "tile" }, h("dt", {}, name), value, ...more, note);
@@ -118,7 +118,7 @@ export class View {
     this.announce(answer);
   }
 
-  /** Show the last refusal until the next press succeeds, however many answers come; else the query's error. */
+  /** Show the last refusal until an action succeeds, whatever answers come; else the error. */
   drawProblem() {
     const wrong = this.refused ?? this.query.described.error;
     this.problem.hidden = !wrong;
@@ -197,7 +197,7 @@ export class View {
     });
   }
 
-  /** Tell those who listen who leads, when that changes, and not too often. */
+  /** Announce a new leader to screen readers, but not too often. */
   announce(answer) {
     const leader = this.board.body.querySelector(".name")?.textContent ?? null;
     if (leader === this.leader || answer.form !== "select" || Date.now() - this.announcedAt < ANNOUNCED_EVERY) return;
@@ -210,7 +210,7 @@ export class View {
     await this.tell(async () => say(this.plan, await api.plan(this.id)));
   }
 
-  /** Do as the button says, even if the query's state has changed since that was drawn. */
+  /** Do as the button says, even if the query's state has changed since it was drawn. */
   async pauseOrResume() {
     await this.tell(() => this.offered(this.id));
   }
@@ -223,7 +223,7 @@ export class View {
     sure.showModal();
   }
 
-  /** Make way for another query: close the box that asks about this one. */
+  /** Close the dialog about this query before another is shown. */
   leave() {
     if (byId("sure").open) byId("sure").close("cancel");
   }

@@ -1,6 +1,6 @@
-// How terms, times and numbers are shown.
+// Texts for terms, times and numbers.
 
-/** The part of an IRI that people read. */
+/** Return the last part of an IRI. */
 export function short(iri) {
   const cut = iri.replace(/[/#:]+$/, "").split(/[/#]/).pop();
   return cut || iri;
@@ -21,10 +21,10 @@ export function number(value) {
   return value.toLocaleString("en", { maximumFractionDigits: digits });
 }
 
-/** The time of day of an instant; its year may have any number of digits. */
+/** Return the time of day of an instant; its year may have any number of digits. */
 export const clock = (instant) => instant.split("T")[1].replace(/\.000Z?$|Z$/, "");
 
-/** Whether an instant is after another. Both are from the year 1 on; a year of five digits makes a longer text. */
+/** Return true if an instant is after another. For years from 1 on, also of five digits. */
 export const isAfter = (instant, other) =>
   instant.length === other.length ? instant > other : instant.length > other.length;
 
@@ -45,7 +45,7 @@ export const many = (count, one, more = `${one}s`) => `${number(count)} ${count 
 
 export const total = (counts) => Object.values(counts).reduce((sum, each) => sum + each, 0);
 
-/** A query's items so far, and the bad ones among them, in words. Empty before the first. */
+/** Return a text about a query's items so far, and the bad ones. Empty before the first item. */
 export function came({ streams }) {
   const items = streams.reduce((sum, each) => sum + each.items, 0);
   if (!items) return "";
@@ -57,5 +57,5 @@ export function came({ streams }) {
   return `${many(items, "item")} came, ${total(bad) ? `${number(total(bad))} of them bad${reason}` : "all good"}`;
 }
 
-/** The commonest of some reasons. */
+/** Return the commonest reason. */
 export const mostly = (counts) => Object.entries(counts).sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";

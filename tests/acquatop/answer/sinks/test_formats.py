@@ -1,4 +1,4 @@
-"""What is in the files: read back by other people's programs."""
+"""Files of answers, read back by independent programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run ends: the stop is called once, whole, and its errors are heard."""
+"""Shutdown of a run: it is stopped once and completely, and its errors are raised."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[4]
 
 
 class Engine:
-    """What is stopped: it counts how often, and who waits for its end is woken."""
+    """Engine stub: counts its stops, and wakes threads that wait for its end."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.stops = 0

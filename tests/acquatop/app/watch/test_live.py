@@ -1,4 +1,4 @@
-"""What a terminal shows: the live table, and the line about a recording."""
+"""Terminal displays: the live table, and the progress line of a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who watches a run, as options say it."""
+"""Observers and display of a run, by its options."""
 
 from __future__ import annotations
 

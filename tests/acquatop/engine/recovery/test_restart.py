@@ -1,4 +1,4 @@
-"""What may change between two lives, and what not; and what else may have happened meanwhile."""
+"""Restarts: permitted and forbidden changes between two runs, and failures in between."""
 
 from __future__ import annotations
 

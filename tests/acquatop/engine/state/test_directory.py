@@ -1,4 +1,4 @@
-"""What is saved is found again; what is not needed any more is removed."""
+"""State directory: saved data is found again, and old files are removed."""
 
 from __future__ import annotations
 

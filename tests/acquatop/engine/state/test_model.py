@@ -23,7 +23,7 @@ steps = st.one_of(
 
 
 class Model:
-    """What must be found: snapshots with their journals by number, and the directory that should hold them."""
+    """Model of the expected state: snapshots with their journals by number, and the directory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

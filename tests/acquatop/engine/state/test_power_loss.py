@@ -144,7 +144,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_what_was_recovered_after_a_kill_is_there_after_a_loss_of_power(seed: int) -> None:
-    """What a killed process has written, others can read, whether it is on the disk or not."""
+    """A recovery syncs data that a killed process wrote but had not synced."""
     random = Random(seed)
     with quick_folder() as place:
         run = Run(place, random, Failing([]), chance=0.0)
