@@ -36,7 +36,7 @@ class MosquittoBroker:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port on which it listens."""
         return 0 if self._process is None else self._process.port
 
     @property

@@ -29,7 +29,7 @@ class OxigraphServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port on which it listens."""
         return self._process.port
 
     @property

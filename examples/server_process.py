@@ -17,11 +17,11 @@ from replica.clocks import Clock
 STARTUP_SECONDS = 30.0
 STOP_SECONDS = 10.0
 ATTEMPTS = 5
-"""How many free ports are tried: between the choice of one and the start, another process may take it."""
+"""Number of free ports to try: another process may take one between its choice and the start."""
 
 _BETWEEN_SECONDS = 0.02
 _MOST_WORDS = 2_000
-"""How many bytes of what a server has said are read: the last ones."""
+"""Number of bytes of a server's last words that are read."""
 
 
 class ServerProcess:

@@ -27,7 +27,7 @@ class Question:
 
     @property
     def base(self) -> str | None:
-        """What the pattern's calls of IRI resolve against."""
+        """Base that the pattern's calls of IRI resolve against."""
         return base_of(self.group)
 
     def star(self, mapping: RecordMapping) -> Star:

@@ -49,7 +49,7 @@ def contradictions(run: Run) -> list[str]:
 
 @dataclass(frozen=True)
 class Record:
-    """What a line says of a subject, and when."""
+    """Statement of a line about a subject, with its time."""
 
     time_ms: int
     subject: str
