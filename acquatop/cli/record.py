@@ -7,22 +7,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acquatop.cli.evaluate import positive
+from acquatop.cli.spark_options import add_spark_options, spark_settings
 
 if TYPE_CHECKING:
     from acquatop.catalog import Catalog
     from acquatop.recording.full_snapshots import SnapshotBudget
     from acquatop.recording.recording import Recording
+    from acquatop.runtime.settings import SparkSettings
 
 SNAPSHOT_REQUESTS = 100
 
 
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
+    from acquatop.runtime import RUNTIMES
+
     parser = verbs.add_parser("record", help="write down a query's stream and remote while it runs, to replay them")
     parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the query's IRIs stand for")
     parser.add_argument(
         "--query", required=True, metavar="FILE", help="a file with an RSP-QL query, - for standard input"
     )
+    parser.add_argument("--runtime", choices=RUNTIMES, default="local", help="what carries the events (%(default)s)")
+    add_spark_options(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the recording's folder")
     parser.add_argument(
         "--for", dest="lasts_ms", type=_duration, metavar="TIME", help="stop after so long, such as 10m"
@@ -52,10 +58,11 @@ def execute(options: argparse.Namespace) -> None:
     from acquatop.cli.texts import read_text
     from acquatop.recording.recording import Recording
 
+    settings = spark_settings(options)
     catalog, query = Catalog.load(options.catalog), read_text(options.query)
     opened = Recording.open(options.out, catalog, query, file=options.query, snapshots=_snapshots(options))
     with closing(opened) as recording:
-        _record(options, recording, catalog, query)
+        _record(options, settings, recording, catalog, query)
         _say(recording, as_json=options.json)
 
 
@@ -66,7 +73,9 @@ def _snapshots(options: argparse.Namespace) -> SnapshotBudget | None:
     return None if every_ms is None else SnapshotBudget(every_ms, options.snapshot_requests)
 
 
-def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog, query: str) -> None:
+def _record(
+    options: argparse.Namespace, settings: SparkSettings, recording: Recording, catalog: Catalog, query: str
+) -> None:
     from acquatop.cli.bounds import Bounds
     from acquatop.cli.ending import Ending
     from acquatop.cli.progress import LoadingProgress, RecordingProgress
@@ -78,7 +87,8 @@ def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog,
     with RecordingProgress(lambda: _told(recording)) as progress:
         engine = Engine(
             catalog,
-            runtime="local",
+            runtime=options.runtime,
+            spark=settings,
             progress=loading,
             observer=Several([progress, bounds]),
             state=recording.state,
