@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from acquatop.answer.sinks.contract import Sink
     from acquatop.lab.record.recording import Recording
+    from acquatop.runtime.settings import SparkSettings
 
 __all__ = ["BACKLOG", "Engine", "RegisteredQuery"]
 
@@ -55,7 +56,8 @@ class Engine:
     registered, unless ``autostart`` is False: then all begin together with :meth:`start`. ``until_end`` reads only
     what the streams hold now and then closes the windows that are left, for recordings. With a folder for its
     ``state``, an engine goes on where one before it ended, however that ended; all queries that shall go on must be
-    registered before it starts. ``spark`` is a session to use instead of one of the engine's own;
+    registered before it starts. ``spark`` is a session to use instead of one of the engine's own, or
+    :class:`~acquatop.runtime.settings.SparkSettings` for that one;
     ``functions`` are those that scores may call and ``rankers`` those that policies may name, with your own
     among them; ``progress`` is told how far the loading of a replica has come, ``observer`` what the engine does. A
     ``recording`` writes down the stream and the remote of the one query that it was opened for.
@@ -73,7 +75,7 @@ class Engine:
         *,
         runtime: str = "spark",
         until_end: bool = False,
-        spark: SparkSession | None = None,
+        spark: SparkSession | SparkSettings | None = None,
         clock: Clock = time.monotonic,
         functions: FunctionRegistry = DEFAULT_FUNCTIONS,
         rankers: RankerRegistry = DEFAULT_RANKERS,
@@ -83,7 +85,7 @@ class Engine:
         autostart: bool | None = None,
         recording: Recording | None = None,
     ) -> None:
-        check_runtime(runtime)
+        check_runtime(runtime, spark)
         if autostart and state is not None:
             raise UserError("with a state directory queries are registered first, and then the engine is started")
         self.catalog = catalog
@@ -119,7 +121,7 @@ class Engine:
         *,
         runtime: str = "spark",
         until_end: bool = False,
-        spark: SparkSession | None = None,
+        spark: SparkSession | SparkSettings | None = None,
         variables: Mapping[str, str] | None = None,
         functions: FunctionRegistry = DEFAULT_FUNCTIONS,
         rankers: RankerRegistry = DEFAULT_RANKERS,
