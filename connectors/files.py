@@ -27,11 +27,12 @@ Options:
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -136,6 +137,20 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             new[name] = size
             room = None if room is None else room - min(size, self._bounds.file_bytes)
         return dict(sorted({**start, **new}.items()))
+
+    def up_to(self, end: Offset) -> Self:
+        """Return a reader of the same files that ends at an offset."""
+        reader = copy.copy(self)
+        reader._target = end
+        return reader
+
+    def size(self, start: Offset, end: Offset) -> int:
+        """Return how many bytes are between two offsets."""
+        return sum(end.values()) - sum(start.values())
+
+    def is_mixed(self, start: Offset, end: Offset) -> bool:
+        """Say that files are read one after the other."""
+        return False
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of bytes read up to an offset, and the total."""

@@ -30,11 +30,12 @@ Options:
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -159,6 +160,20 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if size < begin:
             raise ConnectorError(f"{file} has shrunk from {begin} to {size} bytes; lines may only be appended")
         return size - begin
+
+    def up_to(self, end: Offset) -> Self:
+        """Return a reader of the same files that ends at an offset."""
+        reader = copy.copy(self)
+        reader._target = end
+        return reader
+
+    def size(self, start: Offset, end: Offset) -> int:
+        """Return how many bytes are between two offsets."""
+        return sum(end.values()) - sum(start.values())
+
+    def is_mixed(self, start: Offset, end: Offset) -> bool:
+        """Say whether lines of several files are between two offsets."""
+        return sum(stop > start.get(name, 0) for name, stop in end.items()) > 1
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of bytes read up to an offset, and the total."""

@@ -18,13 +18,14 @@ A connector for such a stream supplies a :class:`LiveSource`; everything else is
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -274,6 +275,21 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def is_pressing(self, offset: Offset) -> bool:
         """Return True if so much data before an offset is kept that it should be released soon."""
         return self._reader().kept(Position.from_json(offset)) > self._options.max_bytes // PRESSING
+
+    def up_to(self, end: Offset) -> Self:
+        """Return a reader of the same log that ends at an offset."""
+        reader = copy.copy(self)
+        reader._target = Position.from_json(end)
+        return reader
+
+    def size(self, start: Offset, end: Offset) -> int:
+        """Return how many bytes are between two offsets."""
+        spans = self._reader().spans(Position.from_json(start), Position.from_json(end), LEAST_PARTITION)
+        return sum(span.end - span.start for span in spans)
+
+    def is_mixed(self, start: Offset, end: Offset) -> bool:
+        """Say that there is one log."""
+        return False
 
     def progress(self, offset: Offset) -> tuple[int, int | None]:
         """Return the number of records read up to an offset, and the total if it is known."""

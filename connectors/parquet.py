@@ -34,12 +34,13 @@ Options:
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +57,8 @@ Offset = dict[str, int]
 LEAST_PARTITION = 1 << 16
 """Minimum number of rows of a partition; the last one of a batch may be smaller."""
 ROWS_PER_BATCH = 2_000_000
+CHUNK = 1 << 16
+"""Number of rows decoded at a time."""
 
 
 class ParquetDataSource(DataSource):
@@ -109,6 +112,7 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._max_partitions = max_partitions or os.cpu_count() or 1
         self._target: Offset | None = None
         self._lengths: dict[str, tuple[int, int, int]] = {}
+        self._open: _Cursor | None = None
 
     # Offsets ---------------------------------------------------------------------------------
 
@@ -136,6 +140,7 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise ConnectorError(
                     f"{self._file(name)} has shrunk from {begin} to {length} rows; files must not change"
                 )
+            length = length if self._target is None else self._target[name]
             rows = length - begin if room is None else min(room, length - begin)
             if rows:
                 end[name] = begin + rows
@@ -143,6 +148,20 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if room == 0:
                 break
         return dict(sorted(end.items()))
+
+    def up_to(self, end: Offset) -> Self:
+        """Return a reader of the same files that ends at an offset."""
+        reader = copy.copy(self)
+        reader._target = end
+        return reader
+
+    def size(self, start: Offset, end: Offset) -> int:
+        """Return how many rows are between two offsets."""
+        return sum(end.values()) - sum(start.values())
+
+    def is_mixed(self, start: Offset, end: Offset) -> bool:
+        """Say that files are read one after the other."""
+        return False
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of rows read up to an offset, and the total."""
@@ -197,20 +216,67 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             more = {MISFIT: misfit, ROW_FILE: file, ROW_NUMBER: pa.array(np.arange(begin, stop))}
             yield pa.RecordBatch.from_pydict({**columns, **more})
 
+    def stop(self) -> None:
+        """Close the file that is being read."""
+        self._open = None
+
     def _rows(self, name: str, begin: int, stop: int) -> pa.Table:
-        """Return some rows of a file; reads only their row groups and the requested columns."""
-        coded = [each for each, type_ in self._types.items() if type_ == CODED]
-        with _opened(self._file(name), coded) as file:
-            groups, first, offset = [], 0, None
-            for group in range(file.num_row_groups):
-                after = first + file.metadata.row_group(group).num_rows
-                if after > begin and first < stop:
-                    groups.append(group)
-                    offset = begin - first if offset is None else offset
-                first = after
-            known = [each for each in self._types if each in file.schema_arrow.names]
-            table = file.read_row_groups(groups, columns=known, use_threads=False)
-        return table.slice(offset or 0, stop - begin)
+        """Return some rows of a file, and of them the columns wanted.
+
+        A row group can only be decoded from its first row on. So a file stays open, and whoever goes on where the last
+        partition ended does not begin anew: batches may be far smaller than row groups.
+        """
+        rows = self._open
+        if rows is None or (rows.name, rows.at) != (name, begin):
+            coded = [each for each, type_ in self._types.items() if type_ == CODED]
+            rows = _Cursor(name, _opened(self._file(name), coded), list(self._types), begin)
+        table = rows.take(stop - begin)
+        self._open = None if rows.is_at_end else rows
+        return table
+
+
+class _Cursor:
+    """A file that is read row by row, from a first one on."""
+
+    def __init__(self, name: str, file: pq.ParquetFile, wanted: Sequence[str], begin: int) -> None:
+        self.name = name
+        self.at = begin
+        self._length = file.metadata.num_rows
+        groups, skipped = _groups_from(file.metadata, begin)
+        columns = [each for each in wanted if each in file.schema_arrow.names]
+        self._batches = file.iter_batches(CHUNK, row_groups=groups, columns=columns, use_threads=False)
+        self._rest: list[pa.RecordBatch] = []
+        self._take(skipped)
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if there are no more rows."""
+        return bool(self.at >= self._length)
+
+    def take(self, count: int) -> pa.Table:
+        """Return the next rows."""
+        self.at += count
+        return pa.Table.from_batches(self._take(count))
+
+    def _take(self, count: int) -> list[pa.RecordBatch]:
+        taken: list[pa.RecordBatch] = []
+        while count:
+            batch = self._rest.pop() if self._rest else next(self._batches)
+            taken.append(batch.slice(0, count))
+            if len(batch) > count:
+                self._rest.append(batch.slice(count))
+            count -= len(taken[-1])
+        return taken
+
+
+def _groups_from(metadata: pq.FileMetaData, begin: int) -> tuple[list[int], int]:
+    """Return the row groups that hold rows from one on, and how many rows are before it in the first of them."""
+    after = 0
+    for group in range(metadata.num_row_groups):
+        first, after = after, after + metadata.row_group(group).num_rows
+        if after > begin:
+            return list(range(group, metadata.num_row_groups)), begin - first
+    return [], 0
 
 
 def _opened(file: Path, coded: Sequence[str] = ()) -> pq.ParquetFile:

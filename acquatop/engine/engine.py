@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from acquatop.answer.sinks.contract import Sink
     from acquatop.engine.recorder import Recorder
+    from acquatop.runtime.settings import SparkSettings
 
 __all__ = ["BACKLOG", "Engine", "RegisteredQuery"]
 
@@ -58,9 +59,9 @@ class Engine:
 
     ``state`` is a folder: an engine resumes there after a former one, however that ended. All
     queries that shall resume must be registered before the engine starts. ``spark`` is a session to
-    use instead of one of the engine's own. ``functions`` may be called in scores, and ``rankers``
-    may be named in policies; both may include your own. ``progress`` is called while a replica is
-    loaded. ``observer`` is told of the engine's work. A ``recording`` records the stream and the
+    use instead of one of the engine's own, or :class:`~acquatop.runtime.settings.SparkSettings` for
+    that one. ``functions`` may be called in scores, and ``rankers`` may be named in policies; both
+    may include your own. ``progress`` is called while a replica is loaded. ``observer`` is told of the engine's work. A ``recording`` records the stream and the
     remote of the one query that it was opened for.
 
     ::
@@ -76,7 +77,7 @@ class Engine:
         *,
         runtime: str = "spark",
         until_end: bool = False,
-        spark: SparkSession | None = None,
+        spark: SparkSession | SparkSettings | None = None,
         clock: Clock = time.monotonic,
         functions: FunctionRegistry = DEFAULT_FUNCTIONS,
         rankers: RankerRegistry = DEFAULT_RANKERS,
@@ -86,7 +87,7 @@ class Engine:
         autostart: bool | None = None,
         recording: Recorder | None = None,
     ) -> None:
-        check_runtime(runtime)
+        check_runtime(runtime, spark)
         if autostart and state is not None:
             raise UserError("with a state directory queries are registered first, and then the engine is started")
         self.catalog = catalog
@@ -122,7 +123,7 @@ class Engine:
         *,
         runtime: str = "spark",
         until_end: bool = False,
-        spark: SparkSession | None = None,
+        spark: SparkSession | SparkSettings | None = None,
         variables: Mapping[str, str] | None = None,
         functions: FunctionRegistry = DEFAULT_FUNCTIONS,
         rankers: RankerRegistry = DEFAULT_RANKERS,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from acquatop.catalog.catalog import Stream
     from acquatop.ingest.reduce.contract import Part
     from acquatop.ingest.reduce.job import Job
+    from acquatop.runtime.settings import SparkSettings
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -122,15 +123,20 @@ class Runtime(Protocol):
         ...
 
 
-def check_runtime(name: str) -> None:
-    """Raise :class:`UserError` unless there is a runtime of that name."""
+def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) -> None:
+    """Raise :class:`UserError` unless there is a runtime of that name, and it has a use for settings of Spark."""
+    from acquatop.runtime.settings import SparkSettings
+
     if name not in RUNTIMES:
         raise UserError(f'there is no runtime "{name}": use {" or ".join(RUNTIMES)}')
+    if name == "local" and isinstance(spark, SparkSettings) and spark:
+        hint = 'use --runtime spark (runtime="spark"), or leave out --master and --conf'
+        raise UserError(f"a master and settings are for Spark, which does not run here\n  hint: {hint}")
 
 
-def open_runtime(name: str, spark: SparkSession | None = None) -> Runtime:
-    """Return the runtime of a name; ``spark`` is an existing session to use."""
-    check_runtime(name)
+def open_runtime(name: str, spark: SparkSession | SparkSettings | None = None) -> Runtime:
+    """Return the runtime of a name; ``spark`` is an existing session to use, or settings for one of its own."""
+    check_runtime(name, spark)
     if name == "spark":
         from acquatop.runtime.spark import SparkRuntime
 

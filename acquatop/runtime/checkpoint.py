@@ -115,3 +115,13 @@ def offset_in(note: str) -> Any:
     """
     # A version, Spark's own metadata, and a line for each source: there is one.
     return json.loads(note.split("\n")[2])
+
+
+def with_offset(note: str, offset: Any) -> str:
+    """Return Spark's note of what a batch reads as it would be if the batch ended at an offset.
+
+    >>> with_offset('v1\\n{"batchWatermarkMs":0}\\n{"a.txt": 7}', {"a.txt": 5})
+    'v1\\n{"batchWatermarkMs":0}\\n{"a.txt": 5}'
+    """
+    version, own, _ = note.split("\n")
+    return f"{version}\n{own}\n{json.dumps(offset)}"

@@ -11,10 +11,15 @@ from acquatop.catalog.catalog import Stream
 from acquatop.errors import UserError
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
 from acquatop.runtime.sources import how_far, is_pressing, let_go, reader_of
+from connectors.divisible import Divisible, cut, step
 from connectors.registry import SPARK
 
 POLL_SECONDS = 0.005
 """Seconds to wait before polling a source again that had nothing new."""
+
+BATCH_ROWS, BATCH_BYTES = 1 << 17, 8 << 20
+"""Size of a batch unless the stream's options say it: larger ones are hardly faster."""
+_LIMITS = frozenset({"maxRowsPerBatch", "maxBytesPerBatch"})
 
 
 class LocalRuntime:
@@ -45,6 +50,7 @@ class LocalCarrier:
             hint = 'leave out --runtime local (runtime="local"), or record the stream in files and read those'
             raise UserError(f"<{stream.iri}> is read by a source of Spark's, which needs Spark\n  hint: {hint}")
         self._reader = reader_of(stream.connector, dict(stream.options))
+        self._is_cut = not _LIMITS & stream.options.keys() and isinstance(self._reader, Divisible)
         self._thread = threading.Thread(target=self._run, name=f"acquatop-{stream.iri}", daemon=True)
         self._thread.start()
 
@@ -76,7 +82,7 @@ class LocalCarrier:
         if self._position is not None:
             offset, number = self._position["offset"], self._position["batch"] + 1
         while not self._stopping.is_set():
-            latest = self._reader.latestOffset(offset, self._reader.getDefaultReadLimit())
+            latest = self._next(offset)
             if latest == offset:
                 if self._until_end:
                     return
@@ -89,6 +95,16 @@ class LocalCarrier:
             offset, number = latest, number + 1
             if not self._keeps:
                 let_go(self._reader, offset)
+
+    def _next(self, offset: Any) -> Any:
+        """Return how far the next batch reads.
+
+        What is mixed is read as planned, as the cut decides what of it comes too late.
+        """
+        planned = self._reader.latestOffset(offset, self._reader.getDefaultReadLimit())
+        if not self._is_cut or planned == offset or self._reader.is_mixed(offset, planned):
+            return planned
+        return cut(self._reader, offset, planned, BATCH_ROWS if step(self._reader).counts_rows else BATCH_BYTES)
 
     def _batch(self, offset: Any, latest: Any, number: int) -> Batch:
         started = time.perf_counter()

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from pyspark.cloudpickle import dumps
@@ -21,8 +16,12 @@ from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.contract import Part
 from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
-from acquatop.runtime.checkpoint import Checkpoint, offset_in
-from acquatop.runtime.java import explain_missing, find_java, java_home
+from acquatop.runtime.checkpoint import Checkpoint, offset_in, with_offset
+from acquatop.runtime.failures import said_by_spark
+from acquatop.runtime.lost_results import ended_if_lost
+from acquatop.runtime.pace import Allowance, Steps
+from acquatop.runtime.session import Session, open_session
+from acquatop.runtime.settings import SparkSettings
 from acquatop.runtime.sources import (
     for_other_processes,
     how_far,
@@ -32,6 +31,7 @@ from acquatop.runtime.sources import (
     source_options,
 )
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
+from connectors.divisible import Divisible
 from connectors.registry import CONNECTORS, SPARK
 
 if TYPE_CHECKING:
@@ -63,27 +63,31 @@ _WORKERS = 2
 class SparkRuntime:
     """Runtime on a Spark session: the caller's, or else the running one, or else one of its own."""
 
-    def __init__(self, spark: SparkSession | None = None) -> None:
-        running = spark or _running_session()
-        self._owns = running is None
-        self.spark = running or _own_session()
-        _warm_up(self.spark)
+    def __init__(self, spark: SparkSession | SparkSettings | None = None) -> None:
+        self.session = open_session(spark)
+        self.spark = self.session.spark
+        try:
+            with said_by_spark(self.session):
+                _warm_up(self.spark)
+        except BaseException:
+            self.session.close()
+            raise
 
     def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> SparkCarrier:
         """Start to carry a stream."""
         kind = ForeignCarrier if stream.connector == SPARK.name else SparkCarrier
-        return kind(self.spark, stream, consumer, until_end, resume)
+        return kind(self.session, stream, consumer, until_end, resume)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
         """Apply a function to the items in the executors, one task per item."""
         if not items:
             return []
-        return self.spark.sparkContext.parallelize(items, len(items)).map(function).collect()
+        with said_by_spark(self.session), ended_if_lost(self.spark):
+            return self.spark.sparkContext.parallelize(items, len(items)).map(function).collect()
 
     def close(self) -> None:
-        """Stop the session if this runtime started it."""
-        if self._owns:
-            _end_session(self.spark)
+        """End what of Spark is this runtime's own."""
+        self.session.close()
 
 
 class SparkCarrier:
@@ -96,9 +100,10 @@ class SparkCarrier:
     """True if the batch that was under way has to come again unchanged."""
 
     def __init__(
-        self, spark: SparkSession, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None
+        self, session: Session, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None
     ) -> None:
-        self._spark = spark
+        self._session = session
+        self._spark = session.spark
         self._stream = stream
         self._consumer = consumer
         self._until_end = until_end
@@ -124,6 +129,10 @@ class SparkCarrier:
         cores = {"maxPartitions": str(self._spark.sparkContext.defaultParallelism)}
         self._reader = reader_of(self._stream.connector, {**cores, **self._stream.options})
         self._offset = self._reader.initialOffset() if position is None else offset_in(position["offsets"])
+        self._steps: Steps | None = None
+        if isinstance(self._reader, Divisible):
+            size = None if position is None else position.get("pace")
+            self._steps = Steps(self._reader, _allowance(self._spark), size)
 
     def _rows(self) -> DataFrame:
         source = CONNECTORS[self._stream.connector].data_source()
@@ -161,16 +170,18 @@ class SparkCarrier:
 
     def _process(self, rows: DataFrame, number: int) -> None:
         # Nothing else waits for this thread meanwhile: every stream's batches have a thread of their own.
-        self._wait()
-        with self._turn:
-            if self._stopping or number <= self._last:
-                return
-            try:
-                self._take(rows, number)
-            except BaseException as error:
-                # Spark would wrap it beyond recognition on its way through the JVM.
-                self._error = error
-                raise
+        is_done = False
+        while not is_done:
+            self._wait()
+            with self._turn:
+                if self._stopping or number <= self._last:
+                    return
+                try:
+                    is_done = self._take(rows, number)
+                except BaseException as error:
+                    # Spark would wrap it beyond recognition on its way through the JVM.
+                    self._error = error
+                    raise
 
     def _wait(self) -> None:
         try:
@@ -179,22 +190,52 @@ class SparkCarrier:
             self._error = error
             raise
 
-    def _take(self, rows: DataFrame, number: int) -> None:
+    def _take(self, rows: DataFrame, number: int) -> bool:
+        """Take in what Spark has planned as a batch, or as much of it as can be sent; say whether that was all.
+
+        All that comes of one plan has its number. Spark's note on it, as it is kept, ends where it was left.
+        """
         if self._last >= 0 and number != self._last + 1:
             raise EnvironmentProblem(f"Spark's checkpoint goes on with batch {number}, after {self._last} was the last")
         started = time.perf_counter()
-        note = self._checkpoint.offsets(number)
-        parts = self._reduced(rows, note, self._consumer.job())
-        position = {"batch": number, **({"offsets": note} if self._keeps else {})}
+        planned = self._checkpoint.offsets(number)
+        note, parts = self._reduced(rows, planned, self._consumer.job())
+        position = {"batch": number, **({"offsets": note, **self._kept()} if self._keeps else {})}
         seconds = time.perf_counter() - started
         self._consumer.take(Batch(position, parts, seconds, *self._how_far(note)))
-        self._last = number
         self._has_read(note)
+        is_done = note == planned
+        if is_done:
+            self._last = number
+        return is_done
 
-    def _reduced(self, rows: DataFrame, note: str, job: Job) -> list[list[Part]]:
-        """Run the job on a batch in the executors, one task per partition."""
+    def _kept(self) -> dict[str, Any]:
+        """Return what must be known, besides where that is, to go on as if nothing had happened."""
+        return {} if self._steps is None else {"pace": self._steps.pace.size}
+
+    def _reduced(self, rows: DataFrame, planned: str, job: Job) -> tuple[str, list[list[Part]]]:
+        """Have the job done on a batch in the executors, each partition by one task; return how far that has read."""
         # The rows are not asked for: they would go through the JVM twice. What the batch reads is known from its note.
-        return self._in_executors(self._reader.partitions(self._offset, offset_in(note)), job)
+        end, most = offset_in(planned), None if self._steps is None else self._steps.pace.allowed.most
+        stop = self._stop(end)
+        while True:
+            found = self._in_executors(self._reader.partitions(self._offset, stop), job, most)
+            sent = sum(each if isinstance(each, int) else sum(map(len, each)) for each in found)
+            parts = [each for each in found if not isinstance(each, int)]
+            if len(parts) == len(found):
+                break
+            assert self._steps is not None, "otherwise there is no limit"
+            self._steps.exceeded(self._offset, stop, end, sent)
+            before, stop = stop, self._stop(end)
+            # What cannot be cut is sent as it is.
+            most = None if stop == before else most
+        if self._steps is not None:
+            self._steps.sent(self._offset, stop, sent)
+        note = planned if stop == end else with_offset(planned, stop)
+        return note, [[Part.from_bytes(data) for data in of_partition] for of_partition in parts]
+
+    def _stop(self, end: Any) -> Any:
+        return end if self._steps is None else self._steps.stop(self._offset, end)
 
     def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
         """Return the size read so far, the size of all, and whether the source needs room."""
@@ -207,21 +248,30 @@ class SparkCarrier:
         if not self._keeps:
             let_go(self._reader, self._offset)
 
-    def _in_executors(self, partitions: Sequence[InputPartition], job: Job) -> list[list[Part]]:
+    def _in_executors(
+        self, partitions: Sequence[InputPartition], job: Job, most: int | None
+    ) -> Sequence[list[bytes] | int]:
         if not partitions:
             return []
         context = self._spark.sparkContext
         tasks = context.parallelize(partitions, len(partitions))
-        with _sent(context, InExecutors(self._stream, job)) as work:
-            done = tasks.mapPartitions(work).collect()
-        return [[Part.from_bytes(data) for data in of_partition] for of_partition in done]
+        share = None if most is None else most // len(partitions)
+        with self._at_work(), _sent(context, InExecutors(self._stream, job, share)) as work:
+            return tasks.mapPartitions(work).collect()
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """See to it that a job ends, and that it is said why it has failed."""
+        with said_by_spark(self._session, self._stream), ended_if_lost(self._spark):
+            yield
 
     def _watch(self) -> None:
         error: BaseException | None = None
         try:
-            self._await_end()
+            with said_by_spark(self._session, self._stream):
+                self._await_end()
         except BaseException as failure:
-            error = self._error or _translated(failure)
+            error = self._error or failure
         finally:
             self._leave_checkpoint()
             # The JVM may have died while a batch is being taken in, which must be over first.
@@ -262,10 +312,13 @@ class ForeignCarrier(SparkCarrier):
     def _rows(self) -> DataFrame:
         return rows_of(self._spark, self._stream)
 
-    def _reduced(self, rows: DataFrame, note: str, job: Job) -> list[list[Part]]:
-        with _sent(self._spark.sparkContext, OnRows(job)) as work:
+    def _kept(self) -> dict[str, Any]:
+        return {}
+
+    def _reduced(self, rows: DataFrame, planned: str, job: Job) -> tuple[str, list[list[Part]]]:
+        with self._at_work(), _sent(self._spark.sparkContext, OnRows(job)) as work:
             # One action, so that the source is read but once.
-            return parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
+            return planned, parts_in(rows.mapInArrow(work, PARTS_SCHEMA).collect())
 
     def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
         return None, None, False
@@ -283,18 +336,24 @@ class ForeignCarrier(SparkCarrier):
 
 
 class InExecutors:
-    """A stream's job for Spark: the connector's partitions in, lists of parts as bytes out."""
+    """A stream's job as Spark wants it: partitions of the connector's in, for each a list of parts as bytes out.
 
-    def __init__(self, stream: Stream, job: Job) -> None:
+    If these are more than ``most`` bytes, their number is returned instead of them.
+    """
+
+    def __init__(self, stream: Stream, job: Job, most: int | None = None) -> None:
         self._connector = stream.connector
         self._options = dict(stream.options)
         self._job = job
+        self._most = most
 
-    def __call__(self, partitions: Iterable[InputPartition]) -> Iterator[list[bytes]]:
-        """Run the job on some partitions."""
+    def __call__(self, partitions: Iterable[InputPartition]) -> Iterator[list[bytes] | int]:
+        """Do the job on some partitions."""
         reader = reader_of(self._connector, self._options)
         for partition in partitions:
-            yield [part.to_bytes() for part in self._job(reader.read(partition))]
+            parts = [part.to_bytes() for part in self._job(reader.read(partition))]
+            size = sum(map(len, parts))
+            yield parts if self._most is None or size <= self._most else size
 
 
 @contextmanager
@@ -341,78 +400,12 @@ def _load_operators(nothing: Iterable[int]) -> Iterator[int]:
     return iter(())
 
 
-def _translated(failure: BaseException) -> EnvironmentProblem:
-    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    said = next((line for line in lines if "Error:" in line), lines[0] if lines else type(failure).__name__)
-    return EnvironmentProblem(f"the stream has failed on Spark: {said}")
-
-
-def _running_session() -> SparkSession | None:
-    from pyspark.sql import SparkSession
-
-    return SparkSession.getActiveSession()
-
-
-def _own_session() -> SparkSession:
-    java = find_java()
-    if java is None:
-        raise EnvironmentProblem(explain_missing())
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    home = java_home(java)
-    before = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = home.name
-    try:
-        with resources.as_file(resources.files("acquatop.runtime") / "log4j2.properties") as log4j:
-            return _builder(SparkSession.builder, log4j.absolute().as_uri()).getOrCreate()
-    except Exception as error:
-        raise EnvironmentProblem(f"Spark did not start on Java {java.version} ({java.command}): {error}") from error
-    finally:
-        # Only the JVM's launch needs it; what runs in this process keeps its own surroundings.
-        os.environ.pop("JAVA_HOME") if before is None else os.environ.update(JAVA_HOME=before)
-        home.cleanup()
-
-
-def _end_session(spark: SparkSession) -> None:
-    """Stop a session and its JVM, and wait until the JVM has exited."""
-    from pyspark import SparkContext
-
-    gateway = spark.sparkContext._gateway
-    with suppress(Exception):  # the JVM may be gone already
-        spark.stop()
-    if gateway is None:
-        return
-    with suppress(Exception):
-        gateway.shutdown()
-    process = gateway.proc
-    process.stdin.close()
-    try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    # PySpark would go on using the JVM that it knows; a session after this one needs a new one.
-    SparkContext._gateway = SparkContext._jvm = None
-
-
-def _builder(builder: SparkSession.Builder, log4j: str) -> SparkSession.Builder:
-    options = {
-        "spark.app.name": "acquatop",
-        "spark.master": "local[*]",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} -XX:+UseSerialGC",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        ),
-        "spark.sql.warehouse.dir": tempfile.gettempdir() + "/acquatop-warehouse",
-    }
-    for key, value in options.items():
-        builder = builder.config(key, value)
-    return builder
+def _allowance(spark: SparkSession) -> Allowance:
+    """Return how much may be sent to the driver at a time."""
+    java = spark.sparkContext._jvm
+    assert java is not None
+    results = spark.sparkContext.getConf().get("spark.driver.maxResultSize", "1g")
+    return Allowance.of(
+        int(java.java.lang.Runtime.getRuntime().maxMemory()),
+        int(java.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(results)),
+    )

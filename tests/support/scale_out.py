@@ -12,7 +12,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -190,7 +190,7 @@ _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 @contextmanager
-def session(master: str, folder: Path) -> Iterator[SparkSession]:
+def session(master: str, folder: Path, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Yield a session on a master, with an executor's surroundings, and nothing that an engine would add to its own."""
     java = find_java()
     assert java is not None
@@ -212,6 +212,7 @@ def session(master: str, folder: Path) -> Iterator[SparkSession]:
         # As on a cluster with a file system of its own: what is in the driver's must be asked for by name.
         "spark.hadoop.fs.defaultFS": "hdfs://127.0.0.1:9",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        **(conf or {}),
     }
     builder = SparkSession.builder.master(master).appName("scale-out")
     for key, value in settings.items():

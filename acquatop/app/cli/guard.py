@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 
 def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
@@ -48,7 +49,13 @@ class Messages(logging.Handler):
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a record."""
+        """Print a record.
+
+        When Spark's Java ends, Py4J logs a traceback for each call that is under way, some of them under no name of its
+        own. Whoever has called is told.
+        """
+        if Path(record.pathname).parent.name == "py4j":
+            return
         try:
             print(self.format(record), file=sys.stderr)  # noqa: T201
         except Exception:

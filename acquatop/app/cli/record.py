@@ -7,23 +7,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acquatop.app.cli.evaluate import positive
+from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 
 if TYPE_CHECKING:
     from acquatop.catalog.catalog import Catalog
     from acquatop.engine.observer import Observer
     from acquatop.lab.record.full_snapshots import SnapshotBudget
     from acquatop.lab.record.recording import Recording
+    from acquatop.runtime.settings import SparkSettings
 
 SNAPSHOT_REQUESTS = 100
 
 
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
+    from acquatop.runtime import RUNTIMES
+
     parser = verbs.add_parser("record", help="write down a query's stream and remote while it runs, to replay them")
     parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the query's IRIs stand for")
     parser.add_argument(
         "--query", required=True, metavar="FILE", help="a file with an RSP-QL query, - for standard input"
     )
+    parser.add_argument("--runtime", choices=RUNTIMES, default="local", help="what carries the events (%(default)s)")
+    add_spark_options(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the recording's folder")
     parser.add_argument(
         "--for", dest="lasts_ms", type=_duration, metavar="TIME", help="stop after so long, such as 10m"
@@ -54,10 +60,11 @@ def execute(options: argparse.Namespace) -> None:
     from acquatop.catalog.catalog import Catalog
     from acquatop.lab.record.recording import Recording
 
+    settings = spark_settings(options)
     catalog, query = Catalog.load(options.catalog), read_text(options.query)
     opened = Recording.open(options.out, catalog, query, file=options.query, snapshots=_snapshots(options))
     with Unusable(at_first=True) as unusable, closing(opened) as recording:
-        _record(options, recording, catalog, query, unusable.intake)
+        _record(options, settings, recording, catalog, query, unusable.intake)
         _say(recording, as_json=options.json)
         unusable.check()
 
@@ -69,7 +76,14 @@ def _snapshots(options: argparse.Namespace) -> SnapshotBudget | None:
     return None if every_ms is None else SnapshotBudget(every_ms, options.snapshot_requests)
 
 
-def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog, query: str, intake: Observer) -> None:
+def _record(
+    options: argparse.Namespace,
+    settings: SparkSettings,
+    recording: Recording,
+    catalog: Catalog,
+    query: str,
+    intake: Observer,
+) -> None:
     from acquatop.app.cli.bounds import Bounds
     from acquatop.app.cli.ending import Ending
     from acquatop.app.cli.progress import LoadingProgress, RecordingProgress
@@ -81,7 +95,8 @@ def _record(options: argparse.Namespace, recording: Recording, catalog: Catalog,
     with RecordingProgress(lambda: _told(recording)) as progress:
         engine = Engine(
             catalog,
-            runtime="local",
+            runtime=options.runtime,
+            spark=settings,
             progress=loading,
             observer=Several([intake, progress, bounds]),
             state=recording.state,

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 from acquatop.app.cli.watching import Watching, add_watch_options
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("query", nargs="+", metavar="QUERY", help="a file with an RSP-QL query, - for standard input")
     parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the queries' IRIs stand for")
     add_run_options(parser, windows=None)
+    add_spark_options(parser)
     parser.add_argument(
         "--until-end", action="store_true", help="read what the streams hold now, close all windows, and stop"
     )
@@ -50,11 +52,12 @@ def execute(options: argparse.Namespace) -> None:
     from acquatop.app.cli.progress import LoadingProgress
     from acquatop.engine.engine import Engine
 
-    progress = LoadingProgress()
+    progress, settings = LoadingProgress(), spark_settings(options)
     with Watching(options, several=len(options.query) > 1) as watching, _sinks(options.to) as sinks:
         engine = Engine.from_catalog(
             options.catalog,
             runtime=options.runtime,
+            spark=settings,
             until_end=options.until_end,
             progress=progress,
             observer=watching.observer,

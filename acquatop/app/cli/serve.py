@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acquatop import __version__
+from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 from acquatop.app.cli.tell import tell
 from acquatop.app.cli.unusable import Unusable
 from acquatop.app.cli.watching import add_log_options, address, open_log, say_end
@@ -38,6 +39,7 @@ def add_parser(verbs: Any) -> None:
         "--host", action="append", default=[], metavar="NAME", help="a name that it is asked by, besides addresses"
     )
     parser.add_argument("--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)")
+    add_spark_options(parser)
     parser.add_argument("--state", type=Path, metavar="DIR", help="where to keep queries, and what they need to go on")
     parser.add_argument("--queries", type=positive, default=200, metavar="N", help="so many at most (%(default)s)")
     parser.add_argument(
@@ -92,13 +94,14 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
     from acquatop.engine.engine import Engine
     from acquatop.engine.observer import Observer, Several
 
-    metrics, progress = Metrics(), LoadingProgress()
+    metrics, progress, settings = Metrics(), LoadingProgress(), spark_settings(options)
     watching: list[Observer] = [metrics] if log is None else [metrics, log]
 
     def make_engine(ending: Observer) -> Engine:
         return Engine.from_catalog(
             options.catalog,
             runtime=options.runtime,
+            spark=settings,
             progress=progress,
             observer=Several([*watching, ending]),
             state=options.state and options.state / "engine",

@@ -87,13 +87,19 @@ class Run:
         self.out = folder / "out"
         followers = {user: random.randint(0, 9) for user in USERS}
         set_followers(server, followers)
-        snapshots = settings.pop("snapshots", None)
+        snapshots, runtime = settings.pop("snapshots", None), settings.pop("runtime", "local")
         assert snapshots is None or isinstance(snapshots, SnapshotBudget)
         catalog = catalog_of(folder, server, deadline="30s", **settings)
         query = query_text(width=SLIDE, slide=SLIDE)
         (folder / "events").touch()
         self.recording = Recording.open(self.out, catalog, query, file="q", snapshots=snapshots)
-        engine = Engine(catalog, runtime="local", state=self.recording.state, autostart=False, recording=self.recording)
+        engine = Engine(
+            catalog,
+            runtime=str(runtime),
+            state=self.recording.state,
+            autostart=False,
+            recording=self.recording,
+        )
         with engine:
             answers = iter(engine.register(query))
             engine.start()

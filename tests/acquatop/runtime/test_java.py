@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from acquatop.errors import EnvironmentProblem
 from acquatop.runtime import java, open_runtime
@@ -36,7 +36,8 @@ def test_a_java_too_old_is_said_with_a_remedy(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(java, "_packaged", lambda: None)
     # A session that other tests have left running would do without any Java to start.
-    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
     assert java.find_java() is None
     with pytest.raises(EnvironmentProblem) as caught:
         open_runtime("spark")

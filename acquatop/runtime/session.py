@@ -1,0 +1,221 @@
+"""Sessions of Spark: the one that is there, left as it is; else one of an engine's own, with a Java of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from acquatop.errors import EnvironmentProblem, UserError
+from acquatop.runtime.java import Java, explain_missing, find_java, java_home
+from acquatop.runtime.settings import SparkSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""The variable by which a Java that has started this Python, as ``spark-submit`` does, says where it is."""
+
+_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_OUT_OF_MEMORY = 3
+"""The exit code of a Java that ends itself because its memory is full."""
+_LONGEST_END = 10
+
+
+class Session:
+    """A session that is there already. It is used as it is, and stays as it is."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def fate(self) -> str | None:
+        """Return what has become of the session's Java if it has ended, None if it answers."""
+        try:
+            self.spark.sparkContext._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr]
+        except Exception:
+            return "Spark's Java has ended"
+        return None
+
+    def close(self) -> None:
+        """Do nothing: others go on with it."""
+
+
+class SubmittedSession(Session):
+    """A session made in a Java that others have started, with their settings. It ends alone: that Java is theirs."""
+
+    def close(self) -> None:
+        """Stop the session."""
+        with suppress(Exception):  # its Java may be gone already
+            self.spark.stop()
+
+
+class OwnSession(Session):
+    """A session in a Java of its own, which ends with it."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        java = find_java()
+        if java is None:
+            raise EnvironmentProblem(explain_missing())
+        self._home = java_home(java)
+        try:
+            super().__init__(_started(java, self._home.name, settings.properties()))
+        except BaseException:
+            _end_java()
+            self._home.cleanup()
+            raise
+        _hush(self.spark)
+        if not settings.properties().get("spark.master", "").startswith("local-cluster"):
+            # Nothing is launched by it any more; where executors are launched on this machine, they are.
+            self._home.cleanup()
+
+    def fate(self) -> str | None:
+        """Return what has become of the Java if it has ended."""
+        said = super().fate()
+        code = _exit_code() if said is not None else None
+        if code == _OUT_OF_MEMORY:
+            said = "Spark's Java has run out of memory"
+        elif code is not None:
+            said = f"Spark's Java has ended ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
+        return said
+
+    def close(self) -> None:
+        """Stop the session and its Java, and wait until that has gone: nothing of ours stays behind."""
+        with suppress(Exception):  # the Java may be gone already
+            self.spark.stop()
+        _end_java()
+        self._home.cleanup()
+
+
+def open_session(given: SparkSession | SparkSettings | None) -> Session:
+    """Return the session that is given, or runs already, or a new one: in a Java that is there, or in its own.
+
+    Settings are for the last; raises :class:`~acquatop.errors.UserError` for others.
+    """
+    settings = given if isinstance(given, SparkSettings) else SparkSettings()
+    running = _running() if given is None or isinstance(given, SparkSettings) else given
+    is_there = running is not None or _is_java_there()
+    if is_there and settings:
+        hint = "say it where Spark is started (spark-submit --master … --conf …), and not here"
+        raise UserError(f"Spark runs already, with a master and settings that stay as they are\n  hint: {hint}")
+    if running is not None:
+        return Session(running)
+    if is_there:
+        from pyspark.sql import SparkSession
+
+        return SubmittedSession(SparkSession.builder.getOrCreate())
+    return OwnSession(settings)
+
+
+def _running() -> SparkSession | None:
+    """Return the session that runs in this process, whichever thread has begun it."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None:
+        return None
+    # Without settings of ours none of a session's are changed.
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+
+
+def _is_java_there() -> bool:
+    """Say that others have started a Java for this process."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None or _SUBMITTED in os.environ
+
+
+def _started(java: Java, home: str, properties: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = properties.get("spark.pyspark.python", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = home
+    try:
+        with resources.as_file(resources.files("acquatop.runtime") / "log4j2.properties") as log4j:
+            builder = SparkSession.builder
+            for key, value in own_properties(log4j.absolute().as_uri(), properties).items():
+                builder = builder.config(key, value)
+            return builder.getOrCreate()
+    except Exception as error:
+        raise EnvironmentProblem(f"Spark did not start on Java {java.version} ({java.command}): {error}") from error
+    finally:
+        # Only launches need it; what runs in this process keeps its own surroundings.
+        os.environ.pop("JAVA_HOME") if before is None else os.environ.update(JAVA_HOME=before)
+
+
+def own_properties(log4j: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a session of an engine's own: those given, and the engine's where nothing is given."""
+    master = given.get("spark.master", "local[*]")
+    here = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    return {
+        "spark.app.name": "acquatop",
+        "spark.master": master,
+        # Executors elsewhere have to find the driver.
+        **(here if master.startswith("local") else {}),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+        "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+        "spark.sql.warehouse.dir": tempfile.gettempdir() + "/acquatop-warehouse",
+        **given,
+        _JAVA_OPTIONS: _java_options(log4j, given.get(_JAVA_OPTIONS, "")),
+    }
+
+
+def _java_options(log4j: str, given: str) -> str:
+    """Return the options of the driver's Java: ours, with those given after them.
+
+    A Java that is out of memory goes on without the thread that has asked for more, and whoever waits for that
+    thread's work waits for ever. So it ends.
+    """
+    collector = "" if re.search(r"-XX:\+Use\w*GC\b", given) else "-XX:+UseSerialGC "
+    # It says so on the standard output, unless that is told to be for answers.
+    ending = "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr"
+    return f"-Dlog4j2.configurationFile={log4j} {collector}{ending} {given}".strip()
+
+
+def _hush(spark: SparkSession) -> None:
+    """Let a server of PySpark's in this process say nothing when the Java that talks to it ends: others say that."""
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
+
+
+def _exit_code() -> int | None:
+    """Return the exit code of this process's Java, None if it runs on."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    with suppress(subprocess.TimeoutExpired):
+        return None if process is None else process.wait(timeout=_LONGEST_END)
+    return None
+
+
+def _end_java() -> None:
+    """End the Java that was started for this process, and wait until it has gone."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    with suppress(Exception):
+        gateway.shutdown()
+    process = gateway.proc
+    process.stdin.close()
+    try:
+        process.wait(timeout=_LONGEST_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    # PySpark would go on using the JVM that it knows; a session after this one needs a new one.
+    SparkContext._gateway = SparkContext._jvm = None

@@ -1,0 +1,155 @@
+"""Batches that Spark plans as one and the driver takes in as several: the same answers, and the same after a crash."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from pyspark.sql import SparkSession
+
+from acquatop import Answer, Engine
+from acquatop.answer.sinks.callback import CallbackSink
+from acquatop.catalog.catalog import Catalog
+from acquatop.engine.stream import Pipeline
+from acquatop.runtime import Batch, pace
+from acquatop.runtime import spark as spark_runtime
+from acquatop.runtime.checkpoint import offset_in
+from acquatop.runtime.pace import Allowance
+
+pytestmark = pytest.mark.spark
+EVENTS = 6_000
+CATALOG = """[prefixes]
+"" = "http://example.org/"
+[streams.":s"]
+connector = "lines"
+arrivals = "all"
+lateness = "20ms"
+options = {{ path = "{folder}/events" }}
+[streams.":s".mapping]
+subject = "http://example.org/user/{{user}}"
+time = "t"
+properties = {{ ":n" = {{ field = "n", datatype = "xsd:integer" }} }}
+"""
+QUERY = """PREFIX : <http://example.org/> SELECT ?s ?n FROM NAMED WINDOW :w ON :s [RANGE 400ms STEP 200ms]
+WHERE { WINDOW :w { ?s :n ?n } } ORDER BY DESC(?n) LIMIT 3"""
+
+
+class KilledError(Exception):
+    """The end of an engine."""
+
+
+@dataclass
+class Life:
+    """Answers of an engine, and the ends of its batches: the plan's number, the place, the size after it."""
+
+    dies_at: int = 0
+    answers: list[str] = field(default_factory=list)
+    batches: list[tuple[int, object, object]] = field(default_factory=list)
+
+    def give(self, answer: Answer) -> None:
+        self.answers.append(json.dumps(answer.canonical()))
+
+    def take(self, pipeline: Pipeline, batch: Batch) -> None:
+        position = batch.position
+        if "offsets" in position:
+            self.batches.append((position["batch"], offset_in(position["offsets"]), position["pace"]))
+        if self.dies_at == len(self.batches) > 0:
+            raise KilledError("killed")
+        TAKE(pipeline, batch)
+
+
+TAKE = Pipeline.take
+
+
+def write(folder: Path, lateness: int) -> None:
+    """Write events that come up to so many milliseconds too late, with a stretch in the middle that is longer."""
+    lines = []
+    for at in range(EVENTS):
+        user = f"u{at}{'x' * 300}" if EVENTS // 3 < at < EVENTS // 2 else f"u{at % 400}"
+        event = {"user": user, "t": 1_000 + at - at * 7 % (lateness + 1), "n": at * 31 % 1_009}
+        lines.append(json.dumps(event) + "\n")
+    (folder / "events").write_text("".join(lines))
+
+
+def live(folder: Path, spark: SparkSession | None, state: str | None, dies_at: int = 0, *, reads: str = QUERY) -> Life:
+    """Read all that there is, unless it dies before."""
+    life = Life(dies_at)
+    catalog = Catalog.parse(CATALOG.format(folder=folder), file=Path("catalog.toml"), variables={})
+    runtime = "local" if spark is None else "spark"
+    kept = None if state is None else folder / state
+    dying = pytest.raises(KilledError) if dies_at else nullcontext()
+    with (
+        patch.object(Pipeline, "take", lambda pipeline, batch: life.take(pipeline, batch)),
+        Engine(catalog, runtime=runtime, spark=spark, until_end=True, state=kept) as engine,
+        dying,
+    ):
+        query = engine.register(QUERY, sinks=[CallbackSink(life.give)])
+        engine.start()
+        list(query)
+    return life
+
+
+@pytest.fixture
+def cramped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let the driver have room for little; return how many bytes batches have sent that were too large for it."""
+    exceeded: list[int] = []
+    note = pace.Pace.exceeded
+
+    def exceed(self: pace.Pace, read: int, would_send: int) -> None:
+        exceeded.append(would_send)
+        note(self, read, would_send)
+
+    monkeypatch.setattr(spark_runtime, "_allowance", lambda spark: Allowance(120_000))
+    monkeypatch.setattr(pace, "_FIRST_BYTES", 4_000)
+    monkeypatch.setattr(pace.Pace, "exceeded", exceed)
+    return exceeded
+
+
+def test_what_is_planned_as_one_batch_gives_the_same_bytes_as_many(
+    spark: SparkSession, tmp_path: Path, cramped: list[int]
+) -> None:
+    write(tmp_path, lateness=20)
+    right = live(tmp_path, None, None)
+    found = live(tmp_path, spark, "state")
+    assert found.answers == right.answers
+    assert len(right.answers) > 25
+    assert {number for number, _, _ in found.batches} == {0}
+    assert len(found.batches) > 10
+    assert cramped == []
+
+
+def test_a_batch_that_would_send_more_than_there_is_room_for_is_cut_again(
+    spark: SparkSession, tmp_path: Path, cramped: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "_FIRST_BYTES", 1 << 20)
+    write(tmp_path, lateness=20)
+    found = live(tmp_path, spark, "state")
+    assert found.answers == live(tmp_path, None, None).answers
+    assert len(found.batches) > 10
+    # At once, all of it was too much; nothing was sent of it.
+    assert cramped[0] > 120_000
+    assert len(cramped) < 4
+
+
+@pytest.mark.parametrize("dies_at", [1, 4, 9])
+def test_a_restart_reads_on_as_it_would_have_been_read(
+    spark: SparkSession, tmp_path: Path, cramped: list[int], dies_at: int
+) -> None:
+    # So late that it is the cut into batches which decides what is too late.
+    write(tmp_path, lateness=90)
+    whole = live(tmp_path, spark, "whole")
+    assert len(whole.batches) > 10
+    first = live(tmp_path, spark, "state", dies_at)
+    second = live(tmp_path, spark, "state")
+    kept = dies_at - 1
+    assert first.batches[:kept] == whole.batches[:kept]
+    # The numbers of plans differ: Spark's next plan begins where the last batch was left.
+    assert [batch[1:] for batch in second.batches] == [batch[1:] for batch in whole.batches[kept:]]
+    again = next(
+        at for at in range(len(first.answers) + 1) if first.answers[at:] == second.answers[: len(first.answers) - at]
+    )
+    assert first.answers[:again] + second.answers == whole.answers
