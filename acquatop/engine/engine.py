@@ -58,11 +58,12 @@ class Engine:
     windows, for recordings.
 
     ``state`` is a folder: an engine resumes there after a former one, however that ended. All
-    queries that shall resume must be registered before the engine starts. ``spark`` is a session to
-    use instead of one of the engine's own, or :class:`~acquatop.runtime.settings.SparkSettings` for
-    that one. ``functions`` may be called in scores, and ``rankers`` may be named in policies; both
-    may include your own. ``progress`` is called while a replica is loaded. ``observer`` is told of the engine's work. A ``recording`` records the stream and the
-    remote of the one query that it was opened for.
+    queries that shall resume must be registered before the engine starts. ``spark`` is a
+    session to use instead of one of the engine's own, or
+    :class:`~acquatop.runtime.settings.SparkSettings` for that one. ``functions`` may be called
+    in scores, and ``rankers`` may be named in policies; both may include your own. ``progress``
+    is called while a replica is loaded. ``observer`` is told of the engine's work. A
+    ``recording`` records the stream and the remote of the one query that it was opened for.
 
     ::
 
