@@ -83,6 +83,16 @@ def test_a_room_imports_only_the_rooms_before_it(room: str) -> None:
     assert not against
 
 
+def test_no_test_imports_another() -> None:
+    against = [
+        f"{file.relative_to(ROOT)} imports {name}"
+        for file in files_under("tests")
+        for name in imports_of(file)
+        if name.startswith("tests.") and not name.startswith("tests.support")
+    ]
+    assert against == []
+
+
 def test_only_snapshots_bring_arrow_into_the_topk_structures() -> None:
     users = {
         file.name

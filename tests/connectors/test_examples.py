@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import re
 import socket
-import textwrap
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,16 +16,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from websockets.sync.server import serve
 
-from connectors.registry import CONNECTORS
+from tests.support.connector_examples import example_of
 
 pytestmark = pytest.mark.spark
-
-
-def example_of(name: str) -> str:
-    """Return the program in the docstring of a connector's module."""
-    module = importlib.import_module(CONNECTORS[name].source.partition(":")[0])
-    (program,) = re.findall(r"::\n\n((?: {4}.*\n|\n)+)", module.__doc__ or "")
-    return textwrap.dedent(program)
 
 
 def read(spark: SparkSession, program: str, folder: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ from examples.oxigraph import OxigraphServer
 from replica.access import Access
 from replica.budget import Budget
 from replica.clocks import EventTime
-from replica.feeds.contract import Sink
 from replica.feeds.subscription import Subscription
 from replica.maintainer import Maintainer
 from replica.remotes import Remote, RemoteError, sparql
@@ -25,6 +24,7 @@ from replica.spending.ledger import Ledger
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
 from replica.store import WHOLE, ReplicaStore, Solution, SolutionStore
+from tests.support.told import Told
 from tests.support.worlds import TableRemote, integer, user_term
 
 
@@ -227,18 +227,6 @@ def test_an_evaluation_made_twice_spends_its_budget_once() -> None:
     assert keeper.refresh(keys, evaluation=1000).spending.items == 2
     assert keeper.refresh(keys, evaluation=1000).spending.items == 0
     assert keeper.refresh(keys, evaluation=2000).spending.items == 2
-
-
-class Told:
-    """A feed that says what the test says."""
-
-    failure: str | None = None
-
-    def start(self, sink: Sink) -> None:
-        self.sink = sink
-
-    def stop(self) -> None:
-        pass
 
 
 def test_what_the_remote_tells_itself_costs_nothing() -> None:

@@ -18,7 +18,7 @@ from replica.http.auth import Auth, BasicAuth, BearerAuth, Secret
 from replica.http.client import HttpClient, Request
 from replica.http.messages import Redactor, shown
 from replica.remotes import RemoteError
-from tests.replica.test_http_client import ENOUGH, LONG, always, serving
+from tests.support.http_server import ENOUGH, LONG, always, serving
 
 TOKEN = "xyzzy/plugh+1="
 PASSWORD = "pa ss'<\"wörd&\n2"

@@ -12,24 +12,13 @@ from rspql.compiler import analyse
 from rspql.plan import Aggregate, AggregateColumn, WindowedPlan
 from rspql.printer import expression_text, inside_text
 from rspql.scoring import Interval
-from tests.rspql.test_compiler import SERVICE, alone, query, topk
+from tests.support.rspql.grouped import PATTERN, grouped
+from tests.support.rspql.plans import SERVICE, alone, query, topk
 
-PATTERN = "?post :mentions ?u"
 GROUPED = "SELECT ?u (COUNT(*) AS ?n) { %s } GROUP BY ?u"
 WITHIN = f"WINDOW :w {{ {GROUPED % PATTERN} }}"
 AROUND = f"{{ {GROUPED % f'WINDOW :w {{ {PATTERN} }}'} }}"
 COUNTED = Aggregate("u", (AggregateColumn("n", "count", None),), ("post", "u"))
-
-
-def grouped(
-    select: str = "?u (COUNT(*) AS ?n)",
-    where: str = f"WINDOW :w {{ {PATTERN} ; :x ?x }}",
-    *,
-    order: str = "DESC(?n)",
-    group: str = "GROUP BY ?u",
-) -> str:
-    """Return a query that groups by itself, without a sub-query."""
-    return alone(where, select=select, order=f"{group} ORDER BY {order}")
 
 
 def aggregated(sub: str, *, select: str = "*", order: str = "ORDER BY DESC(?n + ?f)", more: str = "") -> str:

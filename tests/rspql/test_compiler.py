@@ -12,26 +12,7 @@ from rspql.compiler import analyse, compile_query
 from rspql.plan import TopKPlan, WindowedPlan
 from rspql.printer import expression_text, inside_text, query_text
 from rspql.scoring import DEFAULT_FUNCTIONS, Direction, Interval, scoring_function
-
-WINDOW = "WINDOW :w { ?u :m ?m }"
-SERVICE = "SERVICE :p { ?u :f ?f }"
-
-
-def query(
-    where: str = f"{WINDOW} {SERVICE}",
-    *,
-    select: str = "?u (?m + ?f AS ?score)",
-    order: str = "ORDER BY DESC(?score)",
-    limit: str = "LIMIT 3",
-    windows: str = "FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]",
-) -> str:
-    return f"PREFIX : <urn:> SELECT {select} {windows} WHERE {{ {where} }} {order} {limit}"
-
-
-def topk(text: str) -> TopKPlan:
-    plan = compile_query(text)
-    assert isinstance(plan, TopKPlan), analyse(text).reason
-    return plan
+from tests.support.rspql.plans import SERVICE, WINDOW, alone, query, topk
 
 
 def asked(plan: TopKPlan) -> list[str]:
@@ -242,11 +223,6 @@ def test_queries_that_are_not_top_k(reason: str, text: str) -> None:
     assert not analysis.is_topk
     assert analysis.reason is not None
     assert analysis.reason.message == reason
-
-
-def alone(where: str = WINDOW, *, select: str = "?u (2 * ?m AS ?score)", **clauses: str) -> str:
-    """Return a query without a SERVICE."""
-    return query(where, select=select, **clauses)
 
 
 def test_without_a_service_the_score_is_the_stream_s_alone() -> None:

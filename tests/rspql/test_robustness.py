@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from acquatop.plan.check import check_query, check_syntax
 from rspql.compiler import Analysis, analyse
 from rspql.parser import MAX_DEPTH, MAX_LENGTH
-from tests.rspql.test_rules import BAD, GOOD
+from tests.support.rspql.rules import BAD, GOOD
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "diagnostics"
 TEXTS = [*GOOD, *BAD, *(file.read_text("utf-8") for file in sorted(FIXTURES.glob("*.rspql")))]

@@ -6,7 +6,7 @@ from hypothesis import given
 from rspql import ast
 from rspql.diagnostics import Diagnostic
 from rspql.scoring import DEFAULT_FUNCTIONS, check_condition, check_expression, scoring_function
-from tests.rspql.test_scoring import DEEP, NORM_X, X, binary, call, conditions, nested, number, scores
+from tests.support.rspql.scores import DEEP, NORM_X, X, binary, call, conditions, nested, number, scores
 
 TEXT = ast.Literal("abc")
 TRUE = ast.Literal("true", ast.XSD + "boolean")

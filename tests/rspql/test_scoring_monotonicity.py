@@ -18,7 +18,7 @@ from rspql.scoring import (
     scoring_function,
     vectorise,
 )
-from tests.rspql.test_scoring import DEEP, NORM_X, NORM_Y, X, Y, binary, call, nested, number, scores, weighted
+from tests.support.rspql.scores import DEEP, NORM_X, NORM_Y, X, Y, binary, call, nested, number, scores, weighted
 
 UP, DOWN, FLAT, UNKNOWN = Direction.INCREASING, Direction.DECREASING, Direction.CONSTANT, Direction.UNKNOWN
 POSITIVE, NEGATIVE = Interval(0.0, math.inf), Interval(-math.inf, 0.0)

@@ -21,7 +21,7 @@ from rspql.scoring import (
     vectorise,
     vectorise_condition,
 )
-from tests.rspql.test_scoring import NORM_X, X, Y, binary, call, nested, number
+from tests.support.rspql.scores import NORM_X, X, Y, binary, call, nested, number
 
 STORE = pyoxigraph.Store()
 INTEGER, DECIMAL, FLOAT, DOUBLE, BOOLEAN = (

@@ -25,7 +25,7 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.engine.handle import News, RegisteredQuery
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Observer, QueryState, Several
 from replica.budget import Budget, Spending
-from tests.acquatop.answer.test_relation_to_stream import NOTHING
+from tests.support.empty_answer import NOTHING
 from tests.support.worlds import NS, STREAM, catalog_text, query_text
 
 ANYWHERE = Address("127.0.0.1", 0)

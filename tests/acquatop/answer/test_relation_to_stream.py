@@ -8,26 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rdflib import Literal
 
-from acquatop.answer.answer import Answer, Counts, Row, Status
+from acquatop.answer.answer import Answer, Row
 from acquatop.answer.relation_to_stream import RelationToStream
-from replica.budget import Budget, Spending
-
-NOTHING = Answer(
-    query="q",
-    window=0,
-    opens_ms=0,
-    closes_ms=1,
-    rows=(),
-    status=Status.EXACT,
-    reason=None,
-    spending=Spending(),
-    budget=Budget(0, 0, 0.0),
-    refreshed=(),
-    failure=None,
-    counts=Counts(),
-    latency_seconds=0.0,
-    emitted_ms=0,
-)
+from tests.support.empty_answer import NOTHING
 
 
 def select(values: str) -> Answer:

@@ -37,15 +37,8 @@ from acquatop.windows import Windows
 from connectors.columns import ColumnsMapping
 from connectors.mapping import XSD_DOUBLE, Property, Template
 from connectors.ntriples import NTriplesMapping
+from tests.support.event_time_queries import BEST, LAST_THREE, NS, PREFIX, SUMS, WHOLE
 
-NS = "http://example.org/"
-PREFIX = f"PREFIX : <{NS}>\n"
-BEST = "SELECT ?s ?p FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }} ORDER BY DESC(?p) LIMIT 3"
-SUMS = (
-    "SELECT ?s (SUM(?p) AS ?sum) FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}"
-    " GROUP BY ?s ORDER BY DESC(?sum) LIMIT 3"
-)
-WHOLE = "SELECT ?s ?p FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}"
 PAIRS = """SELECT ?s ?t FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 10s]
            WHERE { WINDOW :v { ?s :p ?p } WINDOW :w { ?t :p ?p } }"""
 TENS = "[RANGE 10s STEP 10s]"
@@ -256,7 +249,6 @@ def test_windows_close_and_events_are_late_as_a_plain_model_says(
 
 # Events of one millisecond ------------------------------------------------------------------------
 
-LAST_THREE = "[ELEMENTS 3 STEP 1]"
 ALL_WAYS = (
     (BEST, "distinct", TENS),
     (BEST, "latest", TENS),

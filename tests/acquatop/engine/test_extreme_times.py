@@ -25,10 +25,10 @@ from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.engine.idle_timer import IdleTimer
 from acquatop.engine.observer import BatchSeen, Silent
 from acquatop.instants import instant_ms, instant_text
-from acquatop.query.contract import EMPTY_RUN
+from acquatop.query.contract import MAX_EMPTY_WINDOWS
 from acquatop.windows import Windows
 from connectors.instants import EARLIEST_MS, LATEST_MS
-from tests.acquatop.engine.test_event_time import BEST, LAST_THREE, NS, PREFIX, SUMS, WHOLE
+from tests.support.event_time_queries import BEST, LAST_THREE, NS, PREFIX, SUMS, WHOLE
 
 DAY_MS = 86_400_000
 NOWS = "SELECT ?s (NOW() AS ?now) FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}"
@@ -181,7 +181,7 @@ def check_windows(answers: Sequence[Answer]) -> None:
     assert windows == sorted(set(windows))
     gaps = [second - first - 1 for first, second in pairwise(windows)]
     assert [answer.counts.skipped for answer in answers[1:]] == gaps
-    assert all(gap == 0 or gap > EMPTY_RUN for gap in gaps)
+    assert all(gap == 0 or gap > MAX_EMPTY_WINDOWS for gap in gaps)
 
 
 def check_shown(answers: Sequence[Answer]) -> None:

@@ -20,11 +20,11 @@ from pyspark.sql import SparkSession
 from acquatop.answer.sinks import open_sink
 from acquatop.engine.engine import Engine
 from connectors.log.folder import LogFolder
-from tests.connectors.test_examples import example_of
-from tests.connectors.test_live import until
+from tests.support.connector_examples import example_of
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto
 from tests.support.mqtt.proxy import Proxy, Way
 from tests.support.mqtt.publisher import Publisher
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(
     MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto (a package of Debian's and Homebrew's)"

@@ -9,10 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from random import Random
 
 import pyarrow as pa
 import pytest
@@ -20,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from acquatop import Answer, Engine
+from acquatop import Engine
 from acquatop.app.cli import main
 from acquatop.app.cli.progress import RecordingProgress
 from acquatop.catalog.catalog import Catalog
@@ -43,80 +41,11 @@ from replica.remotes.records import Field, KeyTemplate, RecordMapping, Star
 from replica.remotes.table import TableRemote as ReplayedRemote
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
+from tests.support.recorded_runs import SLIDE, USERS, Run, append, catalog_of, events, replayed, set_followers, shown
 from tests.support.worlds import NS, XSD, Event, TableRemote, catalog_text, integer, query_text, user_term
 
 ROOT = Path(__file__).parents[3]
-USERS = [f"u{number}" for number in range(6)]
 PATIENCE = 60.0
-SLIDE = 60_000
-"""So long that an evaluation waits for its requests: at most for half of it, and for the deadline."""
-
-
-def set_followers(server: OxigraphServer, followers: dict[str, int]) -> None:
-    triples = " ".join(f"{user_term(user)} <{NS}followers> {count} ." for user, count in followers.items())
-    server.update(f"CLEAR ALL; INSERT DATA {{ {triples} }}")
-
-
-def append(folder: Path, events: Sequence[Event]) -> None:
-    with (folder / "events").open("ab") as file:
-        file.write(b"".join(event.line() + b"\n" for event in events))
-
-
-def catalog_of(folder: Path, server: OxigraphServer, **changes: object) -> Catalog:
-    text = catalog_text(endpoint=server.query_url, **{"start": "start_ms = 0", **changes})
-    (folder / "catalog.toml").write_text(text, "utf-8")
-    return Catalog.load(folder / "catalog.toml")
-
-
-def shown(answer: Answer) -> tuple[object, ...]:
-    return answer.closes_ms, answer.status, [(row.score, row.bindings) for row in answer.rows], answer.spending.items
-
-
-def replayed(folder: Path) -> list[Answer]:
-    with Engine.from_catalog(folder / FILE, runtime="local", until_end=True) as engine:
-        return list(engine.register((folder / QUERY).read_text("utf-8")))
-
-
-class Run:
-    """A query that is recorded while a real server's values change between its windows."""
-
-    def __init__(self, folder: Path, server: OxigraphServer, seed: int, windows: int, **settings: object) -> None:
-        random = Random(seed)
-        self.truth: dict[int, dict[str, int]] = {}
-        self.answers: list[Answer] = []
-        self.out = folder / "out"
-        followers = {user: random.randint(0, 9) for user in USERS}
-        set_followers(server, followers)
-        snapshots, runtime = settings.pop("snapshots", None), settings.pop("runtime", "local")
-        assert snapshots is None or isinstance(snapshots, SnapshotBudget)
-        catalog = catalog_of(folder, server, deadline="30s", **settings)
-        query = query_text(width=SLIDE, slide=SLIDE)
-        (folder / "events").touch()
-        self.recording = Recording.open(self.out, catalog, query, file="q", snapshots=snapshots)
-        engine = Engine(
-            catalog,
-            runtime=str(runtime),
-            state=self.recording.state,
-            autostart=False,
-            recording=self.recording,
-        )
-        with engine:
-            answers = iter(engine.register(query))
-            engine.start()
-            for window in range(1, windows + 1):
-                closes = window * SLIDE
-                times = [closes - 2, closes - 1, closes]
-                append(folder, [Event(each, random.choice(USERS), random.randint(0, 5)) for each in times])
-                self.truth[closes] = dict(followers)
-                append(folder, [Event(closes + 1, random.choice(USERS), 1)])
-                self.answers.append(next(answers))
-                followers = {
-                    user: random.randint(0, 9) if random.random() < 0.5 else n for user, n in followers.items()
-                }
-                if window > 1 and random.random() < 0.3:
-                    followers.pop(random.choice(USERS), None)
-                set_followers(server, followers)
-        self.recording.close()
 
 
 def values_at(folder: Path, time_ms: int) -> dict[str, int]:
@@ -447,10 +376,6 @@ def wait_for(process: subprocess.Popen[str], folder: Path, count: int) -> None:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until, "nothing is recorded"
         os.sched_yield()
-
-
-def events(first: int, count: int) -> Iterator[Event]:
-    return (Event(at, USERS[at % len(USERS)], at % 5) for at in range(first, first + count))
 
 
 @pytest.mark.server

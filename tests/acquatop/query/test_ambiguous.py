@@ -13,12 +13,12 @@ from acquatop.query.sparql.evaluation import SparqlEvaluation
 from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.store import Solution, SolutionStore
-from tests.acquatop.query import test_aggregates as test_aggregated
-from tests.acquatop.query.test_both_evaluations import windowed
-from tests.acquatop.query.test_continuous_query import Replay, Shape, known_followers, shapes, shown
-from tests.acquatop.query.test_executor_aggregates import Twins
 from tests.support.disks import quick_folder
 from tests.support.fed import Fed
+from tests.support.queries import aggregated as random_posts
+from tests.support.queries.both import windowed
+from tests.support.queries.joined import Replay, Shape, known_followers, shapes, shown
+from tests.support.queries.twins import Twins
 from tests.support.worlds import STREAM, Event, TableRemote, continuous, integer, records, user_term
 
 SEVERAL = ("a", "c", "d")
@@ -96,7 +96,7 @@ def test_evaluated_window_by_window_all_of_a_key_s_solutions_join_and_the_answer
     assert (answer.status, answer.counts.ambiguous) == (Status.EXACT, 0)
 
 
-class SeveralOfAll(test_aggregated.Table):
+class SeveralOfAll(random_posts.Table):
     """A remote that has another solution for every key."""
 
     def fetch(self, keys: object, timeout: float) -> list[Solution]:
@@ -104,8 +104,8 @@ class SeveralOfAll(test_aggregated.Table):
         return [*found, *({**row, "followers": integer(99)} for row in found)]
 
 
-def aggregated(seed: int) -> test_aggregated.Shape:
-    shape = test_aggregated.plain(joined=True, pattern="?post :mentions ?user", items=99, start=0)
+def aggregated(seed: int) -> random_posts.Shape:
+    shape = random_posts.plain(joined=True, pattern="?post :mentions ?user", items=99, start=0)
     return replace(shape, seed=seed, posts=60, subjects=20, users=5, values=3)
 
 
@@ -116,12 +116,12 @@ def assert_certified(answers: list[Answer]) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_aggregates_per_key_say_so_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(test_aggregated, "Table", SeveralOfAll)
-    assert_certified(list(test_aggregated.Replay(aggregated(seed)).answers()))
+    monkeypatch.setattr(random_posts, "Table", SeveralOfAll)
+    assert_certified(list(random_posts.Replay(aggregated(seed)).answers()))
 
 
 def test_so_do_they_where_executors_hold_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(test_aggregated, "Table", SeveralOfAll)
+    monkeypatch.setattr(random_posts, "Table", SeveralOfAll)
     with quick_folder() as folder:
         pairs = list(Twins(aggregated(1), folder).answers())
     assert_certified([answer for pair in pairs for answer in pair])

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.answer.answer import Answer, Status, term_json
-from acquatop.catalog.catalog import Catalog
-from acquatop.plan.bind import bind_windowed
-from acquatop.query.sparql.evaluation import SparqlEvaluation
 from replica.budget import Budget
 from replica.maintainer import Maintainer
-from replica.store import ReplicaStore, Solution, SolutionStore
+from replica.store import ReplicaStore, Solution
 from rspql import ast
 from rspql.printer import inside_text
-from tests.acquatop.query.test_continuous_query import Replay, Shape, shapes
-from tests.support.fed import Fed
+from tests.support.queries.both import Both, windowed
+from tests.support.queries.joined import Replay, Shape, shapes
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import (
     NS,
@@ -37,34 +32,6 @@ from tests.support.worlds import (
     records,
     user_term,
 )
-
-
-@dataclass
-class Both:
-    """Two queries at work on the same events, their answers side by side."""
-
-    incremental: ContinuousQuery
-    windowed: Fed
-
-    def add(self, stream: str, records: pa.RecordBatch) -> None:
-        self.incremental.add(stream, records)
-        self.windowed.add(stream, records)
-
-    def advance(self, stream: str, watermark_ms: int) -> Iterator[tuple[Answer, Answer]]:
-        ways = (self.incremental.advance(stream, watermark_ms), self.windowed.advance(stream, watermark_ms))
-        yield from zip(*ways, strict=True)
-
-
-def windowed(replay: Replay) -> Fed:
-    start = "" if replay.shape.start is None else f"start_ms = {replay.shape.start}"
-    catalog = Catalog.parse(
-        catalog_text(arrivals=replay.shape.arrivals, start=start), file=Path("c.toml"), variables={}
-    )
-    found = bind_windowed(replay.bound.plan.windowed, catalog, text="")
-    (part,) = found.plan.remotes
-    keeper = Maintainer(SolutionStore(part.key, part.variables), replay.remote, Budget(1000, 1000, 5.0))
-    return Fed(SparqlEvaluation(found, [keeper]), found)
-
 
 SCORES = (
     "2 * ?mentions + ?followers",

@@ -62,8 +62,8 @@ from connectors.mapping import BAD, TIME
 from replica.budget import Budget, Spending
 from replica.rankers import DEFAULT_RANKERS
 from replica.store import ReplicaStore
-from tests.acquatop.query.test_sparql_evaluation import Replay, Shape, shapes
 from tests.support.fed import Fed
+from tests.support.queries.whole_windows import Replay, Shape, shapes
 from tests.support.windowed import Record, at_work, batch, bound
 
 Chance = random.Random

@@ -13,9 +13,9 @@ from acquatop.answer.answer import Status
 from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import BoundQuery, bind_windowed
 from acquatop.query.sparql.evaluation import SparqlEvaluation
-from tests.acquatop.query.test_both_evaluations import Both
-from tests.acquatop.query.test_continuous_query import Replay, Shape, shapes
 from tests.support.fed import Fed
+from tests.support.queries.both import Both
+from tests.support.queries.joined import Replay, Shape, shapes
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import STREAM, Event, bound, catalog_text, integer, records, solutions_in, user_term
 

@@ -19,8 +19,8 @@ from replica.feeds.subscription import Subscription
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
 from rspql.explain import explain, render
-from tests.replica.test_maintainer import Told
 from tests.support.single_query import ContinuousQuery
+from tests.support.told import Told
 from tests.support.worlds import (
     STREAM,
     Event,

@@ -20,7 +20,7 @@ from acquatop.runtime.session import own_properties
 from acquatop.runtime.settings import SparkSettings, checked_master
 from acquatop.runtime.spark import SparkRuntime
 from examples.oxigraph import OxigraphServer
-from tests.acquatop.lab.test_recording import Run, replayed, shown
+from tests.support.recorded_runs import Run, replayed, shown
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[3]

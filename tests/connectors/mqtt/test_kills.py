@@ -17,10 +17,10 @@ import pytest
 
 from connectors.log.blocks import blocks_in, decode_head, read_block
 from connectors.log.folder import LogFolder
-from tests.connectors.test_live import until
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, Mosquitto
 from tests.support.mqtt.proxy import Proxy, Way
 from tests.support.mqtt.publisher import Publisher
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(
     MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto (a package of Debian's and Homebrew's)"

@@ -16,11 +16,11 @@ from connectors import ConnectorError
 from connectors.live import LEAST_LOG_BYTES, LiveReader
 from connectors.mqtt import MqttDataSource
 from examples.server_process import free_port
-from tests.connectors.test_live import offset_at, until
 from tests.support.faults import CERTIFICATE
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto
 from tests.support.mqtt.proxy import Proxy
 from tests.support.mqtt.publisher import Publisher
+from tests.support.waiting import offset_at, until
 
 pytestmark = pytest.mark.skipif(
     MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto (a package of Debian's and Homebrew's)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -10,38 +10,17 @@ import pytest
 
 from connectors.log.writer import Remembered
 from connectors.x_api.filtered_stream import FilteredStream, Settings
-from connectors.x_api.rules import Rule
 from connectors.x_api.token import VARIABLE
-from examples.x.server import Record, XServer
+from examples.x.server import XServer
+from tests.support.x_posts import TOKEN, Follow, Serve, Time
 
-TOKEN = "AAAA%2Fxyzzy%3D"
-HAS_MENTIONS = Rule("has:mentions", "mentions")
 NOTHING = Remembered(b"", iter(()))
-
-
-class Time:
-    """A clock, and those who wait by it: they wait for nothing."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-        self.waits: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def pause(self, seconds: float) -> None:
-        self.waits.append(seconds)
-        self.now += seconds
 
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     monkeypatch.setenv(VARIABLE, TOKEN)
     return Time()
-
-
-Serve = Callable[..., XServer]
-Follow = Callable[..., FilteredStream]
 
 
 @pytest.fixture
@@ -82,22 +61,3 @@ def follow(time: Time) -> Iterator[Follow]:
             return stream
 
         yield follow
-
-
-def post(id_: int, *mentioned: str, author: str = "1", text: str = "…") -> Record:
-    mentions = [{"start": 0, "end": 3, "username": f"u{each}", "id": each} for each in mentioned or ("7",)]
-    made = "2023-11-14T22:13:20.000Z"
-    entities = {"mentions": mentions}
-    return {"id": str(id_), "text": text, "author_id": author, "created_at": made, "entities": entities, "lang": "en"}
-
-
-def received(stream: FilteredStream, until: Callable[[Sequence[bytes]], bool], most: int = 5000) -> list[bytes]:
-    """Return the lines that a stream brings until they are those that are waited for."""
-    lines: list[bytes] = []
-    for _ in range(most):
-        batch = stream.receive(0.5)
-        if batch is not None:
-            lines += batch.column("value").to_pylist()
-        if until(lines):
-            return lines
-    raise AssertionError(f"it has not come; there are only {lines}")

@@ -17,7 +17,7 @@ from connectors.x_api.filtered_stream import SILENCE_SECONDS, FilteredStream
 from connectors.x_api.rules import Rule
 from connectors.x_api.token import VARIABLE
 from examples.x.server import RULES, STREAM, WINDOW_SECONDS, XServer
-from tests.connectors.x.conftest import HAS_MENTIONS, TOKEN, Follow, Serve, Time, post, received
+from tests.support.x_posts import HAS_MENTIONS, TOKEN, Follow, Serve, Time, post, received
 
 
 def ids_of(lines: Sequence[bytes]) -> list[int]:

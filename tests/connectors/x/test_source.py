@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from connectors.x import XDataSource
 from examples.x.server import XServer
-from tests.connectors.x.conftest import post
+from tests.support.x_posts import post
 
 SEEN_BY_SPARK = "HOME"
 """A variable that the JVM has from its start, whose value stands in for a token."""

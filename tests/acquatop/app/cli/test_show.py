@@ -10,7 +10,7 @@ from rich.console import Console
 
 from acquatop.answer.answer import Answer, Counts, Row, Shown
 from acquatop.app.cli.show import render
-from tests.acquatop.answer.test_relation_to_stream import NOTHING
+from tests.support.empty_answer import NOTHING
 
 
 def text(answer: Answer, *, named: bool = False) -> str:

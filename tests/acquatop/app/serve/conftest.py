@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from acquatop.app.serve.limits import Limits
-from tests.acquatop.app.serve.browsing import CHROMIUM
+from tests.support.browsing import CHROMIUM
 from tests.support.staged import Stage, staged
 
 

@@ -13,7 +13,7 @@ from rdflib import Literal, URIRef
 
 from acquatop.answer.answer import Answer, Counts, Row, Status
 from replica.budget import Spending
-from tests.acquatop.app.serve.browsing import DESK, NEEDS_CHROMIUM, Watched
+from tests.support.browsing import DESK, NEEDS_CHROMIUM, Watched
 from tests.support.staged import QUERY, Stage, ranking, staged, wait_for
 
 USERS = "ada-abe ben-jones cleo-fox dara-hill elif-berg finn-eze gus-imai hana-cruz ivo-diaz juno-gray".split()

@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.acquatop.app.serve.browsing import NEEDS_CHROMIUM, Watched
+from tests.support.browsing import NEEDS_CHROMIUM, Watched
 from tests.support.staged import QUERY, Stage, wait_for
 
 pytestmark = NEEDS_CHROMIUM

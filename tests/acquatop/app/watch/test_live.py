@@ -15,7 +15,7 @@ from acquatop.app.cli.progress import ReplayProgress
 from acquatop.app.watch import AnswerSeen, BatchSeen, Several
 from acquatop.app.watch.intake import Intake
 from replica.budget import Budget, Spending
-from tests.acquatop.answer.test_relation_to_stream import NOTHING
+from tests.support.empty_answer import NOTHING
 
 
 def console(*, terminal: bool = False, height: int = 24, width: int = 120) -> Console:

@@ -20,7 +20,7 @@ from acquatop.app.watch.json_lines import JsonLines
 from acquatop.app.watch.log import REASONS, Level, Log, MessagesAsLines
 from acquatop.errors import EnvironmentProblem, UserError
 from replica.budget import Spending
-from tests.acquatop.answer.test_relation_to_stream import NOTHING
+from tests.support.empty_answer import NOTHING
 
 
 class World:

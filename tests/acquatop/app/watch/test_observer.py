@@ -15,7 +15,7 @@ from acquatop.answer.answer import Row
 from acquatop.app.serve.meters import Meters
 from acquatop.app.watch import AnswerSeen, BatchSeen, Kept, QueryState, Several, Silent, StateSeen
 from acquatop.app.watch.prometheus import Metrics
-from tests.acquatop.answer.test_relation_to_stream import NOTHING
+from tests.support.empty_answer import NOTHING
 from tests.support.worlds import catalog_text
 
 ROOT = Path(__file__).parents[4]

@@ -21,7 +21,7 @@ from acquatop.app.watch.endpoint import Endpoint
 from acquatop.app.watch.prometheus import REASONS, Metrics
 from acquatop.errors import EnvironmentProblem
 from replica.budget import Budget, Spending
-from tests.acquatop.answer.test_relation_to_stream import NOTHING
+from tests.support.empty_answer import NOTHING
 
 ANYWHERE = Address("127.0.0.1", 0)
 

@@ -18,7 +18,7 @@ from acquatop.app.cli.run import _sinks
 from acquatop.app.cli.watching import LEVELS, Watching
 from acquatop.app.watch import log
 from acquatop.errors import UserError
-from tests.acquatop.answer.test_relation_to_stream import NOTHING
+from tests.support.empty_answer import NOTHING
 from tests.support.worlds import query_text
 
 

@@ -1,0 +1,50 @@
+"""Two evaluations of one query side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from acquatop.answer.answer import Answer
+from acquatop.catalog.catalog import Catalog
+from acquatop.plan.bind import bind_windowed
+from acquatop.query.sparql.evaluation import SparqlEvaluation
+from replica.budget import Budget
+from replica.maintainer import Maintainer
+from replica.store import SolutionStore
+from tests.support.fed import Fed
+from tests.support.queries.joined import Replay
+from tests.support.single_query import ContinuousQuery
+from tests.support.worlds import (
+    catalog_text,
+)
+
+
+@dataclass
+class Both:
+    """Two queries at work on the same events, their answers side by side."""
+
+    incremental: ContinuousQuery
+    windowed: Fed
+
+    def add(self, stream: str, records: pa.RecordBatch) -> None:
+        self.incremental.add(stream, records)
+        self.windowed.add(stream, records)
+
+    def advance(self, stream: str, watermark_ms: int) -> Iterator[tuple[Answer, Answer]]:
+        ways = (self.incremental.advance(stream, watermark_ms), self.windowed.advance(stream, watermark_ms))
+        yield from zip(*ways, strict=True)
+
+
+def windowed(replay: Replay) -> Fed:
+    start = "" if replay.shape.start is None else f"start_ms = {replay.shape.start}"
+    catalog = Catalog.parse(
+        catalog_text(arrivals=replay.shape.arrivals, start=start), file=Path("c.toml"), variables={}
+    )
+    found = bind_windowed(replay.bound.plan.windowed, catalog, text="")
+    (part,) = found.plan.remotes
+    keeper = Maintainer(SolutionStore(part.key, part.variables), replay.remote, Budget(1000, 1000, 5.0))
+    return Fed(SparqlEvaluation(found, [keeper]), found)

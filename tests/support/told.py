@@ -1,0 +1,17 @@
+"""Feed that tells what a test wants."""
+
+from __future__ import annotations
+
+from replica.feeds.contract import Sink
+
+
+class Told:
+    """A feed that says what the test says."""
+
+    failure: str | None = None
+
+    def start(self, sink: Sink) -> None:
+        self.sink = sink
+
+    def stop(self) -> None:
+        pass
