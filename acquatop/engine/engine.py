@@ -335,7 +335,9 @@ class Engine:
         resume = None
         if self._state is not None:
             resume = Resume(self._state.folder(pipeline.stream.iri), pipeline.position)
-        pipeline.carrier = self._runtime.carry(pipeline.stream, pipeline, until_end=self._until_end, resume=resume)
+        carrier = self._runtime.carry(pipeline.stream, pipeline, until_end=self._until_end, resume=resume)
+        carrier.start()
+        pipeline.attach(carrier)
 
     def _at_work(self, bound: Bound, key: str, *, load: bool, shared: bool) -> Evaluation:
         """Return the evaluation of a query, with its replicas filled."""

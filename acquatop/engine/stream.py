@@ -456,8 +456,8 @@ class Pipeline:
         """The carrier of the stream's batches."""
         return self._carrier
 
-    @carrier.setter
-    def carrier(self, carrier: Carrier) -> None:
+    def attach(self, carrier: Carrier) -> None:
+        """Note the carrier of the batches, and begin to listen: an idle stream's time goes on."""
         self._carrier = carrier
         self.listen()
         if self._live and self.stream.idle_ms is not None:

@@ -77,7 +77,11 @@ class Consumer(Protocol):
 
 
 class Carrier(Protocol):
-    """A stream that is being carried."""
+    """A stream that is being carried, once it has been started."""
+
+    def start(self) -> None:
+        """Start to carry it."""
+        ...
 
     def forget(self, position: Position) -> None:
         """Let the source discard data up to a position: nobody will resume from an earlier one.

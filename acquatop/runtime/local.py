@@ -26,7 +26,7 @@ class LocalRuntime:
     """Runtime that carries streams in threads of this process."""
 
     def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> LocalCarrier:
-        """Start to carry a stream."""
+        """Return a carrier of a stream."""
         return LocalCarrier(stream, consumer, until_end, resume)
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Sequence[Result]:
@@ -52,13 +52,17 @@ class LocalCarrier:
         self._reader = reader_of(stream.connector, dict(stream.options))
         self._is_cut = not _LIMITS & stream.options.keys() and isinstance(self._reader, Divisible)
         self._thread = threading.Thread(target=self._run, name=f"acquatop-{stream.iri}", daemon=True)
+
+    def start(self) -> None:
+        """Start to read the stream."""
         self._thread.start()
 
     def stop(self) -> None:
         """Stop the stream after the batch at hand."""
         self._stopping.set()
         self._consumer.release()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def forget(self, position: Position) -> None:
         """Let the source discard data up to a position."""

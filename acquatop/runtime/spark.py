@@ -115,12 +115,16 @@ class SparkCarrier:
         self._open(position)
         self._checkpoint = Checkpoint(None if resume is None else resume.folder, position, repeats=self._repeats)
         self._last = self._checkpoint.last
+        self._query: StreamingQuery | None = None
+        self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
+
+    def start(self) -> None:
+        """Start the streaming query."""
         try:
-            self._query: StreamingQuery = self._start(until_end)
+            self._query = self._start(self._until_end)
         except BaseException:
             self._leave_checkpoint()
             raise
-        self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
         self._watcher.start()
 
     def _open(self, position: Position | None) -> None:
@@ -156,6 +160,8 @@ class SparkCarrier:
         with self._turn:
             pass  # the batch at hand is over; none begins any more
         # Not in our turn: Spark waits for a batch that has just come, and that would wait for its turn.
+        if self._query is None:
+            return
         with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
             self._query.stop()
         self._watcher.join()
@@ -283,6 +289,7 @@ class SparkCarrier:
         starts, last = 1, self._last
         while True:
             try:
+                assert self._query is not None, "it has been started"
                 self._query.awaitTermination()
                 return
             except Exception as failure:

@@ -459,7 +459,7 @@ def test_the_timer_of_a_stream_ends_with_it_and_an_error_in_it_ends_the_stream(f
     desk.keeps, desk.give = True, refuse  # type: ignore[method-assign]
     done = threading.Event()
     desk.stream_ended = lambda *told: (desk.ended.append(told[2]), done.set())  # type: ignore[method-assign,assignment]
-    pipeline.carrier = SimpleNamespace(stop=lambda: None)
+    pipeline.attach(SimpleNamespace(stop=lambda: None))
     assert pipeline.carrier is not None
     pipeline.end(None)
     assert "acquatop-idle-" not in " ".join(thread.name for thread in threading.enumerate())
@@ -473,7 +473,7 @@ def test_the_timer_of_a_stream_ends_with_it_and_an_error_in_it_ends_the_stream(f
     other.listen()
     other._is_under_way = False
     desk.now += 60
-    other.carrier = SimpleNamespace(stop=lambda: None)
+    other.attach(SimpleNamespace(stop=lambda: None))
     desk.now += 60
     other._timer.wake()
     done.wait()

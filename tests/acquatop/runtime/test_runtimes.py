@@ -349,7 +349,7 @@ def test_a_stream_whose_start_fails_on_spark_leaves_nothing_behind(
     (stream,) = catalog.streams.values()
     ended: list[object] = []
     with pytest.raises(Exception, match="now and then"):
-        SparkRuntime(spark).carry(stream, Nobody(ended), until_end=False, resume=None)
+        SparkRuntime(spark).carry(stream, Nobody(ended), until_end=False, resume=None).start()
     assert ended == []
     assert list(temporary.iterdir()) == []
     assert spark.streams.active == []
