@@ -25,7 +25,7 @@ from acquatop.topk.order import best
 from acquatop.topk.refill.controller import Controller, Tuning
 from acquatop.topk.refill.refilled import Refilled
 from replica.budget import NOTHING
-from replica.feeds.contract import Sink
+from replica.feeds.contract import ChangeSink
 from replica.feeds.subscription import Subscription
 from replica.maintainer import Maintainer
 from replica.remotes.silent import SilentRemote
@@ -76,7 +76,7 @@ class Told:
 
     failure: str | None = None
 
-    def start(self, sink: Sink) -> None:
+    def start(self, sink: ChangeSink) -> None:
         """Start."""
         self.sink = sink
 

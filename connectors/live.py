@@ -34,7 +34,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, ReadMaxRow
 from connectors import ConnectorError
 from connectors.log.folder import LogFolder
 from connectors.log.position import Position
-from connectors.log.reader import LogReader, Span
+from connectors.log.reader import LogReader, RecordSpan
 from connectors.log.writer import LogWriter, Remembered
 
 LEAST_PARTITION = 4 << 20
@@ -213,7 +213,7 @@ class Receiver:
 class LogPart(InputPartition):
     """Some blocks of a log."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[RecordSpan, ...]
 
 
 class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -327,7 +327,7 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         spans = self._reader().spans(Position.from_json(start), Position.from_json(end), LEAST_PARTITION)
         size = sum(span.end - span.start for span in spans)
         least = max(LEAST_PARTITION, size // (self._options.max_partitions or os.cpu_count() or 1))
-        parts: list[list[Span]] = []
+        parts: list[list[RecordSpan]] = []
         room = 0
         for span in spans:
             if room <= 0:

@@ -51,23 +51,23 @@ _CONNECT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Address:
+class TcpAddress:
     """A host and a port."""
 
     host: str
     port: int
 
     @staticmethod
-    def parse(text: str) -> Address:
+    def parse(text: str) -> TcpAddress:
         """Return the address in a text.
 
-        >>> Address.parse("[::1]:9999")
-        Address(host='::1', port=9999)
+        >>> TcpAddress.parse("[::1]:9999")
+        TcpAddress(host='::1', port=9999)
         """
         host, _, port = text.rpartition(":")
         if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
             raise ConnectorError(f'"{text}" is no address of the connector "tcp": write HOST:PORT')
-        return Address(host.removeprefix("[").removesuffix("]"), int(port))
+        return TcpAddress(host.removeprefix("[").removesuffix("]"), int(port))
 
 
 class TcpDataSource(DataSource):
@@ -90,13 +90,13 @@ class TcpDataSource(DataSource):
         log = log_options("tcp", self.options)
         longest = int(self.options.get("maxLineBytes", LONGEST_LINE))
         patience = float(self.options.get("patience", "30"))
-        return LiveReader(functools.partial(TcpSource, Address.parse(address), longest, patience), log)
+        return LiveReader(functools.partial(TcpSource, TcpAddress.parse(address), longest, patience), log)
 
 
 class TcpSource(ReconnectingSource):
     """Receiving end of a TCP connection."""
 
-    def __init__(self, address: Address, longest: int, patience: float) -> None:
+    def __init__(self, address: TcpAddress, longest: int, patience: float) -> None:
         super().__init__(f"{address.host}:{address.port}", patience)
         self._address = address
         self._lines = LineBuffer(longest)

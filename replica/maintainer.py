@@ -98,7 +98,7 @@ class _Delivery:
 
 
 @dataclass
-class Asked:
+class InFlight:
     """State of one refresh: requests under way, keys still to ask for, and answers so far."""
 
     started: float
@@ -232,9 +232,9 @@ class Maintainer(Generic[StoreT]):
             self._trouble = str(error)
         self._store_pushed()
 
-    def ask(self, keys: Sequence[str]) -> Asked:
+    def ask(self, keys: Sequence[str]) -> InFlight:
         """Send requests for the first of ``keys`` that the account allows, as many as can run."""
-        asked = Asked(self._clock(), [], late=self._arrived(), refusal=self._trouble)
+        asked = InFlight(self._clock(), [], late=self._arrived(), refusal=self._trouble)
         self._trouble = None
         if keys and self.account.allowed.items == 0 < self.account.budget.items:
             asked.refusal = asked.refusal or "what this evaluation may spend has been spent before"
@@ -244,7 +244,7 @@ class Maintainer(Generic[StoreT]):
         self._send_more(asked, wait=0.0)
         return asked
 
-    def gather(self, asked: Asked, until: float = math.inf) -> Refreshed:
+    def gather(self, asked: InFlight, until: float = math.inf) -> Refreshed:
         """Wait for answers until ``until`` or the account's deadline at most, and store them."""
         while self.waits(asked, until):
             pass
@@ -254,7 +254,7 @@ class Maintainer(Generic[StoreT]):
             asked.refusal = asked.refusal or "no answer within the deadline; what comes later is used by the next one"
         return self._store(asked)
 
-    def waits(self, asked: Asked, until: float, most: float = math.inf) -> bool:
+    def waits(self, asked: InFlight, until: float, most: float = math.inf) -> bool:
         """Wait for an answer to one of the requests; return True if there is more to wait for.
 
         Waits at most ``most`` seconds, and not beyond ``until`` or the account's deadline.
@@ -310,7 +310,7 @@ class Maintainer(Generic[StoreT]):
 
     # Requests -------------------------------------------------------------------------------------
 
-    def _send_more(self, asked: Asked, wait: float) -> None:
+    def _send_more(self, asked: InFlight, wait: float) -> None:
         while asked.pending and self._access.workers.reserve(0.0 if asked.under_way else wait):
             block = self._take_block(asked)
             if not block:
@@ -319,7 +319,7 @@ class Maintainer(Generic[StoreT]):
                 return
             self._send(block, asked)
 
-    def _take_block(self, asked: Asked) -> list[str]:
+    def _take_block(self, asked: InFlight) -> list[str]:
         """Return the keys of the next request, paid for; an empty list if none may be sent."""
         if not self._access.breaker.allowed():
             asked.refusal = self._access.refusal
@@ -343,7 +343,7 @@ class Maintainer(Generic[StoreT]):
         wait = self.account.quota.wait(1, 1)
         return f"the limits over time allow no request for another {wait:.0f} s" if wait > 0 else None
 
-    def _send(self, block: list[str], asked: Asked) -> None:
+    def _send(self, block: list[str], asked: InFlight) -> None:
         number, sent_at, request = next(self._numbers), self.now(), self._access.breaker.sent()
         self._under_way[number] = block
         self._keys_under_way.update(block)
@@ -367,7 +367,7 @@ class Maintainer(Generic[StoreT]):
             self._access.failed(request, len(block), failure)
         self._deliveries.put(_Delivery(number, block, solutions, failure, sent_at))
 
-    def _receive(self, asked: Asked, wait: float) -> None:
+    def _receive(self, asked: InFlight, wait: float) -> None:
         """Wait for a delivery, then send the requests that it makes possible."""
         try:
             delivery = self._deliveries.get(timeout=min(wait, threading.TIMEOUT_MAX))
@@ -393,7 +393,7 @@ class Maintainer(Generic[StoreT]):
 
     # Answers --------------------------------------------------------------------------------------
 
-    def _store(self, asked: Asked) -> Refreshed:
+    def _store(self, asked: InFlight) -> Refreshed:
         changed, self._changed = self._changed, {}
         fetched: set[str] = set()
         ambiguous = 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rspql.compiler import Analysis
-from rspql.plan import Aggregate, AnyWindow, CountWindow, RemotePart, Score, Service, TopKPlan, WindowedPlan
+from rspql.plan import Aggregate, AnyWindow, CountWindow, PlannedService, RemotePart, Score, TopKPlan, WindowedPlan
 from rspql.printer import duration_text, expression_text, inside_text, pattern_text, query_text
 from rspql.scoring import DEFAULT_FUNCTIONS, bounds
 
@@ -78,7 +78,7 @@ def _aggregate(aggregate: Aggregate) -> Document:
     }
 
 
-def _asked(service: Service, join: tuple[str, ...], replica: Document | None) -> Document:
+def _asked(service: PlannedService, join: tuple[str, ...], replica: Document | None) -> Document:
     return {
         "service": service.iri.value,
         "pattern": inside_text(service.group),

@@ -44,7 +44,7 @@ AnyWindow = Window | CountWindow
 
 
 @dataclass(frozen=True)
-class Service:
+class PlannedService:
     """A request to a remote: the inside of a group graph pattern, and the variables it binds."""
 
     iri: Iri
@@ -153,7 +153,7 @@ class TopKPlan:
     stream_variables: tuple[str, ...]
     stream_filters: tuple[Expression, ...]
     aggregate: Aggregate | None
-    service: Service | None
+    service: PlannedService | None
     join_variables: tuple[str, ...]
     score: Score
     k: int

@@ -37,7 +37,7 @@ _POPULATION = 4_096
 """Number of replica rows that stand for the remote's possible values of an unknown key."""
 
 
-class Store(Protocol):
+class ReplicaLookups(Protocol):
     """Parts of a replica that estimates read."""
 
     def rows(self, keys: list[str]) -> IntArray:
@@ -53,7 +53,7 @@ class Store(Protocol):
         """Return the rows of all keys."""
 
 
-class ChangeModel(Protocol):
+class ChangeChances(Protocol):
     """Parts of a model of the remote's changes that estimates read."""
 
     def rates(self, rows: IntArray) -> FloatArray:
@@ -76,7 +76,7 @@ class ChangeModel(Protocol):
 
 
 @dataclass(frozen=True)
-class Content:
+class ContentSample:
     """Content of a window: rows ``held``, and ``others``, which stand for ``count`` rows."""
 
     held: Rows
@@ -137,10 +137,10 @@ class ContentOfStream:
         """
         self._sample.merge(first, last, rows, count)
 
-    def of(self, window: int, held: Rows, waiting: list[Solution]) -> Content:
+    def of(self, window: int, held: Rows, waiting: list[Solution]) -> ContentSample:
         """Return a window's content, given the list's rows and those waiting for a first value."""
         known = _together(held, rows_of(waiting) if waiting else NO_ROWS)
-        return Content(known, *self._sample.of(window, known.identities))
+        return ContentSample(known, *self._sample.of(window, known.identities))
 
     def close_before(self, window: int) -> None:
         """Drop data that lies only in earlier windows."""
@@ -155,7 +155,7 @@ class ContentOfStream:
         self._sample.resume(snapshot)
 
 
-class Expectation:
+class QualityEstimator:
     """Estimator of answers' quality against worlds drawn from a model of the remote's changes.
 
     In a world each key keeps its value, or has another one with the probability that it has changed
@@ -168,7 +168,14 @@ class Expectation:
     """
 
     def __init__(
-        self, scoring: ReplicaScoring, store: Store, model: ChangeModel, *, k: int, offset: int = 0, seed: int = 0
+        self,
+        scoring: ReplicaScoring,
+        store: ReplicaLookups,
+        model: ChangeChances,
+        *,
+        k: int,
+        offset: int = 0,
+        seed: int = 0,
     ) -> None:
         self._scoring = scoring
         self._store = store
@@ -177,7 +184,7 @@ class Expectation:
         self._offset = offset
         self._seed = seed
 
-    def of(self, top: Top, content: Content, now: float) -> Estimate:
+    def of(self, top: Top, content: ContentSample, now: float) -> Estimate:
         """Return the expected quality of a window's answer at ``now``, a time of the store's clock.
 
         ``top`` are the window's best k, those before the offset included.
@@ -200,7 +207,7 @@ class Expectation:
         return estimate(merits, len(top), self._k, self._offset)
 
     def _divide(
-        self, answer: Rows, held: Rows, content: Content, worlds: _Worlds, random: np.random.Generator
+        self, answer: Rows, held: Rows, content: ContentSample, worlds: _Worlds, random: np.random.Generator
     ) -> tuple[Rows, Rows, float]:
         """Return the rows to examine one by one, the answer first; others.
 
@@ -225,8 +232,8 @@ class _Worlds:
     def __init__(
         self,
         scoring: ReplicaScoring,
-        store: Store,
-        model: ChangeModel,
+        store: ReplicaLookups,
+        model: ChangeChances,
         now: float,
         random: np.random.Generator,
     ) -> None:

@@ -9,7 +9,7 @@ ROOM = 2
 """Multiple of the widest window by which a stream may lead another, besides its lateness."""
 
 
-class Paced(Protocol):
+class AlignedStream(Protocol):
     """Stream as seen by the streams that it is joined with."""
 
     @property
@@ -31,7 +31,7 @@ class Paced(Protocol):
         """Check again whether the next batch may be taken."""
 
 
-class JoinedTimes:
+class StreamAlignment:
     """Running streams of queries that are evaluated together.
 
     An idle stream holds up no other. For queries that join it, its time is that of the slowest
@@ -41,7 +41,7 @@ class JoinedTimes:
     """
 
     def __init__(self) -> None:
-        self._streams: dict[str, Paced] = {}
+        self._streams: dict[str, AlignedStream] = {}
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -49,16 +49,16 @@ class JoinedTimes:
     def __iter__(self) -> Iterator[str]:
         return iter(self._streams)
 
-    def attach(self, stream: Paced) -> None:
+    def attach(self, stream: AlignedStream) -> None:
         """Add a stream."""
         self._streams = {**self._streams, stream.iri: stream}
 
-    def detach(self, stream: Paced) -> None:
+    def detach(self, stream: AlignedStream) -> None:
         """Remove a stream."""
         if self._streams.get(stream.iri) is stream:
             self._streams = {iri: each for iri, each in self._streams.items() if iri != stream.iri}
 
-    def steps(self, mine: Paced) -> Iterator[tuple[Paced, int]]:
+    def steps(self, mine: AlignedStream) -> Iterator[tuple[AlignedStream, int]]:
         """Yield the streams with a new time after a change of one's watermark, and their times."""
         streams = self._streams.values()
         if len(streams) < 2:
@@ -85,7 +85,7 @@ class JoinedTimes:
         known = [time for time in (awake or [each.watermark_ms for each in streams]) if time is not None]
         return min(known, default=None)
 
-    def must_wait(self, mine: Paced, room_ms: int) -> bool:
+    def must_wait(self, mine: AlignedStream, room_ms: int) -> bool:
         """Return True if a stream is further ahead of another than it may be."""
         reached = mine.watermark_ms
         if reached is None:
@@ -93,7 +93,7 @@ class JoinedTimes:
         others = (each for each in self._streams.values() if each is not mine and not each.is_idle)
         return any(each.watermark_ms is None or reached - each.watermark_ms > room_ms for each in others)
 
-    def wake(self, but: Paced | None = None) -> None:
+    def wake(self, but: AlignedStream | None = None) -> None:
         """Let the other streams check again whether they may continue."""
         for each in self._streams.values():
             if each is not but:

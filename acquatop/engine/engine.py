@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Self
 
 from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Catalog, Stream
-from acquatop.engine.handle import BACKLOG, News, RegisteredQuery, merged
+from acquatop.engine.handle import BACKLOG, AnswerSignal, RegisteredQuery, merged
 from acquatop.engine.observer import AnswerSeen, Observer, QueryState, Silent
 from acquatop.engine.persistence import EngineState, KeptUnit
-from acquatop.engine.stream import Pipeline, Unit
+from acquatop.engine.stream import EvaluationSlot, Pipeline
 from acquatop.errors import UserError
 from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed, bind_query
 from acquatop.plan.grouping import can_share, choice_among, evaluation_key
-from acquatop.query.aggregates.executor_content import ScatteredContent
+from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.on_executors import scattered_content
 from acquatop.query.contract import Evaluation
 from acquatop.query.count_windows import CountedEvaluation
@@ -109,11 +109,11 @@ class Engine:
         self._bounds: dict[str, Bound] = {}
         self._ended: dict[str, KeptUnit] = {}
         self._pipelines: list[Pipeline] = []
-        self._units: dict[str, Unit] = {}
-        self._queries_of: dict[Unit, list[RegisteredQuery]] = {}
+        self._units: dict[str, EvaluationSlot] = {}
+        self._queries_of: dict[EvaluationSlot, list[RegisteredQuery]] = {}
         self._queries: dict[str, RegisteredQuery] = {}
         self._all: list[RegisteredQuery] = []
-        self._news = News()
+        self._news = AnswerSignal()
         self._lock = threading.RLock()
         self._scratch: TemporaryDirectory[str] | None = None
 
@@ -261,7 +261,7 @@ class Engine:
                 new.append(self._new_pipeline(stream, unit, bound, goes_on=goes_on))
         return new
 
-    def _unit(self, bound: Bound) -> Unit:
+    def _unit(self, bound: Bound) -> EvaluationSlot:
         """Return the unit that evaluates a query, shared with other queries if possible."""
         is_shared = self._is_shared(bound)
         key = self._key(bound, shared=is_shared)
@@ -273,7 +273,7 @@ class Engine:
                 work = self._at_work(bound, key, load=kept is None, shared=is_shared)
                 if kept is not None:
                     work.resume(kept)
-                self._units[key] = Unit(key, work)
+                self._units[key] = EvaluationSlot(key, work)
             return self._units[key]
 
     def _key(self, bound: Bound, *, shared: bool) -> str:
@@ -310,7 +310,7 @@ class Engine:
             return None
         return next((each for each in self._pipelines if each.stream.iri == stream.iri and not each.ended), None)
 
-    def _new_pipeline(self, stream: Stream, unit: Unit, bound: Bound, *, goes_on: bool) -> Pipeline:
+    def _new_pipeline(self, stream: Stream, unit: EvaluationSlot, bound: Bound, *, goes_on: bool) -> Pipeline:
         pipeline = Pipeline(
             stream,
             self,
@@ -354,7 +354,7 @@ class Engine:
             case BoundCounted():
                 return CountedEvaluation(bound, clock=self._clock)
 
-    def _scattered(self, bound: BoundQuery, replica: Maintainer[ReplicaStore] | None, key: str) -> ScatteredContent:
+    def _scattered(self, bound: BoundQuery, replica: Maintainer[ReplicaStore] | None, key: str) -> ExecutorAggregates:
         """Return the store for the aggregates of a query's keys in the executors."""
         if self._state is not None:
             folder = self._state.keys_folder(key)
@@ -410,7 +410,7 @@ class Engine:
         for pipeline in self._pipelines:
             pipeline.saved()
 
-    def _kept(self, units: Sequence[Unit]) -> dict[str, KeptUnit]:
+    def _kept(self, units: Sequence[EvaluationSlot]) -> dict[str, KeptUnit]:
         """Return the state of those units that have begun and have not failed."""
         going = [unit for unit in units if unit.has_begun and unit.error is None]
         return {unit.key: KeptUnit(unit.work.names, unit.work.snapshot()) for unit in going}
@@ -446,11 +446,11 @@ class Engine:
             for name in {answer.query for answer in answers}:
                 self._fail(queries[name], error)
 
-    def wants(self, unit: Unit) -> bool:
+    def wants(self, unit: EvaluationSlot) -> bool:
         """Return True if any running query needs the answers of a unit."""
         return any(not query.stopped for query in self._queries_of.get(unit, ()))
 
-    def failed(self, unit: Unit, error: BaseException) -> None:
+    def failed(self, unit: EvaluationSlot, error: BaseException) -> None:
         """End the queries of a unit that has failed."""
         for query in list(self._queries_of.get(unit, ())):
             self._fail(query, error)
@@ -461,7 +461,7 @@ class Engine:
         self._observer.query(query.name, QueryState.FAILED)
         self._forget(query)
 
-    def stream_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
+    def stream_ended(self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None) -> None:
         """Continue without a stream.
 
         Queries with no other stream end. After an error, all queries of the stream end.
@@ -477,7 +477,7 @@ class Engine:
                     self._observer.query(query.name, QueryState.ENDED if error is None else QueryState.FAILED)
                     self._forget(query)
 
-    def _keep_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
+    def _keep_ended(self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None) -> None:
         """Keep the state of queries that end with a stream when the others' state is written."""
         assert self._state is not None
         if error is not None:

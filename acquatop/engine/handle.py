@@ -19,7 +19,7 @@ BACKLOG = 1_000
 
 
 @dataclass
-class News:
+class AnswerSignal:
     """State shared by an engine's queries: a condition to wait at, and numbers for answers."""
 
     condition: threading.Condition = field(default_factory=threading.Condition)
@@ -40,7 +40,7 @@ class RegisteredQuery:
         streams: Iterable[str],
         *,
         live: bool,
-        news: News,
+        news: AnswerSignal,
         slide_ms: float = 0,
         sinks: Sequence[Sink] = (),
         backlog: int | None = None,
@@ -116,7 +116,7 @@ class RegisteredQuery:
         return self._answers.popleft()[1]
 
 
-def merged(queries: Sequence[RegisteredQuery], news: News, limit: int | None = None) -> Iterator[Answer]:
+def merged(queries: Sequence[RegisteredQuery], news: AnswerSignal, limit: int | None = None) -> Iterator[Answer]:
     """Yield the answers of several queries in their order of arrival, at most ``limit``.
 
     Ends when all queries have ended. If a query failed, its error is raised after its answers.

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from acquatop.engine.side_outputs.growing_file import AsideFile
+from acquatop.engine.side_outputs.growing_file import SideOutputFile
 from acquatop.refresh.remote_recorder import RemoteRecorder
 
 
@@ -14,7 +14,7 @@ class Recorder(RemoteRecorder, Protocol):
     """Recorder of one stream and one remote."""
 
     @property
-    def stream(self) -> AsideFile:
+    def stream(self) -> SideOutputFile:
         """The file of the stream's records; its length is part of the engine's state."""
 
     def add(self, tables: list[pa.Table], *, durable: bool) -> None:

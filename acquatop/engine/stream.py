@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Stream
-from acquatop.engine.alignment import ROOM, JoinedTimes
+from acquatop.engine.alignment import ROOM, StreamAlignment
 from acquatop.engine.idle_timer import IdleTimer
 from acquatop.engine.observer import BatchSeen, Observer
 from acquatop.engine.side_outputs.dead_letters import DeadLetters
-from acquatop.engine.side_outputs.growing_file import AsideFile
-from acquatop.engine.side_outputs.late_records import LateFile
-from acquatop.engine.watermark import StreamTime
+from acquatop.engine.side_outputs.growing_file import SideOutputFile
+from acquatop.engine.side_outputs.late_records import LateRecords
+from acquatop.engine.watermark import Watermark
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.place import Place
 from acquatop.ingest.reduce.contract import Part, PartKind, Reducer
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from acquatop.engine.recorder import Recorder
 
 
-class Unit:
+class EvaluationSlot:
     """Queries that are evaluated together; the threads of their streams take turns."""
 
     def __init__(self, key: str, work: Evaluation) -> None:
@@ -50,7 +50,7 @@ class Unit:
         self.turn = threading.RLock()
         self.error: BaseException | None = None
         self.has_begun = False
-        self.joined = JoinedTimes()
+        self.joined = StreamAlignment()
         self._waits: dict[str, float] = {}
 
     def longest_wait(self, stream: str, seconds: float) -> float:
@@ -83,13 +83,13 @@ class Outlet(Protocol):
     def keeps(self) -> bool:
         """True if state is kept: answers are then given out together, once they are durable."""
 
-    def wants(self, unit: Unit) -> bool:
+    def wants(self, unit: EvaluationSlot) -> bool:
         """Return True if any running query needs the answers of a unit."""
 
-    def failed(self, unit: Unit, error: BaseException) -> None:
+    def failed(self, unit: EvaluationSlot, error: BaseException) -> None:
         """Note that a unit has failed."""
 
-    def stream_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
+    def stream_ended(self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None) -> None:
         """Note that a stream has ended, after its last answers."""
 
 
@@ -97,7 +97,7 @@ class Outlet(Protocol):
 class _Sight:
     """Range of a job's parts that belongs to a unit."""
 
-    unit: Unit
+    unit: EvaluationSlot
     start: int
     stop: int
     names: tuple[str, ...]
@@ -105,7 +105,7 @@ class _Sight:
 
 @dataclass
 class _Joining:
-    unit: Unit
+    unit: EvaluationSlot
     bound: Bound
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -140,9 +140,9 @@ class Pipeline:
         self._live = live
         self._clock = clock
         self._wall_clock = wall_clock
-        self._time = StreamTime(stream.lateness_ms, stream.idle_ms if live else None, clock())
+        self._time = Watermark(stream.lateness_ms, stream.idle_ms if live else None, clock())
         self._told_ms: int | None = None
-        self._late = None if stream.late_path is None else LateFile(stream.late_path, stream.iri)
+        self._late = None if stream.late_path is None else LateRecords(stream.late_path, stream.iri)
         self._bad = _dead_letters(stream)
         self._recording = recording
         self._timer = IdleTimer(self.due_in, self._go_on_by_itself)
@@ -152,9 +152,9 @@ class Pipeline:
         self._moving = threading.Lock()
         self._is_released = False
         self._may_have_changed = threading.Condition()
-        self._units: list[Unit] = []
+        self._units: list[EvaluationSlot] = []
         self._joining: list[_Joining] = []
-        self._leaving: list[tuple[Unit, str]] = []
+        self._leaving: list[tuple[EvaluationSlot, str]] = []
         self._layout: list[_Sight] = []
         self._has_changed = False
         """True if queries have come or gone since the last snapshot: the journal lacks that."""
@@ -164,7 +164,7 @@ class Pipeline:
 
     # Queries come and go --------------------------------------------------------------------------
 
-    def join(self, unit: Unit, bound: Bound) -> bool:
+    def join(self, unit: EvaluationSlot, bound: Bound) -> bool:
         """Let a query see the stream from the next batch on; return False if it has ended."""
         with self._lock:
             if self.ended:
@@ -174,14 +174,14 @@ class Pipeline:
         self._timer.wake()
         return True
 
-    def go_on(self, unit: Unit) -> None:
+    def go_on(self, unit: EvaluationSlot) -> None:
         """Drive a unit with queries that have joined already."""
         unit.has_begun = True
         unit.joined.attach(self)
         if unit not in self._units:
             self._units.append(unit)
 
-    def leave(self, unit: Unit, name: str) -> None:
+    def leave(self, unit: EvaluationSlot, name: str) -> None:
         """Remove a query, from the next batch on."""
         with self._lock:
             self._joining = [each for each in self._joining if not (each.unit is unit and each.bound.name == name)]
@@ -304,7 +304,7 @@ class Pipeline:
                 self._time.note(partition[0].facts.newest_ms)
         return late
 
-    def _guarded(self, unit: Unit) -> _Guarded:
+    def _guarded(self, unit: EvaluationSlot) -> _Guarded:
         return _Guarded(unit, self._outlet)
 
     def _let_windows_close(self, due_at: float) -> list[Answer]:
@@ -319,7 +319,7 @@ class Pipeline:
                     self._collect(unit, unit.work.advance(Tick(stream.iri, watermark_ms, due_at, longest)), answers)
         return answers
 
-    def _collect(self, unit: Unit, due: Iterator[Answer], answers: list[Answer]) -> None:
+    def _collect(self, unit: EvaluationSlot, due: Iterator[Answer], answers: list[Answer]) -> None:
         # Answers are made one by one, each with its requests to the remote: none for queries that were stopped.
         while self._outlet.wants(unit) and (answer := next(due, None)) is not None:
             if self._outlet.keeps:
@@ -407,7 +407,7 @@ class Pipeline:
         """Return the lengths of the side outputs' files."""
         return {name: None if file is None else file.state() for name, file in self._files().items()}
 
-    def _files(self) -> dict[str, AsideFile | None]:
+    def _files(self) -> dict[str, SideOutputFile | None]:
         recorded = None if self._recording is None else self._recording.stream
         return {"late": self._late, "bad": self._bad, "recorded": recorded}
 
@@ -429,7 +429,7 @@ class Pipeline:
         parts = {f"partition {at}": _packed(partition) for at, partition in enumerate(batch.partitions)}
         return {"batch": json.dumps(said).encode(), **parts}
 
-    def replay(self, entry: Mapping[str, bytes], units: Mapping[str, Unit]) -> list[Answer]:
+    def replay(self, entry: Mapping[str, bytes], units: Mapping[str, EvaluationSlot]) -> list[Answer]:
         """Process a journal's entry again; return answers that are due, though none were then."""
         said = json.loads(entry["batch"])
         partitions = [_unpacked(entry[f"partition {at}"]) for at in range(said["partitions"])]
@@ -581,7 +581,7 @@ class Pipeline:
             raise self._error
         return self._is_released or not any(self._must_wait(unit) for unit in list(self._units))
 
-    def _must_wait(self, unit: Unit) -> bool:
+    def _must_wait(self, unit: EvaluationSlot) -> bool:
         if len(unit.joined) < 2 or unit.error is not None or not self._outlet.wants(unit):
             return False
         widest = max(windows.width_ms for iri in unit.joined for windows, _ in unit.work.windows(iri))
@@ -640,7 +640,7 @@ _NO_FAULT = (OSError, MemoryError, EnvironmentProblem)
 class _Guarded:
     """Turn of a unit. An error ends the unit's queries only."""
 
-    def __init__(self, unit: Unit, outlet: Outlet) -> None:
+    def __init__(self, unit: EvaluationSlot, outlet: Outlet) -> None:
         self._unit = unit
         self._outlet = outlet
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-class StreamTime:
+class Watermark:
     """Watermark of a stream: one millisecond before its newest event, minus the lateness.
 
     An event guarantees that no event comes any more that is older than itself by more than the
@@ -20,7 +20,7 @@ class StreamTime:
     its watermark advances with the clock, from its last value. It never goes back: an event with an
     older time is late. The caller passes the clock's time in seconds; only differences count. O(1).
 
-    >>> time = StreamTime(lateness_ms=100, idle_ms=2_000, now=0.0)
+    >>> time = Watermark(lateness_ms=100, idle_ms=2_000, now=0.0)
     >>> time.note(5_000)
     >>> time.listen(now=0.0)
     >>> time.watermark_ms, time.is_idle(1.9), time.is_idle(2.0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from acquatop.ingest.terms import score_literal
-from acquatop.topk.aggregates.aggregate_totals import Aggregate
+from acquatop.topk.aggregates.aggregate_totals import AggregateKind
 from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import FloatArray
 from rspql.ast import XSD
@@ -29,10 +29,10 @@ class AggregateColumns:
         self._columns = {each.variable: each for each in columns}
         self._datatypes = datatypes
         needed = ((_kept(each), each.of) for each in columns if each.of is not None)
-        self._kept = list(dict.fromkeys([(Aggregate.COUNT, None), *needed]))
+        self._kept = list(dict.fromkeys([(AggregateKind.COUNT, None), *needed]))
 
     @property
-    def aggregates(self) -> list[Aggregate]:
+    def aggregates(self) -> list[AggregateKind]:
         """Aggregates to keep."""
         return [aggregate for aggregate, _ in self._kept]
 
@@ -83,8 +83,8 @@ class AggregateColumns:
         return column.of is not None and self._datatypes[column.of] == XSD + "integer"
 
 
-def _kept(column: AggregateColumn) -> Aggregate:
-    return Aggregate.SUM if column.function == "avg" else Aggregate(column.function)
+def _kept(column: AggregateColumn) -> AggregateKind:
+    return AggregateKind.SUM if column.function == "avg" else AggregateKind(column.function)
 
 
 def _literal(text: str, datatype: str) -> str:

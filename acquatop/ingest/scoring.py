@@ -24,7 +24,7 @@ _GROUPS = 256
 """Number of distinct rows up to which the best possible merit is computed for each of them."""
 
 
-class Values(Protocol):
+class RemoteValues(Protocol):
     """Parts of a replica that scoring reads."""
 
     def rows(self, keys: list[str]) -> IntArray:
@@ -47,7 +47,7 @@ class ReplicaScoring:
     is missing, the score is an error, or its condition does not hold.
     """
 
-    def __init__(self, score: Score, store: Values | None) -> None:
+    def __init__(self, score: Score, store: RemoteValues | None) -> None:
         self._score = score
         self._store = store
         self._function = _scoring(score)

@@ -35,7 +35,7 @@ class Solution:
         return self.first <= window <= self.last
 
 
-class Waiting:
+class Unscored:
     """Waiting solutions by identity, the newest of each."""
 
     def __init__(self) -> None:

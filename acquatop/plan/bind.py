@@ -12,7 +12,7 @@ from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.match import Matcher, unknown_predicate
 from acquatop.plan.remote_query import star_of
 from acquatop.plan.strategy import Choice, HintError, Workload, choose
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 from acquatop.windows import Windows, over_positions
 from rspql import ast
 from rspql.ast import Iri
@@ -46,7 +46,7 @@ class BoundQuery:
         """
         exact = self.service is None or self.service.refresh.refill
         workload = Workload(
-            (Asked(self.windows, self.plan.k + self.plan.offset),),
+            (TopKRequest(self.windows, self.plan.k + self.plan.offset),),
             changes=self.service is not None,
             recurring=self.stream.arrivals == "latest",
             may_retain=exact,
@@ -151,7 +151,7 @@ class BoundCounted:
             return None
         if query.stream.arrivals != "distinct":
             return query.choice
-        workload = Workload((Asked(query.windows, query.plan.k + query.plan.offset),), counts=True)
+        workload = Workload((TopKRequest(query.windows, query.plan.k + query.plan.offset),), counts=True)
         available = (Strategy.EACH, Strategy.BLOCKS)
         asked_for = self.stream.strategy if self.stream.strategy in available else None
         return choose(workload, available=available, hint=self.hint or asked_for)
@@ -313,7 +313,7 @@ def _check_strategy(plan: TopKPlan, window: BoundWindow, found: list[Diagnostic]
     """Note that a stream's strategy cannot keep the candidates of a query with a remote."""
     if plan.aggregate is not None or plan.service is None or window.stream.strategy is None:
         return
-    asked = Asked(window.windows, plan.k + plan.offset)
+    asked = TopKRequest(window.windows, plan.k + plan.offset)
     try:
         choose(Workload((asked,), changes=True), hint=window.stream.strategy)
     except HintError as error:

@@ -9,7 +9,7 @@ from typing import TypeGuard
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.plan.strategy import Choice, Workload, choose
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 
 _MANY = 1_000
 """Maximum number of queries for which sharing is tried out."""
@@ -33,7 +33,7 @@ def choice_among(bound: BoundQuery, others: Iterable[BoundQuery] = ()) -> Choice
 
     The rate of records is not known beforehand: one record per millisecond is assumed.
     """
-    asked = tuple(Asked(each.windows, each.plan.k + each.plan.offset) for each in (bound, *others))
+    asked = tuple(TopKRequest(each.windows, each.plan.k + each.plan.offset) for each in (bound, *others))
     return choose(Workload(asked), available=(Strategy.EACH, Strategy.SHARED), hint=bound.stream.strategy)
 
 

@@ -13,7 +13,7 @@ from rspql.printer import inside_text
 
 
 @dataclass(frozen=True)
-class Question:
+class RemoteQuery:
     """SERVICE pattern, the variables wanted of it, and the key variable, if there is one."""
 
     group: Group

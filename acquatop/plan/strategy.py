@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from acquatop.catalog.vocabulary import Strategy
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 
 STRETCH = 16_384
 """Number of arrivals that the shared skyline merges at once."""
@@ -28,7 +28,7 @@ class Workload:
     so. With ``counts``, the windows' time is the number of arrivals.
     """
 
-    asked: tuple[Asked, ...]
+    asked: tuple[TopKRequest, ...]
     rate: float = 1.0
     batch: float = STRETCH
     changes: bool = False
@@ -121,7 +121,7 @@ def choose(
     :class:`HintError`.
 
     >>> from acquatop.windows import Windows
-    >>> one = Asked(Windows(1_000_000, 100_000), 100)
+    >>> one = TopKRequest(Windows(1_000_000, 100_000), 100)
     >>> choose(Workload((one,))).strategy, choose(Workload((one,) * 1000)).strategy
     (<Strategy.EACH: 'pane-dominance'>, <Strategy.SHARED: 'shared-skyline'>)
     >>> choose(Workload((one,), changes=True, may_approximate=False)).why
@@ -215,7 +215,7 @@ def blocks_steps(workload: Workload) -> dict[str, float]:
     }
 
 
-def _sizes(asked: Asked, rate: float) -> tuple[float, float, float]:
+def _sizes(asked: TopKRequest, rate: float) -> tuple[float, float, float]:
     """Return a window's width and slide in arrivals, and its k, which the width limits."""
     width, slide = (max(1.0, length * rate) for length in (asked.windows.width_ms, asked.windows.slide_ms))
     return width, slide, min(asked.k, width)

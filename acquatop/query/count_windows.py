@@ -14,7 +14,7 @@ from acquatop.ingest.reduce.job import reduced
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
 from acquatop.query.contract import Evaluation, Sizes, Tick
-from acquatop.query.counters import Tally
+from acquatop.query.counters import WindowCounters
 from acquatop.query.element_positions import Positions
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.per_element import PerElementEvaluation
@@ -50,7 +50,7 @@ class CountedEvaluation:
         self._says_all = bound.plan.output == "RSTREAM"
         self._positions = Positions(bound.windows.width_ms, bound.stream.start_ms)
         self._work = _work(replace(bound, query=self._bound), clock, self._positions)
-        self._tally = Tally()
+        self._tally = WindowCounters()
 
     # Queries come and go --------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class CountedEvaluation:
             parts = unpack_parts(snapshot)
             self._positions.resume(parts["positions"])
             self._work.resume(parts["work"])
-            self._tally = Tally.restore(parts["tally"])
+            self._tally = WindowCounters.restore(parts["tally"])
 
     def sizes(self, name: str) -> Sizes:
         """Return the sizes of the evaluation over positions."""

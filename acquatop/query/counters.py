@@ -14,10 +14,10 @@ from connectors.mapping import count_faults
 _KIND, _VERSION = "tally", 1
 
 
-class Tally:
+class WindowCounters:
     """Events, faults, late items and skipped windows since the last answer.
 
-    >>> tally = Tally()
+    >>> tally = WindowCounters()
     >>> tally.late += 2
     >>> tally.take(unscored=1), tally.take().late
     (Counts(events=0, late=2, bad={}, unscored=1, ambiguous=0, skipped=0, rejected={}), 0)

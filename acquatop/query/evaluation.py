@@ -12,18 +12,18 @@ from acquatop.answer.assembly import ClosedWindow
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.plan.bind import Bound, BoundQuery
-from acquatop.query.aggregates.executor_content import ScatteredContent
+from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.query.aggregates.in_driver import AggregatesInDriver
 from acquatop.query.aggregates.in_executors import AggregatesInExecutors
 from acquatop.query.content import Buffered, Content, PaneFollower, SolutionContent
 from acquatop.query.contract import Sizes, Tick, next_close
-from acquatop.query.counters import Tally
+from acquatop.query.counters import WindowCounters
 from acquatop.query.joined_remote import JoinedRemote, remote_of
 from acquatop.query.member import Member
 from acquatop.query.ranking import TopKOperator
 from acquatop.query.schedule import Schedule
-from acquatop.query.topk.content import Candidates
-from acquatop.refresh.replica_refresh import Needs
+from acquatop.query.topk.content import CandidateContent
+from acquatop.refresh.replica_refresh import RankingNeeds
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.windows import Windows
 from replica.clocks import Clock
@@ -50,7 +50,7 @@ class TopKEvaluation:
         wall_clock: Clock = time.time,
         rankers: RankerRegistry = DEFAULT_RANKERS,
         random: np.random.Generator | None = None,
-        scattered: ScatteredContent | None = None,
+        scattered: ExecutorAggregates | None = None,
         expects: bool = True,
         hashes: IdentityHash | None = None,
     ) -> None:
@@ -63,7 +63,7 @@ class TopKEvaluation:
         self._remote = remote_of(bound, maintainer, rankers, random, expects=expects)
         self._schedule = Schedule(bound.windows)
         self._content = _content_of(bound, self._remote, scattered, hashes)
-        self._tally = Tally()
+        self._tally = WindowCounters()
         self._resumed: Mapping[str, bytes] = {}
 
     # Queries come and go --------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class TopKEvaluation:
         refresh = self._remote.refresh
         inquiry = refresh.begin(window, closes_ms)
         asked = rankings if inquiry.limit else ()
-        needs = [Needs(each.wanted(window, inquiry), each.k, each.scoring) for each in asked]
+        needs = [RankingNeeds(each.wanted(window, inquiry), each.k, each.scoring) for each in asked]
         if inquiry.touches:
             for ranking in rankings:
                 refresh.touch(ranking.needed())
@@ -214,7 +214,7 @@ class TopKEvaluation:
         """Restore a snapshot of an evaluation with the same arguments."""
         parts = unpack_parts(snapshot)
         self._schedule.resume(parts)
-        self._tally = Tally.restore(parts["tally"])
+        self._tally = WindowCounters.restore(parts["tally"])
         # The content looks up the rows of its keys, so the replica comes first.
         self._remote.refresh.resume(parts)
         self._content.resume(parts)
@@ -226,7 +226,7 @@ class TopKEvaluation:
 
 
 def _content_of(
-    bound: BoundQuery, remote: JoinedRemote, scattered: ScatteredContent | None, hashes: IdentityHash | None
+    bound: BoundQuery, remote: JoinedRemote, scattered: ExecutorAggregates | None, hashes: IdentityHash | None
 ) -> Content:
     """Return the kind of content that a query needs."""
     is_reduced = bound.stream.arrivals == "distinct" and not bound.refills and not remote.refresh.looks_at_panes
@@ -237,6 +237,6 @@ def _content_of(
     if bound.plan.aggregate is not None:
         content = AggregatesInDriver(bound, remote.store, hashes)
     else:
-        content = Candidates(bound, remote.store)
+        content = CandidateContent(bound, remote.store)
     followers: Sequence[PaneFollower] = [remote.refresh]
     return content if is_reduced else Buffered(bound, content, followers)

@@ -9,7 +9,7 @@ import numpy as np
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.ranking import TopKOperator
 from acquatop.query.replica_facts import NoRemoteFacts, RemoteFacts, ReplicaFacts
-from acquatop.refresh.replica_refresh import NoRefresh, Refresh, ReplicaRefresh
+from acquatop.refresh.replica_refresh import NoRefresh, ReplicaRefresh, WindowRefresh
 from replica.maintainer import Maintainer
 from replica.rankers import RankerRegistry
 from replica.store import ReplicaStore
@@ -24,7 +24,7 @@ class JoinedRemote(Protocol):
         """Values of the replica; None without a remote."""
 
     @property
-    def refresh(self) -> Refresh:
+    def refresh(self) -> WindowRefresh:
         """Refresh at the close of a window."""
 
     @property
@@ -64,7 +64,7 @@ class NoRemote:
 class ReplicaRemote:
     """Replica of one service."""
 
-    def __init__(self, maintainer: Maintainer[ReplicaStore], refresh: Refresh, *, expects: bool) -> None:
+    def __init__(self, maintainer: Maintainer[ReplicaStore], refresh: WindowRefresh, *, expects: bool) -> None:
         self.store = maintainer.store
         self.refresh = refresh
         self._maintainer = maintainer

@@ -12,7 +12,7 @@ from acquatop.topk.shared.moments import BEFORE_ALL
 from acquatop.windows import Windows
 
 
-class Came(NamedTuple):
+class ArrivalWatermarks(NamedTuple):
     """Progress of time at the arrival of each of some records.
 
     All windows that close at ``closed_ms`` or before it had closed, and, if a recording had ended,
@@ -32,12 +32,12 @@ class Came(NamedTuple):
         """Return the arrival time of records that came before any window of theirs had closed."""
         return cls.at(BEFORE_ALL, BEFORE_ALL, count)
 
-    def take(self, at: IntArray | slice) -> Came:
+    def take(self, at: IntArray | slice) -> ArrivalWatermarks:
         """Return the arrival times of some of the records."""
-        return Came(self.closed_ms[at], self.ended_ms[at])
+        return ArrivalWatermarks(self.closed_ms[at], self.ended_ms[at])
 
 
-class Answered(NamedTuple):
+class AnsweredWindows(NamedTuple):
     """Windows of a query that are answered: from ``first`` on, None while it is unknown.
 
     It became known after windows of others had closed up to ``begun_ms``.
@@ -47,10 +47,11 @@ class Answered(NamedTuple):
     first: int | None
     begun_ms: int = BEFORE_ALL
 
-    def are_late(self, times: IntArray, came: Came) -> BoolArray:
+    def are_late(self, times: IntArray, came: ArrivalWatermarks) -> BoolArray:
         """Return a mask of the records that came after a window of theirs had been answered.
 
-        >>> Answered(Windows(9, 3, 0), 1).are_late(np.array([9, 12, 13]), Came.at(13, BEFORE_ALL, 3)).tolist()
+        >>> came = ArrivalWatermarks.at(13, BEFORE_ALL, 3)
+        >>> AnsweredWindows(Windows(9, 3, 0), 1).are_late(np.array([9, 12, 13]), came).tolist()
         [True, True, False]
         """
         if self.first is None:

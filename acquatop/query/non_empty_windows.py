@@ -14,7 +14,7 @@ from acquatop.windows import Windows
 _KIND, _VERSION = "occupancy", 1
 
 
-class Occupancy:
+class NonEmptyWindows:
     """Panes that hold a good record, each as the first and the last of its windows.
 
     Adding n records takes O(n log n) on arrays, and a close O(log p) for p panes. Memory grows with

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sized
 from typing import Protocol
 
-from acquatop.answer.expected_quality import Content
+from acquatop.answer.expected_quality import ContentSample
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, Rows, Top
@@ -64,7 +64,7 @@ class TopKOperator(Ranked, Protocol):
         Admit those that have a score now.
         """
 
-    def content(self, window: int) -> Content:
+    def content(self, window: int) -> ContentSample:
         """Return a window's content, or enough of it to estimate what an answer may be missing."""
 
     def without_value(self, window: int, bar: float) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from acquatop.answer.answer import Status
 from acquatop.answer.certificate import Certificate
 from acquatop.answer.estimate import CERTAIN, Estimate
-from acquatop.answer.expected_quality import Expectation
+from acquatop.answer.expected_quality import QualityEstimator
 from acquatop.query.certify import certify, certify_alone
 from acquatop.query.ranking import TopKOperator
 from acquatop.topk.contract import Top
@@ -88,10 +88,10 @@ class ReplicaFacts:
         self._operator = operator
         self._maintainer = maintainer
         self._store = lookups
-        self._expectation: Expectation | None = None
+        self._expectation: QualityEstimator | None = None
         if expects:
             model = ChangeModel(maintainer.store.history)
-            self._expectation = Expectation(operator.scoring, lookups, model, k=operator.k, offset=offset)
+            self._expectation = QualityEstimator(operator.scoring, lookups, model, k=operator.k, offset=offset)
 
     @property
     def budget(self) -> Budget:

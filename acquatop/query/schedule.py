@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from acquatop.query.contract import MAX_EMPTY_WINDOWS
-from acquatop.query.non_empty_windows import Occupancy
+from acquatop.query.non_empty_windows import NonEmptyWindows
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
 
@@ -32,7 +32,7 @@ class Schedule:
         """Next window to answer; None while it is not known."""
         self.closed: int | None = None
         """Last window that has closed."""
-        self._occupancy = Occupancy(windows)
+        self._occupancy = NonEmptyWindows(windows)
         self._skipped = 0
 
     def first_after(self, time_ms: int) -> int:

@@ -14,7 +14,7 @@ _DOUBT = 0.02
 """Share of draws in which a changed value may be any, so that unlikely candidates count, too."""
 
 
-class Store(Protocol):
+class KnownValues(Protocol):
     """Parts of a replica that draws read."""
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
@@ -31,7 +31,7 @@ class ChangedMerits:
     def __init__(
         self,
         scoring: ReplicaScoring,
-        store: Store,
+        store: KnownValues,
         model: ChangeModel,
         rows: IntArray,
         parts: tuple[FloatArray, ...],

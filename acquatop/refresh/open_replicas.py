@@ -13,7 +13,7 @@ from acquatop.catalog.remotes import Address, FeedSource, PushSource, RestSource
 from acquatop.catalog.services import Service
 from acquatop.errors import EnvironmentProblem
 from acquatop.plan.bind import BoundQuery, BoundWindowed
-from acquatop.plan.remote_query import Question
+from acquatop.plan.remote_query import RemoteQuery
 from acquatop.refresh.remote_recorder import RemoteRecorder
 from acquatop.refresh.service_join import is_bound_from_the_start
 from replica.access import Access
@@ -82,7 +82,7 @@ class Replicas:
         if bound.plan.service is None or bound.service is None:
             return None
         key = bound.plan.join_variables[0]
-        question = Question(bound.plan.service.group, bound.plan.service.variables, key)
+        question = RemoteQuery(bound.plan.service.group, bound.plan.service.variables, key)
         store = ReplicaStore(key, question.variables, limit=bound.service.capacity)
         account = self._account(bound.service, bound.name)
         return self._open(store, bound.service, question, account, load=load)
@@ -101,7 +101,7 @@ class Replicas:
             for remote in bound.remotes:
                 part, service = remote.part, remote.service
                 store = SolutionStore(part.key, part.variables, limit=service.capacity)
-                question = Question(part.pattern.group, part.variables, part.key)
+                question = RemoteQuery(part.pattern.group, part.variables, part.key)
                 opened.append(self._open(store, service, question, accounts[service.iri], load=load))
         except BaseException:
             for maintainer in opened:
@@ -144,7 +144,7 @@ class Replicas:
         )
 
     def _open(
-        self, store: StoreT, service: Service, question: Question, account: Account, *, load: bool
+        self, store: StoreT, service: Service, question: RemoteQuery, account: Account, *, load: bool
     ) -> Maintainer[StoreT]:
         is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
         now = self._now(is_replayed)
@@ -178,7 +178,7 @@ class Replicas:
             return self.recording.now
         return EventTime() if is_replayed else self.now
 
-    def _remote(self, service: Service, question: Question, now: Clock, *, uses_one: bool) -> Remote:
+    def _remote(self, service: Service, question: RemoteQuery, now: Clock, *, uses_one: bool) -> Remote:
         match service.source:
             case SparqlSource(address, method):
                 from replica.remotes.sparql import SparqlRemote
@@ -236,14 +236,14 @@ class Replicas:
                 star = question.star(source.mapping)
                 return FunctionRemote(function, mapping=source.mapping, star=star, block_size=service.block_size)
 
-    def _subscription(self, source: FeedSource | None, question: Question, now: Clock) -> Subscription | None:
+    def _subscription(self, source: FeedSource | None, question: RemoteQuery, now: Clock) -> Subscription | None:
         if source is None:
             return None
         reader = RecordReader(source.mapping, question.star(source.mapping))
         feed = _feed(source, reader, now, self.random)
         return Subscription(feed if self.recording is None else self.recording.of_feed(feed), reader.rejected)
 
-    def _load(self, maintainer: Maintainer[StoreT], service: Service, question: Question) -> None:
+    def _load(self, maintainer: Maintainer[StoreT], service: Service, question: RemoteQuery) -> None:
         progress = self.progress
 
         def tell(count: int) -> None:

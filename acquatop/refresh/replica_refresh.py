@@ -55,7 +55,7 @@ class Inquiry:
 
 
 @dataclass(frozen=True)
-class Needs:
+class RankingNeeds:
     """Answer of one ranking to an :class:`Inquiry`."""
 
     wanted: Wanted
@@ -63,7 +63,7 @@ class Needs:
     scoring: ReplicaScoring
 
 
-class Refresh(Protocol):
+class WindowRefresh(Protocol):
     """Refresh of everything that an evaluation joins with."""
 
     @property
@@ -79,7 +79,7 @@ class Refresh(Protocol):
     def touch(self, keys: Iterable[str]) -> None:
         """Keep the values of keys that open windows need."""
 
-    def fetch(self, window: int, needs: Sequence[Needs], longest_wait: float) -> Refreshed:
+    def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
         """Refresh the keys that the window needs most, within the budget."""
 
     def snapshot(self) -> dict[str, bytes]:
@@ -104,7 +104,7 @@ class NoRefresh:
     def touch(self, keys: Iterable[str]) -> None:
         """Do nothing."""
 
-    def fetch(self, window: int, needs: Sequence[Needs], longest_wait: float) -> Refreshed:
+    def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
         """Refresh nothing."""
         return NOTHING_REFRESHED
 
@@ -165,11 +165,11 @@ class ReplicaRefresh:
         store = self._maintainer.store
         store.touch(store.rows(list(keys)))
 
-    def fetch(self, window: int, needs: Sequence[Needs], longest_wait: float) -> Refreshed:
+    def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
         """Refresh the keys that the window needs most; rankings take turns in naming keys."""
         return self._maintainer.fetch(_in_turn([self._ordered(window, each) for each in needs]), longest_wait)
 
-    def _ordered(self, window: int, needs: Needs) -> list[str]:
+    def _ordered(self, window: int, needs: RankingNeeds) -> list[str]:
         wanted, now = needs.wanted, self._maintainer.now()
         proposed = self._proposer.propose(window, wanted.held)
         return self._order(

@@ -10,7 +10,7 @@ from acquatop.ingest.terms import to_ast
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.proposers import Proposed
 from acquatop.topk.snapshot import pack_parts, reading, unpack_parts
-from replica.maintainer import Asked, Maintainer
+from replica.maintainer import InFlight, Maintainer
 from replica.store import Solution, SolutionStore
 from rspql.ast import Group, Iri, Literal, ServicePattern, TriplePattern, Values, Variable, walk
 from rspql.plan import RemotePart
@@ -31,7 +31,7 @@ class ReplicaJoin:
         self._order = order
         self._rows: dict[str, tuple[Row, ...]] = {}
 
-    def ask(self, keys: Sequence[str], results: Sequence[str]) -> Asked:
+    def ask(self, keys: Sequence[str], results: Sequence[str]) -> InFlight:
         """Send requests for keys within the account's limits.
 
         ``results`` are keys of the last answer.

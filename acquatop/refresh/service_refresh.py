@@ -12,7 +12,7 @@ from acquatop.refresh.service_join import ReplicaJoin, depths
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.budget import Budget, Spending
 from replica.clocks import Clock
-from replica.maintainer import Asked, Refreshed
+from replica.maintainer import InFlight, Refreshed
 from replica.store import WHOLE
 from rspql.ast import Group, ServicePattern, Values
 
@@ -26,7 +26,7 @@ _GLANCE = 0.005
 
 
 @dataclass
-class Consulted:
+class RefreshResult:
     """Answers of the replicas for one evaluation, and their cost.
 
     ``missing`` counts by service the keys that are still unknown; ``is_stale`` is true if something
@@ -64,7 +64,7 @@ class Consulted:
         self.rejected.update(refreshed.rejected)
 
 
-class Remotes:
+class ServiceRefresh:
     """Parts of a query that remotes answer.
 
     A part whose keys come from others' answers is asked after these; the others are asked at the
@@ -84,13 +84,13 @@ class Remotes:
         accounts = {id(join.maintainer.account): join.maintainer.budget for join in self.joins}
         return sum(accounts.values(), Budget(0, 0, 0.0))
 
-    def consult(self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float) -> Consulted:
+    def consult(self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float) -> RefreshResult:
         """Ask for the keys that the windows' content needs now.
 
         ``results`` are the keys of the last answer, by variable, best first. All waiting together
         takes at most ``longest_wait`` seconds.
         """
-        consulted, started = Consulted(), self._clock()
+        consulted, started = RefreshResult(), self._clock()
         for join in self.joins:
             join.maintainer.begin(at_ms)
         for _, joins in groupby(self._in_turn(), key=lambda join: self._depths[join.part.pattern]):
@@ -119,7 +119,7 @@ class Remotes:
             for at, join in enumerate(self.joins):
                 join.resume(parts[f"join{at}"])
 
-    def _wait(self, waiting: Sequence[tuple[ReplicaJoin, Asked]], until: float) -> None:
+    def _wait(self, waiting: Sequence[tuple[ReplicaJoin, InFlight]], until: float) -> None:
         """Wait for several joins at the same time: none may delay another."""
         while len(waiting) > 1:
             waiting = [each for each in waiting if each[0].maintainer.waits(each[1], until, _GLANCE / len(waiting))]

@@ -37,13 +37,13 @@ def among(column: AnyArray, wanted: AnyArray) -> npt.NDArray[np.bool_]:
     return np.isin(column, wanted)
 
 
-class Places:
+class ValueIndex:
     """Index of the positions of a column's values. A lookup reads only the wanted values' entries.
 
     The first lookup builds the index in O(n); the index takes some 100 bytes per different value.
     Integer columns have no index: they are compared as a whole at each lookup, which is cheaper.
 
-    >>> places = Places(np.array(["a", "b", "a"], dtype=object))
+    >>> places = ValueIndex(np.array(["a", "b", "a"], dtype=object))
     >>> places.of(np.array(["a", "c"], dtype=object)).tolist()
     [0, 2]
     """

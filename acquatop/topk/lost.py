@@ -75,7 +75,7 @@ class _Range:
 
 
 @dataclass
-class Lost:
+class DroppedBounds:
     """Best place and ranges of parts of the arrivals that each window has lost.
 
     An arrival lost in one window is lost in all windows that hold it, so one entry stands for all

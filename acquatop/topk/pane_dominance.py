@@ -18,11 +18,11 @@ import numpy as np
 from acquatop.topk.columns import among, newest_of
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FirstPart, FloatArray, IntArray, Rows, Scoring, Top
 from acquatop.topk.dominators import dominators
-from acquatop.topk.lost import LOST, Lost, Rank, best_with, finite_or_any, rank_from
+from acquatop.topk.lost import LOST, DroppedBounds, Rank, best_with, finite_or_any, rank_from
 from acquatop.topk.order import best, ranking
 from acquatop.topk.pane_top import PaneTop, Scored, place
 from acquatop.topk.row_pool import RowPool, columns_of
-from acquatop.topk.sieve import Sieve
+from acquatop.topk.sieve import ThresholdFilter
 from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
 
 _BEFORE_ALL = -(2**63)
@@ -98,8 +98,8 @@ class PaneDominance:
         self._last = _BEFORE_ALL
         self._pool = RowPool()
         self._panes: dict[tuple[int, int], PaneTop] = {}
-        self._lost = Lost()
-        self._sieve = Sieve()
+        self._lost = DroppedBounds()
+        self._sieve = ThresholdFilter()
         self._guess = -math.inf
 
     # Arrivals -----------------------------------------------------------------------------------

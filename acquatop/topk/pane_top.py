@@ -11,7 +11,7 @@ from acquatop.topk.columns import among, newest_of
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows, Scoring
 from acquatop.topk.lost import Rank, best_with
 from acquatop.topk.order import best
-from acquatop.topk.sieve import Sieve
+from acquatop.topk.sieve import ThresholdFilter
 
 _NOTHING = -math.inf
 
@@ -54,7 +54,7 @@ class PaneTop:
     lows: tuple[float, ...] = ()
     highs: tuple[float, ...] = ()
 
-    def add(self, merits: FloatArray, arrivals: Rows, capacity: int, sieve: Sieve, guess: float) -> IntArray:
+    def add(self, merits: FloatArray, arrivals: Rows, capacity: int, sieve: ThresholdFilter, guess: float) -> IntArray:
         """Add arrivals and return the positions of those without a merit.
 
         ``guess`` is a merit that ``capacity`` arrivals of a batch are likely to reach. A wrong
@@ -158,7 +158,7 @@ class PaneTop:
         floor = best_with(merit)
         self.floor = floor if self.floor is None else min(floor, self.floor)
 
-    def _passing(self, merits: FloatArray, capacity: int, sieve: Sieve, guess: float) -> IntArray:
+    def _passing(self, merits: FloatArray, capacity: int, sieve: ThresholdFilter, guess: float) -> IntArray:
         """Return the positions of arrivals that pass the bar, and of those without a merit."""
         if self.size >= capacity:
             return sieve.passing(merits, self.bar)

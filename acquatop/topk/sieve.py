@@ -7,7 +7,7 @@ import numpy as np
 from acquatop.topk.contract import FloatArray, IntArray
 
 
-class Sieve:
+class ThresholdFilter:
     """Comparison with a bar, into a reused buffer.
 
     A new buffer each time would cost more than the comparison.
@@ -19,7 +19,7 @@ class Sieve:
     def passing(self, merits: FloatArray, bar: float) -> IntArray:
         """Return the positions of all merits that are not below a bar. NaN is not below it.
 
-        >>> Sieve().passing(np.array([1.0, np.nan, 3.0, 2.0]), 2.0).tolist()
+        >>> ThresholdFilter().passing(np.array([1.0, np.nan, 3.0, 2.0]), 2.0).tolist()
         [1, 2, 3]
         """
         if len(self._passing) < len(merits):

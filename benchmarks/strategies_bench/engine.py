@@ -16,7 +16,7 @@ from acquatop import Answer, Engine
 from acquatop.catalog.catalog import Catalog
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Silent
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 from acquatop.windows import Windows
 from benchmarks.strategies_bench.figures import Point
 from benchmarks.strategies_bench.many import asked
@@ -82,16 +82,16 @@ def points(quick: bool) -> Iterator[Point]:
         yield from _both(AXIS, asked(AXIS, count, 1), EVENTS if count < 1_000 else EVENTS_OF_MANY)
     for count in (1,) if quick else (1, 5, 20):
         for k in (10, 100):
-            yield from _both(f"equal windows, k = {k}", [Asked(Windows(9_000, 3_000), k)] * count, EVENTS)
+            yield from _both(f"equal windows, k = {k}", [TopKRequest(Windows(9_000, 3_000), k)] * count, EVENTS)
 
 
-def _both(axis: str, queries: Sequence[Asked], events: int) -> Iterator[Point]:
+def _both(axis: str, queries: Sequence[TopKRequest], events: int) -> Iterator[Point]:
     for strategy in (Strategy.EACH, Strategy.SHARED):
         with tempfile.TemporaryDirectory() as folder:
             yield _point(Path(folder), strategy, axis, queries, events)
 
 
-def _point(folder: Path, strategy: Strategy, axis: str, queries: Sequence[Asked], events: int) -> Point:
+def _point(folder: Path, strategy: Strategy, axis: str, queries: Sequence[TopKRequest], events: int) -> Point:
     (folder / "trades").mkdir()
     times = np.arange(1, events + 1)
     pq.write_table(pa.table({"t": times, "id": times, "price": trades(events)}), folder / "trades" / "0.parquet")

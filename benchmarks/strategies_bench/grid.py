@@ -13,7 +13,7 @@ from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.strategy import Costs, Workload, choose, steps_of
 from acquatop.topk.contract import FloatArray
 from acquatop.topk.papers.mtops.independent import Independent
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.windows import Windows
@@ -60,7 +60,7 @@ def workload(queries: int, slide: int, k: int, seed: int = 5) -> Workload:
     def about(most: int) -> int:
         return most if queries == 1 or most == 1 else int(chance.integers(max(1, most // 2), most + 1))
 
-    asked = tuple(Asked(Windows(about(WIDTH), about(slide)), about(k)) for _ in range(queries))
+    asked = tuple(TopKRequest(Windows(about(WIDTH), about(slide)), about(k)) for _ in range(queries))
     return Workload(asked, batch=BATCH)
 
 

@@ -12,7 +12,7 @@ from acquatop.topk.contract import FloatArray, Rows
 from acquatop.topk.papers.mtops.independent import Independent
 from acquatop.topk.papers.mtops.mtop_band import MTopBand
 from acquatop.topk.papers.mtops.mtop_list import MTopList
-from acquatop.topk.shared.contract import Asked, ManyTopK
+from acquatop.topk.shared.contract import ManyTopK, TopKRequest
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.windows import Windows
 from benchmarks.strategies_bench.figures import Point
@@ -31,7 +31,7 @@ LISTS: Mapping[str, Callable[[], ManyTopK]] = {
 }
 
 
-def asked(axis: str, count: int, scale: int, seed: int = 4) -> list[Asked]:
+def asked(axis: str, count: int, scale: int, seed: int = 4) -> list[TopKRequest]:
     """Return random queries.
 
     Parameters in the axis are drawn from the paper's range, the others are at its upper end.
@@ -42,7 +42,7 @@ def asked(axis: str, count: int, scale: int, seed: int = 4) -> list[Asked]:
         return int(chance.integers(low, high + 1)) if varies else high
 
     return [
-        Asked(
+        TopKRequest(
             Windows(
                 drawn(100_000 // scale, 1_000_000 // scale, "window" in axis),
                 drawn(10_000 // scale, 100_000 // scale, "slide" in axis),
@@ -64,7 +64,7 @@ class Took:
 
 
 def run(
-    held: ManyTopK, queries: list[Asked], scores: FloatArray, *, warm: int, batch: int, seconds: float = 25.0
+    held: ManyTopK, queries: list[TopKRequest], scores: FloatArray, *, warm: int, batch: int, seconds: float = 25.0
 ) -> Took:
     """Answer queries over scores, and return the cost of arrivals after the first ``warm``.
 

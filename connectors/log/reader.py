@@ -31,7 +31,7 @@ POSITION = "position"
 """Column of the records' numbers, which the log adds to the source's columns."""
 
 
-class Span(NamedTuple):
+class RecordSpan(NamedTuple):
     """Some complete blocks of one segment: their bytes from ``start`` to ``end``."""
 
     segment: int
@@ -78,18 +78,18 @@ class LogReader:
         held = [first for first, after in zip(segments, following, strict=False) if after > low and first < end.record]
         return sum(self._folder.size(first) for first in held)
 
-    def spans(self, start: Position, end: Position, least: int) -> list[Span]:
+    def spans(self, start: Position, end: Position, least: int) -> list[RecordSpan]:
         """Return the records between two positions in order, in pieces of about ``least`` bytes."""
         return [piece for span in self._whole(start, end) for piece in self._pieces(span, least)]
 
-    def read(self, spans: Iterable[Span]) -> pa.RecordBatch | None:
+    def read(self, spans: Iterable[RecordSpan]) -> pa.RecordBatch | None:
         """Return the records of some spans as one batch, with their numbers in ``position``."""
         batches = [batch for span in spans for batch in self._batches(span)]
         return pa.concat_batches(batches) if batches else None
 
     # Segments ---------------------------------------------------------------------------------
 
-    def _whole(self, start: Position, end: Position) -> Iterator[Span]:
+    def _whole(self, start: Position, end: Position) -> Iterator[RecordSpan]:
         """Yield the part of each segment between two positions."""
         if start.record >= end.record:
             return
@@ -100,7 +100,7 @@ class LogReader:
                 low = byte if first == begin and byte else self._head_length(first)
                 high = self._folder.segment(first).stat().st_size if first < end.segment else end.byte
                 if high > low:
-                    yield Span(first, low, high)
+                    yield RecordSpan(first, low, high)
 
     def _found(self, start: Position, segments: Sequence[int]) -> tuple[int, int]:
         """Return the segment and the byte of a position; the segment may have been removed."""
@@ -142,7 +142,7 @@ class LogReader:
 
     # Blocks -----------------------------------------------------------------------------------
 
-    def _heads(self, span: Span) -> Iterator[BlockHead]:
+    def _heads(self, span: RecordSpan) -> Iterator[BlockHead]:
         """Yield the heads of the blocks in a span."""
         with self._opened(span.segment) as file:
             byte = span.start
@@ -153,7 +153,7 @@ class LogReader:
                 yield block
                 byte = block.end
 
-    def _pieces(self, span: Span, least: int) -> Iterator[Span]:
+    def _pieces(self, span: RecordSpan, least: int) -> Iterator[RecordSpan]:
         """Cut a span into pieces of at least ``least`` bytes.
 
         Each but the last is shorter than ``least`` plus a block. A span shorter than twice
@@ -163,11 +163,11 @@ class LogReader:
         if span.end - span.start >= 2 * least:
             for block in self._heads(span):
                 if block.end - start >= least and span.end - block.end >= least:
-                    yield Span(span.segment, start, block.end)
+                    yield RecordSpan(span.segment, start, block.end)
                     start = block.end
-        yield Span(span.segment, start, span.end)
+        yield RecordSpan(span.segment, start, span.end)
 
-    def _batches(self, span: Span) -> Iterator[pa.RecordBatch]:
+    def _batches(self, span: RecordSpan) -> Iterator[pa.RecordBatch]:
         with self._opened(span.segment) as file:
             head = self._head(file)
             content = os.pread(file, span.end - span.start, span.start)

@@ -14,7 +14,7 @@ import requests
 
 from connectors import ConnectorError
 from connectors.x_api.connection import FAILURES, Connection, words_of
-from connectors.x_api.messages import Problem
+from connectors.x_api.messages import ApiProblem
 from connectors.x_api.rules import Change, Rule
 from connectors.x_api.token import Token
 
@@ -40,7 +40,7 @@ class UnreachableError(Exception):
 class RefusedError(Exception):
     """Error reply of X: its status, its problems, and the seconds until a limit is reset."""
 
-    def __init__(self, status: int, problems: Sequence[Problem], until_reset: float = 0.0) -> None:
+    def __init__(self, status: int, problems: Sequence[ApiProblem], until_reset: float = 0.0) -> None:
         said = "; ".join(map(str, problems))[:_LONGEST_REMARK]
         super().__init__(f"HTTP {status}: {said}" if said else f"HTTP {status}")
         self.status = status
@@ -159,10 +159,10 @@ class XApi:
             raise UnreachableError("the answer is not a JSON object")
         return value
 
-    def _problems(self, reply: Mapping[str, Any]) -> Sequence[Problem]:
+    def _problems(self, reply: Mapping[str, Any]) -> Sequence[ApiProblem]:
         hidden = self._token.hidden_in
-        said = Problem.all_of(reply)
-        return [Problem(hidden(each.title), hidden(each.detail), each.issue, hidden(each.value)) for each in said]
+        said = ApiProblem.all_of(reply)
+        return [ApiProblem(hidden(each.title), hidden(each.detail), each.issue, hidden(each.value)) for each in said]
 
     def _until_reset(self, headers: Mapping[str, str]) -> float:
         """Return the seconds until an exhausted limit is reset, by X's clock if it is known."""

@@ -19,8 +19,8 @@ from connectors.log.writer import Remembered
 from connectors.x_api.api import URL, RefusedError, UnreachableError, XApi
 from connectors.x_api.backoff import Backoff
 from connectors.x_api.connection import Connection
-from connectors.x_api.framing import LineBuffer
-from connectors.x_api.messages import NO_ID, Messages, Problem
+from connectors.x_api.framing import LineSplitter
+from connectors.x_api.messages import NO_ID, ApiProblem, Messages
 from connectors.x_api.recent import RecentIds
 from connectors.x_api.rules import Rule, change_of
 from connectors.x_api.token import VARIABLE, Token
@@ -84,7 +84,7 @@ class FilteredStream(LiveSource):
         self._backoff = Backoff()
         self._recent = RecentIds()
         self._connection: Connection | None = None
-        self._lines = LineBuffer()
+        self._lines = LineSplitter()
         self._has_rules = not settings.rules
         self._takes_backfill = settings.backfill_minutes > 0
         self._was_connected = self._is_alive = self._is_quiet = False
@@ -164,7 +164,7 @@ class FilteredStream(LiveSource):
         else:
             self._connected_at = self._heard_at = self._clock()
             self._was_connected, self._is_alive = True, False
-            self._lines = LineBuffer()
+            self._lines = LineSplitter()
             self.counts["connected"] += 1
 
     def _set_rules(self) -> None:
@@ -203,7 +203,7 @@ class FilteredStream(LiveSource):
             self._has_rules = not self._settings.rules
             self._try_later(str(refusal), self._backoff.http())
 
-    def _leave(self, reason: str, problems: Sequence[Problem]) -> None:
+    def _leave(self, reason: str, problems: Sequence[ApiProblem]) -> None:
         """Close a connection, and schedule the next attempt: at once if this one was good."""
         assert self._connection is not None
         self._connection.close()

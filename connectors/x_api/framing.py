@@ -12,13 +12,13 @@ A post with all its additions has well under a hundredth of that.
 """
 
 
-class LineBuffer:
+class LineSplitter:
     r"""Buffer of bytes until a line is complete: pieces may end anywhere, even within a character.
 
     Lines end with LF or CRLF. Of a line longer than ``longest`` bytes only the first ``longest``
     are kept, which makes it unreadable. Memory: ``longest`` bytes, and a piece.
 
-    >>> buffer = LineBuffer()
+    >>> buffer = LineSplitter()
     >>> buffer.feed(b'{"a":1}\r\n\r\n{"b"').to_pylist(), buffer.feed(b":2}\n").to_pylist()
     ([b'{"a":1}', b''], [b'{"b":2}'])
     """

@@ -23,7 +23,7 @@ NO_ID = 0
 
 
 @dataclass(frozen=True)
-class Problem:
+class ApiProblem:
     """A problem that X reports, with the stream or with a request."""
 
     title: str
@@ -46,11 +46,11 @@ class Problem:
         return f"{said} ({self.value})" if self.value else said
 
     @staticmethod
-    def all_of(record: object) -> Sequence[Problem]:
+    def all_of(record: object) -> Sequence[ApiProblem]:
         """Return the problems in a JSON value: a single one, or those under ``errors``.
 
-        >>> Problem.all_of({"errors": [{"title": "operational-disconnect"}]}), Problem.all_of({"id": 1})
-        ([Problem(title='operational-disconnect', detail='', issue='', value='')], [])
+        >>> ApiProblem.all_of({"errors": [{"title": "operational-disconnect"}]}), ApiProblem.all_of({"id": 1})
+        ([ApiProblem(title='operational-disconnect', detail='', issue='', value='')], [])
         """
         if not isinstance(record, Mapping):
             return []
@@ -61,12 +61,12 @@ class Problem:
         ]
 
 
-def _problem(record: Mapping[str, Any]) -> Problem:
+def _problem(record: Mapping[str, Any]) -> ApiProblem:
     details = record.get("details")
     detail = details[0] if isinstance(details, list) and details else record.get("detail", "")
     issue = record.get("connection_issue") or record.get("disconnect_type") or ""
     title, value = record.get("title") or record.get("message"), record.get("value") or ""
-    return Problem(str(title), str(detail or ""), str(issue), str(value))
+    return ApiProblem(str(title), str(detail or ""), str(issue), str(value))
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Messages:
 
     posts: pa.BinaryArray
     ids: Ids
-    problems: Sequence[Problem]
+    problems: Sequence[ApiProblem]
 
     @staticmethod
     def of(lines: pa.BinaryArray) -> Messages:
@@ -96,7 +96,7 @@ class Messages:
         odd = pc.fill_null(pc.equal(parsed.column(FAULT), NOT_A_POST), False).combine_chunks()
         if not pc.any(odd, min_count=1).as_py():
             return Messages(lines, ids, [])
-        said = [Problem.all_of(json.loads(line)) for line in lines.filter(odd).to_pylist()]
+        said = [ApiProblem.all_of(json.loads(line)) for line in lines.filter(odd).to_pylist()]
         is_post = np.ones(len(lines), np.bool_)
         is_post[np.flatnonzero(odd)[[bool(each) for each in said]]] = False
         return Messages(lines.filter(pa.array(is_post)), ids[is_post], [each for some in said for each in some])

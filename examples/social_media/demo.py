@@ -80,8 +80,8 @@ def _on_a_page(options: argparse.Namespace, variables: dict[str, str], driver: D
     """Serve answers on a live page, and open it."""
     from acquatop.app.serve.meters import Meters
     from acquatop.app.serve.server import Server
-    from acquatop.app.serve.service import Service
-    from acquatop.app.watch.address import Address
+    from acquatop.app.serve.service import QueryService
+    from acquatop.app.watch.address import ListenAddress
     from acquatop.app.watch.prometheus import Metrics
     from acquatop.engine.engine import Engine
     from acquatop.engine.observer import AnswerSeen, Observer, Several, Silent
@@ -104,9 +104,9 @@ def _on_a_page(options: argparse.Namespace, variables: dict[str, str], driver: D
             catalog, runtime=options.runtime, variables=variables, observer=observer, autostart=False
         )
 
-    service = Service(make_engine)
+    service = QueryService(make_engine)
     with ExitStack() as running:
-        server = running.enter_context(Server(service, Meters(metrics.registry), Address("127.0.0.1", 0)))
+        server = running.enter_context(Server(service, Meters(metrics.registry), ListenAddress("127.0.0.1", 0)))
         running.callback(service.stop)
         service.start()
         service.register(QUERY.read_text("utf-8"))

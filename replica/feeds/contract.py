@@ -8,7 +8,7 @@ from typing import Protocol
 from replica.store import Solution
 
 
-class Sink(Protocol):
+class ChangeSink(Protocol):
     """Receiver of a feed's changes: called from the feed's thread, must not block."""
 
     def __call__(self, said: Mapping[str, Sequence[Solution]], now: float) -> None:
@@ -28,7 +28,7 @@ class Feed(Protocol):
         """Reason that the feed cannot reach its source now, None if it can."""
         ...
 
-    def start(self, sink: Sink) -> None:
+    def start(self, sink: ChangeSink) -> None:
         """Begin to call ``sink``; to be called once."""
         ...
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from replica.clocks import Clock
-from replica.feeds.contract import Sink
+from replica.feeds.contract import ChangeSink
 from replica.feeds.framing import Framing, Lines, ServerSentEvents
 from replica.feeds.teller import Teller
 from replica.http.client import HttpClient, Request
@@ -59,7 +59,7 @@ class HttpFeed:
         self._wait = wait or self._ended.wait
         self._events = ServerSentEvents()
 
-    def start(self, sink: Sink) -> None:
+    def start(self, sink: ChangeSink) -> None:
         """Start requesting the address."""
         self._teller.start(sink)
         threading.Thread(target=self._run, name="following an address", daemon=True).start()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from replica.clocks import Clock
-from replica.feeds.contract import Sink
+from replica.feeds.contract import ChangeSink
 from replica.feeds.framing import Lines
 from replica.feeds.teller import Teller
 from replica.remotes.records import RecordReader
@@ -42,7 +42,7 @@ class LinesFeed:
         self._file: BinaryIO | None = None
         self._ended = threading.Event()
 
-    def start(self, sink: Sink) -> None:
+    def start(self, sink: ChangeSink) -> None:
         """Start following the file."""
         self._teller.start(sink)
         threading.Thread(target=self._run, name=f"following {self.path.name}", daemon=True).start()

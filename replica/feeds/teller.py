@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from replica.clocks import Clock
-from replica.feeds.contract import Sink
+from replica.feeds.contract import ChangeSink
 from replica.remotes.json_lines import load_line
 from replica.remotes.records import RecordReader, values_at
 from replica.store import Solution
@@ -25,11 +25,11 @@ class Teller:
         self._reader = reader
         self._deleted = deleted
         self._clock = clock
-        self._sink: Sink | None = None
+        self._sink: ChangeSink | None = None
         # A sink may itself stop the feed that calls it.
         self._lock = threading.RLock()
 
-    def start(self, sink: Sink) -> None:
+    def start(self, sink: ChangeSink) -> None:
         """Pass messages to ``sink`` from now on."""
         with self._lock:
             self._sink = sink

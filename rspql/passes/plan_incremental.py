@@ -10,11 +10,11 @@ from rspql.diagnostics import Diagnostic
 from rspql.passes.check_names import calls_own
 from rspql.passes.not_incremental import NotIncremental
 from rspql.passes.plan_windowed import VOLATILE, expander
-from rspql.passes.push_filters import Pushed, push_filters
+from rspql.passes.push_filters import PushedFilters, push_filters
 from rspql.passes.read_stream import StreamPart, read_stream
 from rspql.passes.recognise_topk import Ranking, last_binds, written_out
 from rspql.passes.split_sources import Sources
-from rspql.plan import Aggregate, Score, Service, TopKPlan, WindowedPlan
+from rspql.plan import Aggregate, PlannedService, Score, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, variables_of, visible
 from rspql.scoring import (
     EVERYTHING,
@@ -134,7 +134,7 @@ def _check_scopes(query: ast.Query, element: ast.Pattern, part: StreamPart) -> N
             raise NotIncremental(f"?{name} within the sub-query is not the ?{name} outside it", element)
 
 
-def _pushed(part: StreamPart, filters: list[ast.Expression], service: ast.ServicePattern | None) -> Pushed:
+def _pushed(part: StreamPart, filters: list[ast.Expression], service: ast.ServicePattern | None) -> PushedFilters:
     """Return the filters of a query by where they are decided, including those in the WINDOW.
 
     On arrival only the key of an aggregate's solution is known.
@@ -179,7 +179,7 @@ def _check_numeric(ranking: Ranking, functions: FunctionRegistry) -> None:
 
 def _score(
     ranking: Ranking,
-    pushed: Pushed,
+    pushed: PushedFilters,
     part: StreamPart,
     remote: Names,
     functions: FunctionRegistry,
@@ -223,7 +223,7 @@ def _score(
     )
 
 
-def _ranges(pushed: Pushed, aggregate: Aggregate | None) -> dict[str, Interval]:
+def _ranges(pushed: PushedFilters, aggregate: Aggregate | None) -> dict[str, Interval]:
     """Return the ranges of a score's variables, as far as filters and aggregates tell."""
     arriving = ranges_of(pushed.stream)
     if aggregate is not None:
@@ -347,9 +347,11 @@ def _check_computed(query: ast.Query, score: Score) -> None:
             raise NotIncremental(f"it also computes ?{item.variable.name}, which is not the score", item)
 
 
-def _asked(pattern: ast.ServicePattern, filters: tuple[ast.Expression, ...], functions: FunctionRegistry) -> Service:
+def _asked(
+    pattern: ast.ServicePattern, filters: tuple[ast.Expression, ...], functions: FunctionRegistry
+) -> PlannedService:
     """Return the request to a remote: the pattern, and the filters that it can decide alone."""
     assert isinstance(pattern.service, ast.Iri), "split_sources lets only IRIs pass"
     own = ast.rewritten(pattern.group, expander(functions)).elements
     inner = own + tuple(ast.Filter(_plain(each, functions)) for each in filters)
-    return Service(pattern.service, ast.Group(inner), tuple(visible(pattern.group)))
+    return PlannedService(pattern.service, ast.Group(inner), tuple(visible(pattern.group)))

@@ -10,7 +10,7 @@ from rspql.scope import Names, used_in
 
 
 @dataclass(frozen=True)
-class Pushed:
+class PushedFilters:
     """Filters by where they are decided, each list in source order."""
 
     stream: tuple[ast.Expression, ...]
@@ -18,7 +18,7 @@ class Pushed:
     joined: tuple[ast.Expression, ...]
 
 
-def push_filters(filters: Iterable[ast.Expression], stream: Names, remote: Names) -> Pushed:
+def push_filters(filters: Iterable[ast.Expression], stream: Names, remote: Names) -> PushedFilters:
     """Return the filters of a join by side, given the variables that each side always binds.
 
     A conjunction is split and each part placed on its own. A filter that both sides could decide
@@ -34,7 +34,7 @@ def push_filters(filters: Iterable[ast.Expression], stream: Names, remote: Names
             on_remote.append(part)
         else:
             joined.append(part)
-    return Pushed(tuple(on_stream), tuple(on_remote), tuple(joined))
+    return PushedFilters(tuple(on_stream), tuple(on_remote), tuple(joined))
 
 
 def _conjuncts(expression: ast.Expression) -> list[ast.Expression]:

@@ -18,17 +18,17 @@ from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.registrations import Registrations
 from acquatop.app.serve.server import Server
-from acquatop.app.serve.service import Service
-from acquatop.app.watch.address import Address
+from acquatop.app.serve.service import QueryService
+from acquatop.app.watch.address import ListenAddress
 from acquatop.app.watch.prometheus import Metrics
 from acquatop.catalog.catalog import Catalog
-from acquatop.engine.handle import News, RegisteredQuery
+from acquatop.engine.handle import AnswerSignal, RegisteredQuery
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Observer, QueryState, Several
 from replica.budget import Budget, Spending
 from tests.support.empty_answer import NOTHING
 from tests.support.worlds import NS, STREAM, catalog_text, query_text
 
-ANYWHERE = Address("127.0.0.1", 0)
+ANYWHERE = ListenAddress("127.0.0.1", 0)
 QUERY = query_text()
 LIMIT = 30.0
 """Seconds that a test waits at most for an event, on a busy machine."""
@@ -46,7 +46,9 @@ class StagedEngine:
     def register(self, text: str, *, name: str, file: str, sinks: Sequence[Any], backlog: int) -> RegisteredQuery:
         if self.refuses is not None:
             raise self.refuses
-        query = RegisteredQuery(name, (STREAM,), live=True, news=News(), sinks=sinks, backlog=backlog, leave=self._left)
+        query = RegisteredQuery(
+            name, (STREAM,), live=True, news=AnswerSignal(), sinks=sinks, backlog=backlog, leave=self._left
+        )
         self.running[name] = query
         return query
 
@@ -80,7 +82,7 @@ class StagedEngine:
 class Stage:
     """A service, its engine, and its address."""
 
-    service: Service
+    service: QueryService
     engine: StagedEngine
     url: str
     meters: Meters
@@ -100,7 +102,7 @@ def staged(
     token: str | None = None,
     hosts: Sequence[str] = (),
     registrations: Registrations | None = None,
-    address: Address = ANYWHERE,
+    address: ListenAddress = ANYWHERE,
 ) -> Iterator[Stage]:
     metrics = Metrics(process=False)
     engines: list[StagedEngine] = []
@@ -109,7 +111,7 @@ def staged(
         engines.append(StagedEngine(Several([metrics, ending])))
         return engines[-1]
 
-    service = Service(make_engine, registrations=registrations, limits=limits)
+    service = QueryService(make_engine, registrations=registrations, limits=limits)
     meters = Meters(metrics.registry)
     with Server(service, meters, address, token=token, hosts=hosts) as server:
         service.start()

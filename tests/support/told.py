@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replica.feeds.contract import Sink
+from replica.feeds.contract import ChangeSink
 
 
 class Told:
@@ -10,7 +10,7 @@ class Told:
 
     failure: str | None = None
 
-    def start(self, sink: Sink) -> None:
+    def start(self, sink: ChangeSink) -> None:
         self.sink = sink
 
     def stop(self) -> None:

@@ -21,7 +21,7 @@ from acquatop.app.cli.evaluate import (
 from acquatop.app.cli.texts import write_line
 
 if TYPE_CHECKING:
-    from acquatop.lab.replay.advice import Advice, Choice
+    from acquatop.lab.replay.advice import Advice, AdvisedChoice
 
 METRICS = ("precision", "ndcg", "ndcg_positional")
 POLICIES = ("WSJ-LRU", "WSJ-WBM", "AT-LRU", "AT-TSM", "AT-BSM", "ANY-IMP")
@@ -96,7 +96,7 @@ def _lines(advice: Advice) -> list[str]:
     return lines
 
 
-def _said(advice: Advice, choice: Choice) -> str:
+def _said(advice: Advice, choice: AdvisedChoice) -> str:
     mean, low, high = choice.metric
     return (
         f"{choice.policy}, {choice.budget} items per evaluation, N = {choice.n}: "

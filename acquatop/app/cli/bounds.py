@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from acquatop.lab.record.recording import Recording
 
 
-class Bounds(Silent):
+class RecordingBounds(Silent):
     """Observer that ends a recording after some milliseconds, events or bytes (None: no limit).
 
     Events and bytes are checked when a batch is done, so that the recording contains whole batches.

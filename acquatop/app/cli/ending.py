@@ -16,7 +16,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
-class Ending:
+class Shutdown:
     """Context manager that calls ``stop`` exactly once, in whatever way its block ends.
 
     A first SIGINT or SIGTERM raises :class:`KeyboardInterrupt` while the run is being set up. After

@@ -16,7 +16,7 @@ from acquatop.errors import UserError
 
 if TYPE_CHECKING:
     from acquatop.lab.replay.experiment import Experiment
-    from acquatop.lab.replay.summary import Summary
+    from acquatop.lab.replay.summary import ReplaySummary
 
 METRICS = {"ndcg": "nDCG", "precision": "precision"}
 """The metrics of the tables, and their headings."""
@@ -59,7 +59,7 @@ def add_process_options(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> None:
     """Run the settings that have no results yet, print a summary, and write the requested files."""
     from acquatop.lab.replay.runner import run
-    from acquatop.lab.replay.summary import Summary
+    from acquatop.lab.replay.summary import ReplaySummary
     from acquatop.lab.report import REPORT, write_output
     from acquatop.lab.report.pictures import check_drawing
 
@@ -68,7 +68,7 @@ def execute(options: argparse.Namespace) -> None:
     if plots:
         check_drawing()
     with _folder(options.out) as folder, telling() as told:
-        summary = Summary(run(experiment, folder, processes=options.processes, told=told))
+        summary = ReplaySummary(run(experiment, folder, processes=options.processes, told=told))
     _say_notes(summary)
     if options.out is not None:
         write_output(summary, options.out, plots=plots)
@@ -184,7 +184,7 @@ def wholes(text: str) -> tuple[int, ...]:
 # Output -------------------------------------------------------------------------------------------
 
 
-def _say_notes(summary: Summary) -> None:
+def _say_notes(summary: ReplaySummary) -> None:
     """Log what is odd in the recordings as warnings."""
     import logging
 
@@ -194,7 +194,7 @@ def _say_notes(summary: Summary) -> None:
                 logging.getLogger("acquatop").warning("%s: %s %s", place, f"{count:,}", what)
 
 
-def _print_json(summary: Summary) -> None:
+def _print_json(summary: ReplaySummary) -> None:
     from dataclasses import asdict
 
     from acquatop.lab.replay.measure import NUMBERS
@@ -210,7 +210,7 @@ def _plain(value: float) -> float | None:
     return None if value != value else round(value, 6)
 
 
-def _print_tables(summary: Summary) -> None:
+def _print_tables(summary: ReplaySummary) -> None:
     from rich.console import Console
     from rich.table import Table
 

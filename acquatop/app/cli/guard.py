@@ -22,7 +22,7 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
     # rdflib logs a traceback for every literal that is malformed for its datatype. Such literals
     # are kept as they are.
     logging.getLogger("rdflib.term").setLevel(logging.ERROR)
-    logging.basicConfig(format="acquatop: %(message)s", level=logging.WARNING, handlers=[Messages()])
+    logging.basicConfig(format="acquatop: %(message)s", level=logging.WARNING, handlers=[MessageHandler()])
     try:
         code = work() or 0
         if sys.stdout is not None:
@@ -42,7 +42,7 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
         return _exit_code(error)
 
 
-class Messages(logging.Handler):
+class MessageHandler(logging.Handler):
     """Log handler that prints to the current standard error.
 
     A live table replaces ``sys.stderr`` while it is shown.

@@ -17,7 +17,7 @@ from acquatop.answer.answer import Answer
 from acquatop.app.cli.show import clock_text, printable, render
 from acquatop.app.watch.intake import Intake
 from acquatop.app.watch.rate import Rate
-from acquatop.app.watch.reading import Reading
+from acquatop.app.watch.reading import StreamReading
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Silent
 from replica.clocks import Clock
 
@@ -43,7 +43,7 @@ class LiveView(Silent):
         self._named = named
         self._lock = threading.Lock()
         self._rate = Rate(clock=clock)
-        self._reading = Reading(clock=clock)
+        self._reading = StreamReading(clock=clock)
         self._watermarks: dict[str, int] = {}
         self._late = 0
         self._failing: dict[str, str] = {}

@@ -16,7 +16,7 @@ from rich.segment import ControlType
 from rich.status import Status
 from rich.text import Text
 
-from acquatop.app.watch.reading import Reading
+from acquatop.app.watch.reading import StreamReading
 from acquatop.engine.observer import BatchSeen, Silent
 from replica.clocks import Clock
 
@@ -97,7 +97,7 @@ class ReplayProgress(Silent):
         self._shown = self._console.is_terminal and not self._console.is_dumb_terminal
         self._clock = clock
         self._between = seconds_between
-        self._reading = Reading(clock=clock)
+        self._reading = StreamReading(clock=clock)
         self._counting = threading.Lock()
         self._drawing = threading.Lock()
         self._drawn_at: float | None = None

@@ -84,13 +84,13 @@ def _record(
     query: str,
     intake: Observer,
 ) -> None:
-    from acquatop.app.cli.bounds import Bounds
-    from acquatop.app.cli.ending import Ending
+    from acquatop.app.cli.bounds import RecordingBounds
+    from acquatop.app.cli.ending import Shutdown
     from acquatop.app.cli.progress import LoadingProgress, RecordingProgress
     from acquatop.engine.engine import Engine
     from acquatop.engine.observer import Several
 
-    bounds = Bounds(recording, options.lasts_ms, options.events, options.max_bytes)
+    bounds = RecordingBounds(recording, options.lasts_ms, options.events, options.max_bytes)
     loading = LoadingProgress()
     with RecordingProgress(lambda: _told(recording)) as progress:
         engine = Engine(
@@ -103,7 +103,7 @@ def _record(
             autostart=False,
             recording=recording,
         )
-        with Ending(engine.stop) as ending:
+        with Shutdown(engine.stop) as ending:
             with loading:
                 engine.register(query, file=options.query)
                 engine.start()

@@ -48,7 +48,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, windows: int | None, unl
 
 def execute(options: argparse.Namespace) -> None:
     """Run the queries of the options until they end, or a signal comes."""
-    from acquatop.app.cli.ending import Ending
+    from acquatop.app.cli.ending import Shutdown
     from acquatop.app.cli.progress import LoadingProgress
     from acquatop.engine.engine import Engine
 
@@ -64,7 +64,7 @@ def execute(options: argparse.Namespace) -> None:
             state=options.state,
             autostart=False,
         )
-        with Ending(engine.stop, told=watching.stopping) as ending:
+        with Shutdown(engine.stop, told=watching.stopping) as ending:
             with progress:
                 names = _register(engine, options, sinks)
                 engine.start()

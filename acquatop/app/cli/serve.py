@@ -15,13 +15,13 @@ from acquatop.app.cli.spark_options import add_spark_options, spark_settings
 from acquatop.app.cli.tell import tell
 from acquatop.app.cli.unusable import Unusable
 from acquatop.app.cli.watching import add_log_options, address, open_log, say_end
-from acquatop.app.watch.address import Address
+from acquatop.app.watch.address import ListenAddress
 
 if TYPE_CHECKING:
-    from acquatop.app.serve.service import Service
+    from acquatop.app.serve.service import QueryService
     from acquatop.app.watch.log import Log
 
-ADDRESS = Address("127.0.0.1", 8322)
+ADDRESS = ListenAddress("127.0.0.1", 8322)
 
 
 def add_parser(verbs: Any) -> None:
@@ -82,14 +82,14 @@ def _need_packages() -> None:
 
 
 def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> None:
-    from acquatop.app.cli.ending import Ending
+    from acquatop.app.cli.ending import Shutdown
     from acquatop.app.cli.progress import LoadingProgress
     from acquatop.app.serve.guard import token_from
     from acquatop.app.serve.limits import Limits
     from acquatop.app.serve.meters import Meters
     from acquatop.app.serve.registrations import InFolder
     from acquatop.app.serve.server import Server
-    from acquatop.app.serve.service import Service
+    from acquatop.app.serve.service import QueryService
     from acquatop.app.watch.prometheus import Metrics
     from acquatop.engine.engine import Engine
     from acquatop.engine.observer import Observer, Several
@@ -108,7 +108,7 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
             autostart=False,
         )
 
-    service = Service(
+    service = QueryService(
         make_engine,
         registrations=options.state and InFolder(options.state / "queries"),
         limits=Limits(queries=options.queries, answers=options.answers),
@@ -124,7 +124,7 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
         if log is not None:
             _say(log, "stopping")
 
-    with Ending(stop, told=told) as ending:
+    with Shutdown(stop, told=told) as ending:
         with progress:
             service.start()
             names = _begin(service, options.query)
@@ -136,7 +136,7 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
         server.wait()
 
 
-def _begin(service: Service, files: Sequence[str]) -> list[str]:
+def _begin(service: QueryService, files: Sequence[str]) -> list[str]:
     """Register the queries of files, except names that a former run left; return all names."""
     from acquatop.app.cli.queries import read_queries
 

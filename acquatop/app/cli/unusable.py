@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from acquatop.app.cli.tell import tell
-from acquatop.app.watch.intake import Came, Intake
+from acquatop.app.watch.intake import Intake, ItemCounts
 from acquatop.errors import AcquaTopError
 
 MOST_REASONS = 5
@@ -29,7 +29,7 @@ class Unusable:
         self.intake = Intake(self._say_first) if at_first and not silent else Intake()
         self._silent = silent
 
-    def _say_first(self, stream: str, came: Came) -> None:
+    def _say_first(self, stream: str, came: ItemCounts) -> None:
         tell(f"{told(stream, came, so_far=True)}; the end of the run brings the total")
 
     def check(self) -> None:
@@ -50,11 +50,11 @@ class Unusable:
             tell(self._all())
 
 
-def told(stream: str, came: Came, *, so_far: bool = False) -> str:
+def told(stream: str, came: ItemCounts, *, so_far: bool = False) -> str:
     """Return the message about a stream's bad items: their number, reasons, and first places.
 
     >>> from acquatop.ingest.place import Place
-    >>> told("urn:s", Came(3, {"not JSON": 2}, {"not JSON": Place("events", 30)}))
+    >>> told("urn:s", ItemCounts(3, {"not JSON": 2}, {"not JSON": Place("events", 30)}))
     '2 of 3 items of <urn:s> could not be used: not JSON (2, the first at position 30 of events)'
     """
     from acquatop.app.cli.show import printable
@@ -67,6 +67,6 @@ def told(stream: str, came: Came, *, so_far: bool = False) -> str:
     return printable(f"{items} of <{stream}> {how}: {'; '.join(said)}")
 
 
-def _reason(reason: str, came: Came) -> str:
+def _reason(reason: str, came: ItemCounts) -> str:
     place = str(came.bad_at.get(reason) or "")
     return f"{reason} ({came.bad[reason]:,}{f', the first at {place}' if place else ''})"

@@ -20,7 +20,7 @@ from acquatop.engine.observer import Observer, Several
 
 if TYPE_CHECKING:
     from acquatop.answer.answer import Answer
-    from acquatop.app.watch.address import Address
+    from acquatop.app.watch.address import ListenAddress
     from acquatop.app.watch.log import Log
 
 Show = Callable[["Answer"], None]
@@ -201,11 +201,11 @@ def _nothing(_: Answer) -> None:
     """Ignore an answer."""
 
 
-def address(text: str) -> Address:
+def address(text: str) -> ListenAddress:
     """Return the address that an option names."""
-    from acquatop.app.watch.address import Address
+    from acquatop.app.watch.address import ListenAddress
 
     try:
-        return Address.parse(text)
+        return ListenAddress.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None

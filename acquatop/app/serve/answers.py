@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from acquatop.answer.answer import Answer
 from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.answer.sinks.json_line import json_line
-from acquatop.app.serve.bell import Bell
+from acquatop.app.serve.bell import Notifier
 from acquatop.app.serve.channel import Channel, Event
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.public import public_text
@@ -40,5 +40,5 @@ def answer_sink(take: Callable[[KeptAnswer], None]) -> CallbackSink:
 class Answers(Channel[KeptAnswer]):
     """A channel of answers."""
 
-    def __init__(self, bell: Bell, limits: Limits) -> None:
+    def __init__(self, bell: Notifier, limits: Limits) -> None:
         super().__init__(bell, most=limits.answers, most_bytes=limits.answers_bytes)

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from acquatop.app.serve.answers import KeptAnswer
-from acquatop.app.serve.desk import Desk
+from acquatop.app.serve.desk import BoundedExecutor
 from acquatop.app.serve.formats import FORMATS, JSON, chosen
 from acquatop.app.serve.guard import Guard
 from acquatop.app.serve.meters import Meters
@@ -27,7 +27,7 @@ from acquatop.app.serve.problems import Problem
 from acquatop.app.serve.public import UNSAID, public_error
 from acquatop.app.serve.readers import EventStream, Readers, missed_answers
 from acquatop.app.serve.responses import json_response, problem_response
-from acquatop.app.serve.service import FILE, Refused, Served, Service
+from acquatop.app.serve.service import FILE, QueryService, Refused, Served
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import EnvironmentProblem, UserError
 from replica.clocks import Clock
@@ -39,7 +39,7 @@ _LARGEST_ID = 2**53
 
 
 def make_app(
-    service: Service,
+    service: QueryService,
     meters: Meters,
     *,
     token: str | None = None,
@@ -63,14 +63,14 @@ class _Api:
     Slow work runs at two desks: changes one at a time, checks, plans and encodings two at a time.
     """
 
-    def __init__(self, service: Service, meters: Meters, clock: Clock) -> None:
+    def __init__(self, service: QueryService, meters: Meters, clock: Clock) -> None:
         limits = service.limits
         self._service = service
         self._meters = meters
         self._limits = limits
         self._readers = Readers(most=limits.readers, meters=meters, clock=clock)
-        self._changes = Desk("changes", threads=1, most=limits.waiting)
-        self._studies = Desk("studies", threads=2, most=limits.waiting)
+        self._changes = BoundedExecutor("changes", threads=1, most=limits.waiting)
+        self._studies = BoundedExecutor("studies", threads=2, most=limits.waiting)
         self._page = Page.load()
 
     def routes(self) -> list[Route]:

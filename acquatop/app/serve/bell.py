@@ -14,7 +14,7 @@ class Rung(Protocol):
         """Wake the waiting readers; called in the event loop."""
 
 
-class Bell:
+class Notifier:
     """Wake-up calls into the event loop, from any thread.
 
     At most one call waits in the loop, however often the bell is rung, and it wakes every place

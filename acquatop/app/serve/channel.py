@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Generic, TypeVar
 
-from acquatop.app.serve.bell import Bell
+from acquatop.app.serve.bell import Notifier
 from replica.clocks import Clock
 
 
@@ -71,7 +71,7 @@ class Channel(Generic[EventT]):
     answer that is emitted again after a crash. Putting is O(1) amortised, in any thread. Waiting is
     for the event loop's.
 
-    >>> channel = Channel(Bell(), most=2, most_bytes=100)
+    >>> channel = Channel(Notifier(), most=2, most_bytes=100)
     >>> for at in (10, 20, 30):
     ...     channel.put(Event(at, "answer", b"{}"))
     >>> news = channel.after(0)
@@ -81,7 +81,7 @@ class Channel(Generic[EventT]):
     (2, [30])
     """
 
-    def __init__(self, bell: Bell, *, most: int, most_bytes: int, clock: Clock = time.monotonic) -> None:
+    def __init__(self, bell: Notifier, *, most: int, most_bytes: int, clock: Clock = time.monotonic) -> None:
         self._bell = bell
         self._most = most
         self._most_bytes = most_bytes

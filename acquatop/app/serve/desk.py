@@ -13,7 +13,7 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-class Desk:
+class BoundedExecutor:
     """Some threads with a bounded queue; work beyond the bound is refused at once."""
 
     def __init__(self, name: str, *, threads: int, most: int) -> None:

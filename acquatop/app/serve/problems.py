@@ -11,33 +11,33 @@ PREFIX = "urn:acquatop:problem:"
 
 
 @dataclass(frozen=True)
-class Kind:
+class ProblemKind:
     """Kind of problem: its HTTP status, and the title that all problems of the kind share."""
 
     status: int
     title: str
 
 
-KINDS: Mapping[str, Kind] = {
-    "invalid-query": Kind(400, "The query cannot be run"),
-    "invalid-request": Kind(400, "The request cannot be understood"),
-    "unauthorised": Kind(401, "A token is needed"),
-    "foreign-origin": Kind(403, "Requests from other sites are refused"),
-    "not-found": Kind(404, "There is no such thing here"),
-    "method-not-allowed": Kind(405, "That cannot be done with this"),
-    "not-acceptable": Kind(406, "The answer cannot be had in that form"),
-    "timeout": Kind(408, "The request took too long to come"),
-    "name-taken": Kind(409, "A query of that name is registered already"),
-    "too-many-queries": Kind(409, "No more queries can be registered"),
-    "conflict": Kind(409, "What is kept does not allow that"),
-    "too-large": Kind(413, "The request is too large"),
-    "unsupported-media-type": Kind(415, "The body is not what is expected here"),
-    "unknown-host": Kind(421, "This host is not served here"),
-    "too-many-requests": Kind(429, "Too many requests"),
-    "internal": Kind(500, "Something went wrong here"),
-    "surroundings": Kind(502, "A remote, or something else that the query needs, cannot be used"),
-    "unavailable": Kind(503, "Not now"),
-    "cannot-be-kept": Kind(507, "The query cannot be kept"),
+KINDS: Mapping[str, ProblemKind] = {
+    "invalid-query": ProblemKind(400, "The query cannot be run"),
+    "invalid-request": ProblemKind(400, "The request cannot be understood"),
+    "unauthorised": ProblemKind(401, "A token is needed"),
+    "foreign-origin": ProblemKind(403, "Requests from other sites are refused"),
+    "not-found": ProblemKind(404, "There is no such thing here"),
+    "method-not-allowed": ProblemKind(405, "That cannot be done with this"),
+    "not-acceptable": ProblemKind(406, "The answer cannot be had in that form"),
+    "timeout": ProblemKind(408, "The request took too long to come"),
+    "name-taken": ProblemKind(409, "A query of that name is registered already"),
+    "too-many-queries": ProblemKind(409, "No more queries can be registered"),
+    "conflict": ProblemKind(409, "What is kept does not allow that"),
+    "too-large": ProblemKind(413, "The request is too large"),
+    "unsupported-media-type": ProblemKind(415, "The body is not what is expected here"),
+    "unknown-host": ProblemKind(421, "This host is not served here"),
+    "too-many-requests": ProblemKind(429, "Too many requests"),
+    "internal": ProblemKind(500, "Something went wrong here"),
+    "surroundings": ProblemKind(502, "A remote, or something else that the query needs, cannot be used"),
+    "unavailable": ProblemKind(503, "Not now"),
+    "cannot-be-kept": ProblemKind(507, "The query cannot be kept"),
 }
 """Every kind by its name, which is the end of its ``type``."""
 

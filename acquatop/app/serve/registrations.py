@@ -16,7 +16,7 @@ _UNFINISHED = ".new"
 
 
 @dataclass(frozen=True)
-class Registration:
+class QueryRegistration:
     """Registration of a query: its text, the name of its answers, and its paused flag.
 
     ``id`` names it in URLs. ``since_ms`` is the time of day at which it was registered.
@@ -32,10 +32,10 @@ class Registration:
 class Registrations(Protocol):
     """Storage of registrations."""
 
-    def read(self) -> list[Registration]:
+    def read(self) -> list[QueryRegistration]:
         """Return all, in the order of registration."""
 
-    def write(self, registration: Registration) -> None:
+    def write(self, registration: QueryRegistration) -> None:
         """Store one, replacing one with the same id; it is durable on return."""
 
     def remove(self, id: str) -> None:
@@ -45,11 +45,11 @@ class Registrations(Protocol):
 class InMemory:
     """Storage that keeps nothing: after a restart there are no queries."""
 
-    def read(self) -> list[Registration]:
+    def read(self) -> list[QueryRegistration]:
         """Return nothing."""
         return []
 
-    def write(self, registration: Registration) -> None:
+    def write(self, registration: QueryRegistration) -> None:
         """Do nothing."""
 
     def remove(self, id: str) -> None:
@@ -67,23 +67,23 @@ class InFolder:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def read(self) -> list[Registration]:
+    def read(self) -> list[QueryRegistration]:
         """Return all; raises :class:`EnvironmentProblem` for a malformed file."""
         with explained(self._path, "read the registered queries"):
             files = sorted(self._path.glob(f"*{_SUFFIX}")) if self._path.is_dir() else []
             found = [self._one(file) for file in files]
         return sorted(found, key=lambda each: (each.since_ms, each.id))
 
-    def _one(self, file: Path) -> Registration:
+    def _one(self, file: Path) -> QueryRegistration:
         try:
-            return Registration(**json.loads(file.read_bytes()))
+            return QueryRegistration(**json.loads(file.read_bytes()))
         except (ValueError, TypeError):
             raise EnvironmentProblem(
                 f"{file}: this is not a registered query as the service writes them\n"
                 "  hint: put the file back from a copy, or remove it; the query can be registered again"
             ) from None
 
-    def write(self, registration: Registration) -> None:
+    def write(self, registration: QueryRegistration) -> None:
         """Write its file: O(length of its text), two syncs of the disk."""
         name, beside = registration.id + _SUFFIX, registration.id + _UNFINISHED
         with explained(self._path, "keep the query"), _Opened(self._path) as folder:

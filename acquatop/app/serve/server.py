@@ -13,8 +13,8 @@ import uvicorn
 from acquatop.app.serve.app import make_app
 from acquatop.app.serve.guard import TOKEN, is_loopback
 from acquatop.app.serve.meters import Meters
-from acquatop.app.serve.service import Service
-from acquatop.app.watch.address import Address
+from acquatop.app.serve.service import QueryService
+from acquatop.app.watch.address import ListenAddress
 from acquatop.errors import EnvironmentProblem, UserError
 
 _GRACE_SECONDS = 5
@@ -32,9 +32,9 @@ class Server:
 
     def __init__(
         self,
-        service: Service,
+        service: QueryService,
         meters: Meters,
-        address: Address,
+        address: ListenAddress,
         *,
         token: str | None = None,
         hosts: Collection[str] = (),
@@ -47,7 +47,7 @@ class Server:
         limits = service.limits
         self._socket = _listening(address, limits.stuck_seconds)
         named = [] if is_loopback(address.host) else [address.host]
-        self.url = f"http://{Address(address.host, self._socket.getsockname()[1])}"
+        self.url = f"http://{ListenAddress(address.host, self._socket.getsockname()[1])}"
         self._server = _Server(
             uvicorn.Config(
                 make_app(service, meters, token=token, hosts=[*hosts, *named]),
@@ -102,7 +102,7 @@ class _Server(uvicorn.Server):
         self.is_up.set()
 
 
-def _listening(address: Address, stuck_seconds: float) -> socket.socket:
+def _listening(address: ListenAddress, stuck_seconds: float) -> socket.socket:
     try:
         family, kind, *_, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind)

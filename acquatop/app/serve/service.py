@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from acquatop.app.serve.answers import Answers, KeptAnswer, answer_sink
-from acquatop.app.serve.bell import Bell
+from acquatop.app.serve.bell import Notifier
 from acquatop.app.serve.channel import Channel, Event, frame
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.public import public_error
-from acquatop.app.serve.registrations import InMemory, Registration, Registrations
-from acquatop.app.watch.intake import Came, Intake
+from acquatop.app.serve.registrations import InMemory, QueryRegistration, Registrations
+from acquatop.app.watch.intake import Intake, ItemCounts
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine, RegisteredQuery
 from acquatop.engine.observer import BatchSeen, Observer, QueryState, Silent
@@ -51,11 +51,11 @@ class Refused(UserError):  # noqa: N818 (a reply to the client, no error of the 
 class Served:
     """One query of the service: its registration, its state, and its last answers."""
 
-    def __init__(self, registration: Registration, answers: Answers, intake: Intake) -> None:
+    def __init__(self, registration: QueryRegistration, answers: Answers, intake: Intake) -> None:
         self.registration = registration
         self.answers = answers
         self._intake = intake
-        self._before: Mapping[str, Came] = {}
+        self._before: Mapping[str, ItemCounts] = {}
         self.warnings: Sequence[dict[str, object]] = ()
         self.query: RegisteredQuery | None = None
         self.run: object = None
@@ -90,7 +90,7 @@ class Served:
         """Return the items of its streams since it started, and the bad ones by reason."""
         query = self.query
         names = () if query is None else query.streams
-        came = {name: self._intake.of(name).since(self._before.get(name, Came())) for name in names}
+        came = {name: self._intake.of(name).since(self._before.get(name, ItemCounts())) for name in names}
         return [{"iri": name, "items": each.items, "bad": dict(each.bad)} for name, each in came.items()]
 
     @property
@@ -115,12 +115,12 @@ class Served:
 
 
 def _changing(
-    method: Callable[Concatenate[Service, Given], Result],
-) -> Callable[Concatenate[Service, Given], Result]:
+    method: Callable[Concatenate[QueryService, Given], Result],
+) -> Callable[Concatenate[QueryService, Given], Result]:
     """Let one thread at a time run a method, and only while the engine runs."""
 
     @functools.wraps(method)
-    def one_by_one(self: Service, /, *given: Given.args, **more: Given.kwargs) -> Result:
+    def one_by_one(self: QueryService, /, *given: Given.args, **more: Given.kwargs) -> Result:
         self.need_ready()
         with self.turn:
             self.need_ready()
@@ -129,7 +129,7 @@ def _changing(
     return one_by_one
 
 
-class Service:
+class QueryService:
     """Registry of an engine's queries, for many clients. Safe for several threads.
 
     ``make_engine`` is called with an observer that the engine must have, and returns an engine that
@@ -147,7 +147,7 @@ class Service:
         wall: Clock = time.time,
     ) -> None:
         self.limits = limits or Limits()
-        self.bell = Bell()
+        self.bell = Notifier()
         self.events: Channel[Event] = Channel(self.bell, most=self.limits.events, most_bytes=self.limits.events_bytes)
         self.is_ready = False
         self.turn = threading.Lock()
@@ -173,7 +173,7 @@ class Service:
             self._engine.start()
             self.is_ready = True
 
-    def _take_up(self, registration: Registration) -> None:
+    def _take_up(self, registration: QueryRegistration) -> None:
         served = self._new(registration)
         if not registration.paused:
             try:
@@ -262,7 +262,7 @@ class Service:
         analysis = self._good(text)
         assert analysis.plan is not None
         named = self._name(name, analysis.plan.name)
-        served = self._new(Registration(self._free_id(named), named, text, round(1000 * self._wall())))
+        served = self._new(QueryRegistration(self._free_id(named), named, text, round(1000 * self._wall())))
         served.warnings = [each.to_json(FILE) for each in analysis.diagnostics]
         self._run(served)
         try:
@@ -316,7 +316,7 @@ class Service:
             self._tell("removed", {"id": id})
         served.answers.close(over=True)
 
-    def _new(self, registration: Registration) -> Served:
+    def _new(self, registration: QueryRegistration) -> Served:
         return Served(registration, Answers(self.bell, self.limits), self.intake)
 
     def _run(self, served: Served) -> None:
@@ -336,7 +336,7 @@ class Service:
         if query is not None:
             query.stop()
 
-    def _keep(self, registration: Registration) -> None:
+    def _keep(self, registration: QueryRegistration) -> None:
         try:
             self._registrations.write(registration)
         except EnvironmentProblem as error:
@@ -416,7 +416,7 @@ class Service:
 class _Observing(Silent):
     """Observer that tells the service of items, and of queries that end by themselves."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: QueryService) -> None:
         self._service = service
 
     def batch(self, seen: BatchSeen) -> None:

@@ -8,12 +8,12 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Address:
+class ListenAddress:
     """A host and a port; port 0 means any free port.
 
-    >>> Address.parse("9464"), Address.parse("[::1]:0")
-    (Address(host='127.0.0.1', port=9464), Address(host='::1', port=0))
-    >>> str(Address("::1", 80)), str(Address("0.0.0.0", 80))
+    >>> ListenAddress.parse("9464"), ListenAddress.parse("[::1]:0")
+    (ListenAddress(host='127.0.0.1', port=9464), ListenAddress(host='::1', port=0))
+    >>> str(ListenAddress("::1", 80)), str(ListenAddress("0.0.0.0", 80))
     ('[::1]:80', '0.0.0.0:80')
     """
 
@@ -21,7 +21,7 @@ class Address:
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> ListenAddress:
         """Return the address that a text names; without a host it is on this machine only.
 
         Raises :class:`ValueError` with the reason if the text is no address.

@@ -11,7 +11,7 @@ from typing import Any
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
 
-from acquatop.app.watch.address import Address
+from acquatop.app.watch.address import ListenAddress
 from acquatop.errors import EnvironmentProblem
 
 TIMEOUT = 10.0
@@ -26,10 +26,10 @@ class Endpoint:
     but no data.
     """
 
-    def __init__(self, registry: CollectorRegistry, address: Address) -> None:
+    def __init__(self, registry: CollectorRegistry, address: ListenAddress) -> None:
         self._server = _listen(address, lambda: generate_latest(registry))
         port = self._server.server_address[1]
-        self.url = f"http://{Address(address.host, int(port))}/metrics"
+        self.url = f"http://{ListenAddress(address.host, int(port))}/metrics"
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="acquatop-metrics", daemon=True
         )
@@ -42,7 +42,7 @@ class Endpoint:
         self._thread.join()
 
 
-def _listen(address: Address, text: Callable[[], bytes]) -> _Server:
+def _listen(address: ListenAddress, text: Callable[[], bytes]) -> _Server:
     try:
         family, *_, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
         return _Server(place, type("Handler", (_Handler,), {"text": staticmethod(text)}), family)

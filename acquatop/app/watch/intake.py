@@ -18,7 +18,7 @@ REASONS = 20
 
 
 @dataclass(frozen=True)
-class Came:
+class ItemCounts:
     """Items of a stream so far: all, the bad ones by reason, and each reason's first place."""
 
     items: int = 0
@@ -35,18 +35,20 @@ class Came:
         """The reasons of the bad items, the commonest first."""
         return sorted(self.bad, key=lambda reason: (-self.bad[reason], reason))
 
-    def since(self, before: Came) -> Came:
+    def since(self, before: ItemCounts) -> ItemCounts:
         """Return the items since an earlier time.
 
-        >>> Came(5, {"not JSON": 3, "not UTF-8": 1}).since(Came(2, {"not UTF-8": 1}))
-        Came(items=3, bad={'not JSON': 3}, bad_at={})
+        >>> ItemCounts(5, {"not JSON": 3, "not UTF-8": 1}).since(ItemCounts(2, {"not UTF-8": 1}))
+        ItemCounts(items=3, bad={'not JSON': 3}, bad_at={})
         """
         counts = {reason: count - before.bad.get(reason, 0) for reason, count in self.bad.items()}
         bad = {reason: count for reason, count in counts.items() if count}
-        return Came(self.items - before.items, bad, {each: self.bad_at[each] for each in bad if each in self.bad_at})
+        return ItemCounts(
+            self.items - before.items, bad, {each: self.bad_at[each] for each in bad if each in self.bad_at}
+        )
 
 
-_NOTHING = Came()
+_NOTHING = ItemCounts()
 
 
 class Intake(Silent):
@@ -55,11 +57,11 @@ class Intake(Silent):
     The stream's own thread calls it. A batch costs O(1), memory is O(streams).
     """
 
-    def __init__(self, told: Callable[[str, Came], None] = lambda stream, came: None) -> None:
+    def __init__(self, told: Callable[[str, ItemCounts], None] = lambda stream, came: None) -> None:
         self._told = told
         self._lock = threading.Lock()
         self._labels = BoundedLabels(REASONS)
-        self._streams: dict[str, Came] = {}
+        self._streams: dict[str, ItemCounts] = {}
 
     def batch(self, seen: BatchSeen) -> None:
         """Count a batch."""
@@ -69,22 +71,22 @@ class Intake(Silent):
         if after.bad and not before.bad:
             self._told(seen.stream, after)
 
-    def _with(self, before: Came, seen: BatchSeen) -> Came:
+    def _with(self, before: ItemCounts, seen: BatchSeen) -> ItemCounts:
         if not seen.bad:
-            return Came(before.items + seen.events, before.bad, before.bad_at)
+            return ItemCounts(before.items + seen.events, before.bad, before.bad_at)
         bad, bad_at = dict(before.bad), dict(before.bad_at)
         for reason, count in seen.bad.items():
             label = self._labels(seen.stream, reason)
             bad[label] = bad.get(label, 0) + count
             if reason in seen.bad_at:
                 bad_at.setdefault(label, seen.bad_at[reason])
-        return Came(before.items + seen.events, bad, bad_at)
+        return ItemCounts(before.items + seen.events, bad, bad_at)
 
-    def of(self, stream: str) -> Came:
+    def of(self, stream: str) -> ItemCounts:
         """Return the items of one stream so far."""
         return self._streams.get(stream, _NOTHING)
 
-    def streams(self) -> dict[str, Came]:
+    def streams(self) -> dict[str, ItemCounts]:
         """Return the items of all streams so far."""
         with self._lock:
             return dict(self._streams)

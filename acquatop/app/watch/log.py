@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from acquatop.app.watch.bounded import BoundedLabels
 from acquatop.app.watch.json_lines import JsonLines
-from acquatop.app.watch.seldom import Seldom
+from acquatop.app.watch.seldom import ThrottledCounter
 from acquatop.engine.observer import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
 from acquatop.instants import instant_text
 from replica.clocks import Clock
@@ -67,7 +67,7 @@ class Log:
         self._wall = wall
         self._lock = threading.Lock()
         self._reasons = BoundedLabels(REASONS)
-        self._seldom: Seldom[tuple[str, str, str]] = Seldom(interval, clock=clock)
+        self._seldom: ThrottledCounter[tuple[str, str, str]] = ThrottledCounter(interval, clock=clock)
         self._failing: set[str] = set()
         # The place of the first item that has not been logged yet, by stream and reason.
         self._places: dict[tuple[str, str], Place] = {}

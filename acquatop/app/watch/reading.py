@@ -9,7 +9,7 @@ from replica.clocks import Clock
 
 
 @dataclass(frozen=True)
-class HowFar:
+class ReadProgress:
     """The part read so far (0 to 1), events per second since the start, seconds left if known."""
 
     part: float
@@ -19,25 +19,25 @@ class HowFar:
     def __str__(self) -> str:
         """Return the text for people.
 
-        >>> str(HowFar(0.5, 12345.6, 3725)), str(HowFar(0.0, 0.0, None))
+        >>> str(ReadProgress(0.5, 12345.6, 3725)), str(ReadProgress(0.0, 0.0, None))
         ('50.0 % read · 12,346 events/s · 1:02:05 left', '0.0 % read · 0 events/s')
         """
         left = "" if self.left_seconds is None else f" · {duration(self.left_seconds)} left"
         return f"{100 * self.part:.1f} % read · {self.rate:,.0f} events/s{left}"
 
 
-class Reading:
+class StreamReading:
     """Progress of batches that report the size of their source, in any unit; streams count equally.
 
     Time and memory O(streams). Not safe for several threads at once.
 
     >>> now = 100.0
-    >>> reading = Reading(clock=lambda: now)
+    >>> reading = StreamReading(clock=lambda: now)
     >>> reading.add(BatchSeen(stream="s", events=10, done=100, total=1000))
     >>> now = 110.0
     >>> reading.add(BatchSeen(stream="s", events=20, done=300, total=1000))
     >>> reading.how_far()
-    HowFar(part=0.3, rate=2.0, left_seconds=35.0)
+    ReadProgress(part=0.3, rate=2.0, left_seconds=35.0)
     """
 
     def __init__(self, *, clock: Clock) -> None:
@@ -60,7 +60,7 @@ class Reading:
     def _part(self) -> float:
         return sum(self._parts.values()) / len(self._parts)
 
-    def how_far(self) -> HowFar | None:
+    def how_far(self) -> ReadProgress | None:
         """Return the progress of the streams; None if none of them reports it."""
         if self._first is None:
             return None
@@ -70,7 +70,7 @@ class Reading:
         left = None
         if part > from_part and seconds > 0:
             left = (1 - part) * seconds / (part - from_part)
-        return HowFar(part, rate, left)
+        return ReadProgress(part, rate, left)
 
 
 def duration(seconds: float) -> str:

@@ -10,13 +10,13 @@ from replica.clocks import Clock
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Seldom(Generic[Key]):
+class ThrottledCounter(Generic[Key]):
     """Count frequent events and report each kind at most once per interval, the first at once.
 
     Time O(1), memory O(kinds). Not safe for several threads at once.
 
     >>> now = 0.0
-    >>> seldom = Seldom(10.0, clock=lambda: now)
+    >>> seldom = ThrottledCounter(10.0, clock=lambda: now)
     >>> seldom.add("late", 2), seldom.add("late", 3), seldom.add("bad", 1)
     (2, None, 1)
     >>> now = 10.0

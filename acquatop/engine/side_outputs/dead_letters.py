@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from acquatop.engine.side_outputs.growing_file import AsideFile
+from acquatop.engine.side_outputs.growing_file import SideOutputFile
 from acquatop.ingest.reduce.bad import ITEM
 
 
-class DeadLetters(AsideFile):
+class DeadLetters(SideOutputFile):
     """File of bad items with their reasons and places. Memory is O(items kept of one batch)."""
 
     def __init__(self, path: str, stream: str, most_bytes: int) -> None:

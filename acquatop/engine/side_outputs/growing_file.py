@@ -11,7 +11,7 @@ from typing import Any
 from acquatop.errors import EnvironmentProblem
 
 
-class AsideFile:
+class SideOutputFile:
     """Append-only file of lines.
 
     The file's length is part of the engine's state. Lines that a killed process wrote after that

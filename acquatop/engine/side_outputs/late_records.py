@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from acquatop.engine.side_outputs.growing_file import AsideFile
+from acquatop.engine.side_outputs.growing_file import SideOutputFile
 
 
-class LateFile(AsideFile):
+class LateRecords(SideOutputFile):
     """File of late records. Memory is O(records of one batch)."""
 
     def __init__(self, path: str, stream: str) -> None:

@@ -22,13 +22,13 @@ _NOT_FILES_OF_SOMEBODY = {LOCK, UNFINISHED + MANIFEST, "lost+found"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """One text; ``dropped_after`` is the newest snapshot at the time it was dropped."""
 
     text: str
     dropped_after: int | None = None
 
-    def dropped(self, newest: int) -> Entry:
+    def dropped(self, newest: int) -> ManifestEntry:
         """Return the entry as dropped; ``newest`` is the newest snapshot."""
         return self if self.dropped_after is not None else replace(self, dropped_after=newest)
 
@@ -41,7 +41,7 @@ class Entry:
 class Manifest:
     """Texts by name, including dropped ones that a snapshot may still contain."""
 
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, ManifestEntry]
 
     def agreed(self, wanted: Mapping[str, str], snapshots: list[int], path: Path) -> Manifest:
         """Return the manifest for the wanted texts; raises :class:`UserError` if one has changed.
@@ -54,7 +54,7 @@ class Manifest:
         if changed:
             raise UserError(_say_changed(changed, known, wanted, path))
         gone = {name: entry.dropped(newest) for name, entry in known.items() if name not in wanted}
-        return Manifest({**gone, **{name: Entry(text) for name, text in wanted.items()}})
+        return Manifest({**gone, **{name: ManifestEntry(text) for name, text in wanted.items()}})
 
     def dropped_by(self, wanted: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names in use that are no longer wanted."""
@@ -85,7 +85,7 @@ class Manifest:
         folder.sync_names()
 
 
-def _to_json(entry: Entry) -> dict[str, Any]:
+def _to_json(entry: ManifestEntry) -> dict[str, Any]:
     return {"text": entry.text} | ({} if entry.dropped_after is None else {"dropped_after": entry.dropped_after})
 
 
@@ -94,7 +94,9 @@ def _parse(content: bytes, path: Path) -> Manifest:
         parsed = json.loads(content.decode("utf-8", "surrogatepass"))
         version = int(parsed["format"])
         if version <= FORMAT:
-            entries = {str(name): Entry(str(each["text"]), each.get("dropped_after")) for name, each in _items(parsed)}
+            entries = {
+                str(name): ManifestEntry(str(each["text"]), each.get("dropped_after")) for name, each in _items(parsed)
+            }
             return Manifest(entries)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise EnvironmentProblem(
@@ -111,7 +113,7 @@ def _items(parsed: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
     yield from parsed["entries"].items()
 
 
-def _say_changed(changed: list[str], known: Mapping[str, Entry], wanted: Mapping[str, str], path: Path) -> str:
+def _say_changed(changed: list[str], known: Mapping[str, ManifestEntry], wanted: Mapping[str, str], path: Path) -> str:
     first, *others = changed
     lines = [f"{first} has changed since the state in {path} was written:"]
     lines += (f"    {line}" for line in _difference(known[first].text, wanted[first]))

@@ -17,7 +17,7 @@ from acquatop.ingest.match import KEY
 from acquatop.ingest.reduce.pane_partials import partials_of, table_of
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.topk.aggregates.aggregate_totals import Totals
-from acquatop.topk.aggregates.partials import Folder, Numbering, Partial
+from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
 from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
 from acquatop.topk.order import best
@@ -29,7 +29,7 @@ Chunk = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Ranking:
+class BucketRanking:
     """Ranking of keys by one query: its score, the number of best keys, the size of a sample.
 
     ``count`` best keys are needed. ``sample`` keys stand for all others of a bucket.
@@ -91,7 +91,7 @@ class BucketTask:
 
     folder: ChunkFolder
     columns: AggregateColumns
-    rankings: Sequence[Ranking]
+    rankings: Sequence[BucketRanking]
     asked: int = 0
 
     def __call__(self, bucket: Bucket) -> BucketFound:
@@ -149,7 +149,7 @@ class BucketTask:
             return {}
         numbering = Numbering()
         numbering.grow(len(keys))
-        folder = Folder(totals.folding, numbering)
+        folder = Accumulator(totals.folding, numbering)
         for pane in crowded:
             panes[pane] = [folder.together(panes[pane])]
         table = with_plain_keys(table_of([(*pane, panes[pane][0]) for pane in crowded], keys))
@@ -162,7 +162,7 @@ class BucketTask:
 
     # Ranking --------------------------------------------------------------------------------------
 
-    def _best(self, ranking: Ranking, keys: _Keys) -> BucketBest:
+    def _best(self, ranking: BucketRanking, keys: _Keys) -> BucketBest:
         scoring = ReplicaScoring(ranking.score, keys.view)
         names = ranking.score.stream_variables
         parts = tuple(self.columns.numbers(name, keys.aggregates) for name in names)
@@ -190,7 +190,7 @@ class BucketTask:
 
     def _with_rest(
         self,
-        ranking: Ranking,
+        ranking: BucketRanking,
         keys: _Keys,
         at: IntArray,
         scoring: ReplicaScoring,

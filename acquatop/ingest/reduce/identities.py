@@ -13,7 +13,7 @@ from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import AnyArray, IntArray
 
 
-class Identities:
+class TieIdentities:
     """Identities of found records at some positions; indexing returns some of them as text."""
 
     def __init__(self, found: Found, at: Positions) -> None:
@@ -21,12 +21,12 @@ class Identities:
         self._at = at
 
     @overload
-    def __getitem__(self, chosen: slice) -> Identities: ...
+    def __getitem__(self, chosen: slice) -> TieIdentities: ...
     @overload
     def __getitem__(self, chosen: IntArray) -> AnyArray: ...
-    def __getitem__(self, chosen: IntArray | slice) -> AnyArray | Identities:
+    def __getitem__(self, chosen: IntArray | slice) -> AnyArray | TieIdentities:
         if isinstance(chosen, slice):
             at = np.arange(self._at.start, self._at.stop) if isinstance(self._at, slice) else self._at
-            return Identities(self._found, at[chosen])
+            return TieIdentities(self._found, at[chosen])
         at = within(self._at, chosen)
         return objects(self._found.subjects.take(pa.array(at)).to_pylist())

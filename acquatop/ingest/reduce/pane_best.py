@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.ingest.match import IDENTITY, KEY, Found, Matcher, number_column, term_column
-from acquatop.ingest.reduce.identities import Identities
+from acquatop.ingest.reduce.identities import TieIdentities
 from acquatop.ingest.reduce.panes import Positions, by_pane, runs_of, within
 from acquatop.ingest.reduce.replica_view import ReplicaView
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
@@ -30,7 +30,7 @@ _PANES, _PLACES = b"panes", b"places"
 
 
 @dataclass(frozen=True)
-class Asked:
+class PaneRequest:
     """Request of one query for each pane: the best ``capacity`` by its score."""
 
     score: Score
@@ -38,7 +38,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Summary:
+class PaneSummary:
     """Facts about the rows of a pane that were left out for a query.
 
     ``let_go`` says whether scored rows were left out, ``shed`` whether others were. ``lows`` and
@@ -52,13 +52,13 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Best:
+class PaneCandidates:
     """Candidates of one query in one pane of one partition, and facts about the rows left out."""
 
     first: int
     last: int
     candidates: Rows
-    summary: Summary
+    summary: PaneSummary
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PaneFound:
     last: int
     count: int
     sample: Rows
-    bests: Sequence[Best]
+    bests: Sequence[PaneCandidates]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class PaneBest:
         self,
         matcher: Matcher,
         windows: Windows,
-        asked: Sequence[Asked],
+        asked: Sequence[PaneRequest],
         *,
         numbers: tuple[str, ...],
         terms: tuple[str, ...],
@@ -168,7 +168,7 @@ class PaneBest:
     # Each query by itself -------------------------------------------------------------------------
 
     def _merits(
-        self, asked: Asked, found: Found, remote: dict[str, FloatArray], absent: BoolArray | None
+        self, asked: PaneRequest, found: Found, remote: dict[str, FloatArray], absent: BoolArray | None
     ) -> tuple[FloatArray, BoolArray | None]:
         """Return each record's merit, and a mask of those without a merit; None if all have one."""
         parts = tuple(found.numbers(name) for name in self._numbers)
@@ -212,7 +212,7 @@ def panes_in(table: pa.Table, numbers: tuple[str, ...], terms: tuple[str, ...]) 
         sample, *candidates = (own.take(each) for each in np.split(places[start : ends[-1]], ends[:-1] - start))
         lows, highs = (tuple(each) for each in zip(*ranges, strict=True)) if ranges else ((), ())
         bests = [
-            Best(first, last, its, Summary(let_go, shed, lows, highs))
+            PaneCandidates(first, last, its, PaneSummary(let_go, shed, lows, highs))
             for its, (let_go, shed) in zip(candidates, left_out, strict=True)
         ]
         start = int(ends[-1])
@@ -233,10 +233,10 @@ def _chosen(
     times = found.times
     if waits is None:
         of_pane = merits[at]
-        order = best(capacity, of_pane, times[at], Identities(found, at))
+        order = best(capacity, of_pane, times[at], TieIdentities(found, at))
         return within(at, order), len(of_pane) > capacity, False
     scored, waiting = (within(at, np.flatnonzero(each)) for each in (~waits[at], waits[at]))
-    order = best(capacity, merits[scored], times[scored], Identities(found, scored))
+    order = best(capacity, merits[scored], times[scored], TieIdentities(found, scored))
     shed = len(waiting) > LIMIT
     if shed:
         waiting = waiting[np.lexsort((waiting, -times[waiting]))[:LIMIT]]

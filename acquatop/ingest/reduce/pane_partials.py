@@ -11,8 +11,8 @@ from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.identity_hash import Hashes, IdentityHash
 from acquatop.ingest.match import KEY, Found, Matcher
 from acquatop.ingest.reduce.panes import by_pane, runs_of
-from acquatop.topk.aggregates.aggregate_totals import Aggregate, folding_of
-from acquatop.topk.aggregates.partials import Folder, Numbering, Partial
+from acquatop.topk.aggregates.aggregate_totals import AggregateKind, folding_of
+from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
 from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.windows import Windows
@@ -59,7 +59,7 @@ class PanePartials:
     ) -> Iterator[tuple[int, int, Partial]]:
         numbering = Numbering()
         numbering.grow(known)
-        folder = Folder(folding_of(tuple(map(Aggregate, self._columns.aggregates))), numbering)
+        folder = Accumulator(folding_of(tuple(map(AggregateKind, self._columns.aggregates))), numbering)
         for first, last, at in by_pane(self.windows, times):
             of_pane = folder.fold(codes[at], times[at], tuple(column[at] for column in values), known)
             yield first, last, of_pane.listed()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.match import IDENTITY, Found, Matcher, term_column
-from acquatop.ingest.reduce.identities import Identities
+from acquatop.ingest.reduce.identities import TieIdentities
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.ingest.unscored import objects
 from acquatop.topk.contract import FloatArray, IntArray, Rows
@@ -26,7 +26,7 @@ _PANES = b"panes"
 
 
 @dataclass(frozen=True)
-class Needs:
+class SharedRequirements:
     """Common needs of queries: the largest ``k``, and the width of the ``narrowest`` window.
 
     ``boundaries`` are the times at which their windows open and close; a window has already closed
@@ -67,7 +67,7 @@ class SharedBest:
 
     windows = None
 
-    def __init__(self, matcher: Matcher, score: Score, needs: Needs, terms: tuple[str, ...]) -> None:
+    def __init__(self, matcher: Matcher, score: Score, needs: SharedRequirements, terms: tuple[str, ...]) -> None:
         self.matcher = matcher
         self._score = score
         self._needs = needs
@@ -101,7 +101,7 @@ class SharedBest:
             stays.append(start + undominated_within(merits[at[start:stop]], ends[start:stop], needs.k))
         left = np.concatenate(stays)
         at, ends = at[left], ends[left]
-        identities = Identities(found, at)
+        identities = TieIdentities(found, at)
         return at[best_of_panes(needs.k, merits[at], found.times[at], identities, ends)]
 
     def _stretches(self, times: IntArray, start: int) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,7 @@ DECIMALS = 9
 
 
 @dataclass(frozen=True)
-class Changes:
+class GeneratedChanges:
     """Values of ``users`` (by number) from given times on, in time order; all have one at 0."""
 
     times_ms: IntArray
@@ -30,11 +30,11 @@ class Changes:
 class KindOfChange(Protocol):
     """Generator of values that change in one way. The same random state makes the same values."""
 
-    def __call__(self, users: int, seconds: float, random: np.random.Generator, /) -> Changes:
+    def __call__(self, users: int, seconds: float, random: np.random.Generator, /) -> GeneratedChanges:
         """Return the values of ``users`` users over ``seconds`` seconds."""
 
 
-def in_order(times: FloatArray, users: IntArray, values: FloatArray) -> Changes:
+def in_order(times: FloatArray, users: IntArray, values: FloatArray) -> GeneratedChanges:
     """Return changes ordered by time, then user.
 
     Of a user's changes in the same millisecond, the last one given counts.
@@ -47,7 +47,7 @@ def in_order(times: FloatArray, users: IntArray, values: FloatArray) -> Changes:
     times_ms, users, values = times_ms[order], users[order], np.round(values[order], DECIMALS)
     is_last = np.ones(len(times), dtype=np.bool_)
     is_last[:-1] = (np.diff(times_ms) != 0) | (np.diff(users) != 0)
-    return Changes(times_ms[is_last], users[is_last], values[is_last])
+    return GeneratedChanges(times_ms[is_last], users[is_last], values[is_last])
 
 
 def at_random_times(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acquatop.lab.generate.contract import Changes, at_random_times, in_order
+from acquatop.lab.generate.contract import GeneratedChanges, at_random_times, in_order
 from acquatop.lab.generate.levels import levels, spreads
 
 
@@ -19,7 +19,7 @@ class Rare:
 
     interval: float = 4_000.0
 
-    def __call__(self, users: int, seconds: float, random: np.random.Generator) -> Changes:
+    def __call__(self, users: int, seconds: float, random: np.random.Generator) -> GeneratedChanges:
         """Return the values. O(n log n) for n changes."""
         middles = levels(users, random)
         times, whose = at_random_times(random.gamma(1.0, 1 / self.interval, users), seconds, random)

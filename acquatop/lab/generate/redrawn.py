@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acquatop.lab.generate.contract import Changes, in_order
+from acquatop.lab.generate.contract import GeneratedChanges, in_order
 from acquatop.lab.generate.levels import levels, spreads
 
 _MINUTE = 60.0
@@ -29,7 +29,7 @@ class Redrawn:
         if not 0 <= self.changes <= _OF_A_HUNDRED:
             raise ValueError(f"of a call's 100 values from 0 to {_OF_A_HUNDRED:g} change, not {self.changes:g}")
 
-    def __call__(self, users: int, seconds: float, random: np.random.Generator) -> Changes:
+    def __call__(self, users: int, seconds: float, random: np.random.Generator) -> GeneratedChanges:
         """Return the values. O(users · minutes)."""
         minutes = 1 + int(seconds / _MINUTE)
         calls = -(-users // _CALL)

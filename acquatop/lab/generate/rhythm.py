@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acquatop.lab.generate.contract import Changes, FloatArray, at_random_times, in_order
+from acquatop.lab.generate.contract import FloatArray, GeneratedChanges, at_random_times, in_order
 from acquatop.lab.generate.levels import levels, spreads
 
 
@@ -22,7 +22,7 @@ class Rhythm:
     interval: float = 150.0
     day: float = 3_000.0
 
-    def __call__(self, users: int, seconds: float, random: np.random.Generator) -> Changes:
+    def __call__(self, users: int, seconds: float, random: np.random.Generator) -> GeneratedChanges:
         """Return the values. O(n log n) for n changes."""
         middles, zones = levels(users, random), random.random(users)
         swings = 2 * spreads(middles) * random.random(users)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from acquatop.lab.generate.bursts import Bursts
-from acquatop.lab.generate.contract import Changes, KindOfChange
+from acquatop.lab.generate.contract import GeneratedChanges, KindOfChange
 from acquatop.lab.generate.mentions import Mentions, mentions
 from acquatop.lab.generate.rare import Rare
 from acquatop.lab.generate.redrawn import Redrawn
@@ -39,7 +39,7 @@ class GeneratedTrace:
     """The stream, the remote's history, and the numbers of users and windows."""
 
     mentions: Mentions
-    changes: Changes
+    changes: GeneratedChanges
     users: int
     windows: int
 

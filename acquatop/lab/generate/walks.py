@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acquatop.lab.generate.contract import Changes, FloatArray, at_random_times, in_order
+from acquatop.lab.generate.contract import FloatArray, GeneratedChanges, at_random_times, in_order
 
 _HIGHEST = 100.0
 
@@ -22,7 +22,7 @@ class Walks:
     interval: float = 240.0
     step: float = 8.0
 
-    def __call__(self, users: int, seconds: float, random: np.random.Generator) -> Changes:
+    def __call__(self, users: int, seconds: float, random: np.random.Generator) -> GeneratedChanges:
         """Return the values. O(n log n) for n changes."""
         starts = random.uniform(0.0, _HIGHEST, users)
         rates = random.gamma(2.0, 0.5 / self.interval, users)

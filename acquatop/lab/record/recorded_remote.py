@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from acquatop.lab.record.remote_tape import RemoteTape
 from replica.clocks import Clock
-from replica.feeds.contract import Feed, Sink
+from replica.feeds.contract import ChangeSink, Feed
 from replica.remotes import MayAsk, Rejecting, Remote, always
 from replica.store import Solution
 
@@ -50,7 +50,7 @@ class RecordedFeed:
         """Reason that the feed cannot reach its source at present."""
         return self._feed.failure
 
-    def start(self, sink: Sink) -> None:
+    def start(self, sink: ChangeSink) -> None:
         """Start calling ``sink``."""
         self._feed.start(_written(sink, self._tape, self._now))
 
@@ -59,7 +59,7 @@ class RecordedFeed:
         self._feed.stop()
 
 
-def _written(sink: Sink, tape: RemoteTape, clock: Clock) -> Sink:
+def _written(sink: ChangeSink, tape: RemoteTape, clock: Clock) -> ChangeSink:
     def take(said: Mapping[str, Sequence[Solution]], now: float) -> None:
         tape.add(said, [each for solutions in said.values() for each in solutions], milliseconds(clock))
         sink(said, now)

@@ -26,7 +26,7 @@ from acquatop.lab.record.remote_tape import RemoteTape
 from acquatop.lab.record.stream_tape import StreamTape
 from acquatop.lab.record.table_column import TableColumn, UnwritableError
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed, bind_query
-from acquatop.plan.remote_query import Question, star_of
+from acquatop.plan.remote_query import RemoteQuery, star_of
 from connectors.mapping import BAD
 from connectors.registry import SPARK
 from replica.feeds.contract import Feed
@@ -173,7 +173,7 @@ def _recordable(bound: Bound, file: str) -> BoundQuery:
 def _columns(bound: BoundQuery) -> list[TableColumn]:
     """Return the table's columns; raise :class:`UserError` if the pattern is no star."""
     assert bound.plan.service is not None
-    question = Question(bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0])
+    question = RemoteQuery(bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0])
     triples = [each for each in question.group.elements if isinstance(each, ast.TriplePattern)]
     predicates = [each.predicate.value for each in triples if isinstance(each.predicate, ast.Iri)]
     star = star_of(question.group, question.key, predicates)

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.engine.side_outputs.growing_file import AsideFile
+from acquatop.engine.side_outputs.growing_file import SideOutputFile
 from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, IRI, SUBJECT, TIME
 
 
-class StreamTape(AsideFile):
+class StreamTape(SideOutputFile):
     """Append-only log of a stream's good records, in reading order.
 
     Each record is written exactly once, even if the process is killed at any time.

@@ -16,7 +16,7 @@ DRAWS, BLOCK = 1_000, 5
 _MIDDLE = (2.5, 97.5)
 
 
-class Interval(NamedTuple):
+class ConfidenceInterval(NamedTuple):
     """A mean and its bounds with a confidence of 95 %."""
 
     mean: float
@@ -24,7 +24,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def interval(values: FloatArray, seed: int = 0) -> Interval:
+def interval(values: FloatArray, seed: int = 0) -> ConfidenceInterval:
     """Return the mean of some series, a row each, and its interval by a bootstrap.
 
     Windows overlap, and stale values stay so for a while. Therefore blocks of windows are drawn,
@@ -32,11 +32,11 @@ def interval(values: FloatArray, seed: int = 0) -> Interval:
     give the same interval. O(draws · windows / block).
 
     >>> interval(np.array([[1.0] * 20]))
-    Interval(mean=1.0, low=1.0, high=1.0)
+    ConfidenceInterval(mean=1.0, low=1.0, high=1.0)
     """
     series, windows = values.shape
     if not series or not windows:
-        return Interval(math.nan, math.nan, math.nan)
+        return ConfidenceInterval(math.nan, math.nan, math.nan)
     block = min(BLOCK, windows)
     blocks = -(-windows // block)
     # The windows form a ring, so that the first and the last are drawn as often as others.
@@ -45,7 +45,7 @@ def interval(values: FloatArray, seed: int = 0) -> Interval:
     whose, begins = _drawn(series, windows, blocks, seed)
     means = sums[whose, begins].mean(axis=(1, 2)) / block
     low, high = np.percentile(means, _MIDDLE)
-    return Interval(float(values.mean()), float(low), float(high))
+    return ConfidenceInterval(float(values.mean()), float(low), float(high))
 
 
 @lru_cache(maxsize=4)

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from acquatop.lab.replay.bootstrap import Interval, interval
+from acquatop.lab.replay.bootstrap import ConfidenceInterval, interval
 from acquatop.lab.replay.measure import METRICS, Measured
 from acquatop.lab.replay.runner import Results
 from acquatop.topk.contract import FloatArray
@@ -42,7 +42,7 @@ class Improvement:
     at_least: Cell
 
 
-class Summary:
+class ReplaySummary:
     """Results, by cell."""
 
     def __init__(self, results: Results) -> None:
@@ -73,7 +73,7 @@ class Summary:
         """Return the sum over all windows, per seed."""
         return np.asarray(np.nansum(self.series(cell, name), axis=1))
 
-    def interval(self, cell: Cell, name: str) -> Interval:
+    def interval(self, cell: Cell, name: str) -> ConfidenceInterval:
         """Return the mean per window and its interval; windows without a number are ignored."""
         series = self.series(cell, name)
         if not np.isnan(series).any():

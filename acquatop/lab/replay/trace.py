@@ -24,7 +24,7 @@ from acquatop.lab.replay.plain_stream import (
 from acquatop.lab.replay.recorded_stream import read_recorded
 from acquatop.lab.replay.remote_history import RemoteHistory, read_history
 from acquatop.plan.bind import BoundCounted, BoundQuery, BoundWindowed, bind_query
-from acquatop.plan.remote_query import Question
+from acquatop.plan.remote_query import RemoteQuery
 from acquatop.topk.contract import IntArray
 from connectors.mapping import BAD, TIME, FieldMapping
 from replica.remotes.records import Field, KeyTemplate, RecordMapping
@@ -60,7 +60,7 @@ class Trace:
         return np.asarray(self.records.column(TIME).to_numpy(), dtype=np.int64)
 
     @property
-    def question(self) -> Question:
+    def question(self) -> RemoteQuery:
         """Question of the query to the remote."""
         return question_of(self.bound)
 
@@ -90,10 +90,10 @@ def open_trace(folder: str | Path, query: str, file: str = "<query>", *, items_p
     return _checked(folder, bound, records, _history(bound), odd)
 
 
-def question_of(bound: BoundQuery) -> Question:
+def question_of(bound: BoundQuery) -> RemoteQuery:
     """Return a query's question to its remote."""
     assert bound.plan.service is not None
-    return Question(bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0])
+    return RemoteQuery(bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0])
 
 
 def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from acquatop.lab.replay.summary import Summary
+from acquatop.lab.replay.summary import ReplaySummary
 from acquatop.lab.report.report import report
 from acquatop.lab.report.tables import write_tables
 
 REPORT = "report.html"
 
 
-def write_output(summary: Summary, folder: Path, *, plots: bool = True) -> None:
+def write_output(summary: ReplaySummary, folder: Path, *, plots: bool = True) -> None:
     """Write the CSV files, the pictures as PNG and SVG, and ``report.html``, into a folder.
 
     Without ``plots`` no pictures are made, and matplotlib is not needed.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acquatop.errors import EnvironmentProblem
-from acquatop.lab.replay.summary import Cell, Summary
+from acquatop.lab.replay.summary import Cell, ReplaySummary
 from acquatop.lab.report.axes import View, middle, place_text, views
 from replica.rankers import DEFAULT_RANKERS
 
@@ -72,7 +72,7 @@ def check_drawing() -> None:
         raise EnvironmentProblem(f"the pictures need matplotlib, which is not installed\n  hint: {hint}") from None
 
 
-def pictures(summary: Summary) -> Iterator[Picture]:
+def pictures(summary: ReplaySummary) -> Iterator[Picture]:
     """Yield an experiment's pictures: errors over the windows, then each metric along its views."""
     yield _errors(summary)
     for view in views(summary.experiment):
@@ -80,7 +80,7 @@ def pictures(summary: Summary) -> Iterator[Picture]:
             yield _along(summary, view)
 
 
-def _errors(summary: Summary) -> Picture:
+def _errors(summary: ReplaySummary) -> Picture:
     at = middle(summary.experiment)
     cells = {policy: Cell(at.data, policy, at.budget, at.k, at.n) for policy in summary.experiment.policies}
     figure, panels = _panels()
@@ -99,7 +99,7 @@ def _errors(summary: Summary) -> Picture:
     return _picture(figure, "errors", "Cumulated error over the windows", caption)
 
 
-def _along(summary: Summary, view: View) -> Picture:
+def _along(summary: ReplaySummary, view: View) -> Picture:
     figure, panels = _panels()
     policies, places = summary.experiment.policies, np.array(view.axis.places)
     ends: dict[str, float] = {}

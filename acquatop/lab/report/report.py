@@ -8,7 +8,7 @@ from importlib import resources
 
 import numpy as np
 
-from acquatop.lab.replay.summary import Cell, Summary
+from acquatop.lab.replay.summary import Cell, ReplaySummary
 from acquatop.lab.report.axes import View, place_text, views
 from acquatop.lab.report.pictures import Picture
 
@@ -38,7 +38,7 @@ _WORDS = {
 }
 
 
-def report(summary: Summary, pictures: Sequence[Picture]) -> str:
+def report(summary: ReplaySummary, pictures: Sequence[Picture]) -> str:
     """Return the page. It loads no other resources, and is the same for the same results."""
     sections = [
         ("pictures", "Pictures", "".join(map(_figure, pictures))),
@@ -65,7 +65,7 @@ def report(summary: Summary, pictures: Sequence[Picture]) -> str:
 # Parts of the page --------------------------------------------------------------------------------
 
 
-def _cards(summary: Summary) -> str:
+def _cards(summary: ReplaySummary) -> str:
     run = summary.experiment
     windows = summary.series(summary.cells[0], "ndcg").shape[1]
     cards = [
@@ -85,7 +85,7 @@ def _cards(summary: Summary) -> str:
     )
 
 
-def _most_often_best(summary: Summary, metric: str) -> tuple[str, str]:
+def _most_often_best(summary: ReplaySummary, metric: str) -> tuple[str, str]:
     """Return the policy with a budget that is best most often, and its share of all places."""
     places: dict[tuple[str, int, int, int], list[Cell]] = {}
     for cell in summary.cells:
@@ -103,14 +103,14 @@ def _figure(picture: Picture) -> str:
     return f"<figure>{picture.inline}<figcaption>{caption}</figcaption></figure>\n"
 
 
-def _accuracy(summary: Summary) -> Iterator[str]:
+def _accuracy(summary: ReplaySummary) -> Iterator[str]:
     for view in views(summary.experiment):
         for metric, name in _METRICS.items():
             head = [f"{name}, cumulated", *(_head(view, text) for text in view.axis.texts())]
             yield _table(head, _accuracy_rows(summary, view, metric), view.rest and f"At {view.rest}")
 
 
-def _accuracy_rows(summary: Summary, view: View, metric: str) -> Iterator[list[str]]:
+def _accuracy_rows(summary: ReplaySummary, view: View, metric: str) -> Iterator[list[str]]:
     found = {
         policy: [summary.interval(view.cell(policy, value), metric) for value in view.axis.values]
         for policy in summary.experiment.policies
@@ -137,7 +137,7 @@ def _head(view: View, text: str) -> str:
     return f"{view.axis.name if view.axis.name != 'data' else view.axis.label} {text}"
 
 
-def _improvements(summary: Summary) -> str:
+def _improvements(summary: ReplaySummary) -> str:
     rows = [
         [
             f"{escape(each.new)} against {escape(each.old)}",
@@ -158,14 +158,14 @@ def _improvements(summary: Summary) -> str:
     return said + _table(["", "metric", "at best", "at", "at worst", "at"], rows, texts=(1, 3, 5))
 
 
-def _costs(summary: Summary) -> Iterator[str]:
+def _costs(summary: ReplaySummary) -> Iterator[str]:
     yield "<p>On average per window; how many of all answers were called exact, certified or approximate.</p>"
     for view in views(summary.experiment)[:1]:
         head = ["policy", _head(view, "").strip(), *_COSTS.values(), "exact", "certified", "approximate"]
         yield _table(head, _cost_rows(summary, view), view.rest and f"At {view.rest}")
 
 
-def _cost_rows(summary: Summary, view: View) -> Iterator[list[str]]:
+def _cost_rows(summary: ReplaySummary, view: View) -> Iterator[list[str]]:
     for policy in summary.experiment.policies:
         for value, text in zip(view.axis.values, view.axis.texts(), strict=True):
             cell = view.cell(policy, value)
@@ -177,11 +177,11 @@ def _cost_rows(summary: Summary, view: View) -> Iterator[list[str]]:
             yield [escape(policy), text, *numbers, *(f"{count:,}" for count in summary.statuses(cell).values())]
 
 
-def _has(summary: Summary, cell: Cell, name: str) -> bool:
+def _has(summary: ReplaySummary, cell: Cell, name: str) -> bool:
     return not np.isnan(summary.series(cell, name)).all()
 
 
-def _data(summary: Summary) -> str:
+def _data(summary: ReplaySummary) -> str:
     rows = [[escape(place), escape(what), f"{count:,}"] for place, what, count in _notes(summary.results.notes)]
     if not rows:
         return "<p>Nothing odd was found in the recordings.</p>"

@@ -13,7 +13,7 @@ import numpy as np
 
 from acquatop.lab.replay.measure import NUMBERS
 from acquatop.lab.replay.runner import Results
-from acquatop.lab.replay.summary import Summary
+from acquatop.lab.replay.summary import ReplaySummary
 from acquatop.lab.report.axes import place_text
 
 RESULTS = "policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status".split(",")
@@ -25,7 +25,7 @@ SUMMARY = (
 IMPROVEMENTS = "new,old,metric,most_percent,most_at,least_percent,least_at".split(",")
 
 
-def write_tables(summary: Summary, folder: Path) -> None:
+def write_tables(summary: ReplaySummary, folder: Path) -> None:
     """Write the results as CSV files into a folder.
 
     The files are ``results.csv``, ``details.csv``, ``summary.csv`` and ``improvements.csv``. If
@@ -47,7 +47,7 @@ def _rows(results: Results, name: str, columns: Sequence[str]) -> Iterable[Seque
             yield *astuple(setting), *(getattr(measured, column) for column in columns)
 
 
-def _summary(summary: Summary) -> Iterable[Sequence[object]]:
+def _summary(summary: ReplaySummary) -> Iterable[Sequence[object]]:
     for cell in summary.cells:
         for name in NUMBERS:
             series = summary.series(cell, name)
@@ -59,7 +59,7 @@ def _summary(summary: Summary) -> Iterable[Sequence[object]]:
             yield *astuple(cell), seeds, windows, name, *sums, *mean
 
 
-def _improvements(summary: Summary) -> Iterable[Sequence[object]]:
+def _improvements(summary: ReplaySummary) -> Iterable[Sequence[object]]:
     for each in summary.improvements():
         most, least = (place_text(summary.experiment, cell) or "everywhere" for cell in (each.at_most, each.at_least))
         yield each.new, each.old, each.metric, each.most, most, each.least, least

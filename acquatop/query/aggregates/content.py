@@ -15,7 +15,7 @@ from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_partials import hashes_in, partials_of
 from acquatop.ingest.scoring import BoolArray
-from acquatop.query.aggregates.deduplicated import Identities, Retained, Solutions
+from acquatop.query.aggregates.deduplicated import Deduplicated, HashedIdentities, SolutionColumns
 from acquatop.topk.aggregates.keyed_content import KeyedContent
 from acquatop.topk.aggregates.partials import NEVER
 from acquatop.topk.aggregates.side_by_side import Columnwise
@@ -32,15 +32,15 @@ _SLACK = 1024
 class _Arrivals:
     """Solutions that are not counted yet; those that only replace an older one have no key."""
 
-    identities: Identities
+    identities: HashedIdentities
     firsts: IntArray
-    solutions: Solutions
+    solutions: SolutionColumns
 
     def take(self, at: IntArray | BoolArray) -> _Arrivals:
         return _Arrivals(self.identities.take(at), self.firsts[at], self.solutions.take(at))
 
 
-class AggregatedContent:
+class AggregateStore:
     """Aggregates of all keys of the open windows, and the replica's rows of the keys.
 
     A solution is counted once in a window: one of the same identity replaces an older one, which is
@@ -67,7 +67,7 @@ class AggregatedContent:
         """Replica row of each key's code; -1 for an unknown key."""
         self._store = store
         self._latest_only = latest_only
-        self._retained = Retained(len(columns.variables))
+        self._retained = Deduplicated(len(columns.variables))
         self._arrived: list[_Arrivals] = []
         self._open_from = -(2**63)
         self.uncertain_until = -(2**63)
@@ -87,7 +87,7 @@ class AggregatedContent:
             _Arrivals(
                 self._retained.identities(solutions.column(IDENTITY)),
                 np.full(count, pane.first),
-                Solutions(
+                SolutionColumns(
                     np.full(count, pane.last),
                     keys,
                     np.asarray(solutions.column(TIME).to_numpy()),
@@ -130,12 +130,12 @@ class AggregatedContent:
         if len(self._arrived) < 2:
             return self._arrived
         together = _Arrivals(
-            Identities(
+            HashedIdentities(
                 np.concatenate([each.identities.heads for each in self._arrived]),
                 np.concatenate([each.identities.tails for each in self._arrived]),
             ),
             np.concatenate([each.firsts for each in self._arrived]),
-            Solutions.together([each.solutions for each in self._arrived]),
+            SolutionColumns.together([each.solutions for each in self._arrived]),
         )
         return [together.take(together.identities.newest())]
 
@@ -157,7 +157,7 @@ class AggregatedContent:
             self.rows[some] = self._store.rows(self.codes.texts(some).tolist())
         return codes
 
-    def _withdraw(self, replaced: Solutions) -> None:
+    def _withdraw(self, replaced: SolutionColumns) -> None:
         """Withdraw solutions that newer arrivals replace.
 
         O(all that is held) if only the latest arrivals count.
@@ -192,7 +192,7 @@ class AggregatedContent:
             rows = Rows(each.times, each.keys, each.keys, self._parts(each))
             self.keyed.add(int(spans[start, 0]), int(spans[start, 1]), rows)
 
-    def _parts(self, solutions: Solutions) -> Columnwise:
+    def _parts(self, solutions: SolutionColumns) -> Columnwise:
         """Return the values of each aggregate; none for the count."""
         nothing, variables = np.empty(0), self.columns.variables
         return tuple(nothing if of is None else solutions.parts[variables.index(of)] for of in self.columns.of)

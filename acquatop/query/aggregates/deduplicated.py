@@ -23,23 +23,23 @@ _SLACK = 1024
 
 
 @dataclass(frozen=True)
-class Identities:
+class HashedIdentities:
     """Columns of hashes, one row per identity."""
 
     heads: IntArray
     tails: IntArray
 
     @classmethod
-    def of(cls, hashes: tuple[IntArray, IntArray]) -> Identities:
+    def of(cls, hashes: tuple[IntArray, IntArray]) -> HashedIdentities:
         """Return the identities with some hashes, given as heads and tails."""
         return cls(*hashes)
 
     def __len__(self) -> int:
         return len(self.heads)
 
-    def take(self, at: IntArray | npt.NDArray[np.bool_]) -> Identities:
+    def take(self, at: IntArray | npt.NDArray[np.bool_]) -> HashedIdentities:
         """Return those at some positions."""
-        return Identities(self.heads[at], self.tails[at])
+        return HashedIdentities(self.heads[at], self.tails[at])
 
     def newest(self) -> IntArray:
         """Return the position of each identity's last row, in order. O(n log n)."""
@@ -51,7 +51,7 @@ class Identities:
 
 
 @dataclass(frozen=True)
-class Solutions:
+class SolutionColumns:
     """Columns of solutions: the last window of each, its key's code, its time, and its numbers."""
 
     lasts: IntArray
@@ -62,12 +62,12 @@ class Solutions:
     def __len__(self) -> int:
         return len(self.lasts)
 
-    def take(self, at: IntArray | npt.NDArray[np.bool_] | slice) -> Solutions:
+    def take(self, at: IntArray | npt.NDArray[np.bool_] | slice) -> SolutionColumns:
         """Return those at some positions."""
-        return Solutions(self.lasts[at], self.keys[at], self.times[at], tuple(part[at] for part in self.parts))
+        return SolutionColumns(self.lasts[at], self.keys[at], self.times[at], tuple(part[at] for part in self.parts))
 
     @classmethod
-    def together(cls, several: Sequence[Solutions]) -> Solutions:
+    def together(cls, several: Sequence[SolutionColumns]) -> SolutionColumns:
         """Return the rows of one or more, one after the other."""
         return cls(
             np.concatenate([each.lasts for each in several]),
@@ -81,19 +81,19 @@ class Solutions:
 class _Run:
     """Solutions in the order of their identities' heads, with a mask of those still held."""
 
-    identities: Identities
-    solutions: Solutions
+    identities: HashedIdentities
+    solutions: SolutionColumns
     here: npt.NDArray[np.bool_]
 
     @classmethod
-    def sorted(cls, identities: Identities, solutions: Solutions) -> _Run:
+    def sorted(cls, identities: HashedIdentities, solutions: SolutionColumns) -> _Run:
         order = np.argsort(identities.heads, kind="stable")
         return cls(identities.take(order), solutions.take(order), np.ones(len(order), dtype=np.bool_))
 
     def __len__(self) -> int:
         return len(self.here)
 
-    def find(self, wanted: Identities) -> IntArray:
+    def find(self, wanted: HashedIdentities) -> IntArray:
         """Return the position of each identity; -1 if it is not found. O(m log n)."""
         heads, tails = self.identities.heads, self.identities.tails
         at = np.searchsorted(heads, wanted.heads)
@@ -113,7 +113,7 @@ class _Run:
         return self.here & (self.solutions.lasts >= window)
 
 
-class Retained:
+class Deduplicated:
     """Solutions with some numbers each, in sorted runs, as in a log-structured merge tree.
 
     Memory is O(solutions of the open windows): 41 bytes for each and 8 for every number, at most
@@ -123,7 +123,7 @@ class Retained:
     def __init__(self, parts: int, hashes: IdentityHash | None = None) -> None:
         self._hashes = hashes or IdentityHash()
         nothing = np.empty(0, dtype=np.int64)
-        self._none = Solutions(nothing, nothing, nothing, (np.empty(0),) * parts)
+        self._none = SolutionColumns(nothing, nothing, nothing, (np.empty(0),) * parts)
         self._runs: list[_Run] = []
         self._open = -(2**63)
         self._by_last: dict[int, int] = {}
@@ -132,20 +132,20 @@ class Retained:
         """Return the number of solutions that the open windows hold."""
         return sum(self._by_last.values())
 
-    def identities(self, texts: list[str] | pa.Array | pa.ChunkedArray) -> Identities:
+    def identities(self, texts: list[str] | pa.Array | pa.ChunkedArray) -> HashedIdentities:
         """Return the identities of some texts, by which solutions are found. O(bytes)."""
-        return Identities.of(self._hashes.of(texts))
+        return HashedIdentities.of(self._hashes.of(texts))
 
-    def pop(self, identities: Identities) -> Solutions | None:
+    def pop(self, identities: HashedIdentities) -> SolutionColumns | None:
         """Remove and return the solutions with some identities; None if there are none.
 
         An identity has one solution at most. Each identity must be given once.
         """
         found = [self._pop_from(run, identities) for run in self._runs]
         some = [each for each in found if len(each)]
-        return Solutions.together(some) if some else None
+        return SolutionColumns.together(some) if some else None
 
-    def put(self, identities: Identities, solutions: Solutions) -> None:
+    def put(self, identities: HashedIdentities, solutions: SolutionColumns) -> None:
         """Add solutions whose identities are not held."""
         if len(solutions):
             self._count(solutions, 1)
@@ -154,7 +154,7 @@ class Retained:
             self._merge(2)
         self._purge()
 
-    def of_keys(self, keys: IntArray, size: int) -> Solutions:
+    def of_keys(self, keys: IntArray, size: int) -> SolutionColumns:
         """Return the solutions of some keys, whose codes are below ``size``.
 
         O(all that is held).
@@ -162,7 +162,7 @@ class Retained:
         wanted = np.zeros(size, dtype=np.bool_)
         wanted[keys] = True
         found = [run.solutions.take(wanted[run.solutions.keys] & run.kept(self._open)) for run in self._runs]
-        return Solutions.together([self._none, *found])
+        return SolutionColumns.together([self._none, *found])
 
     def close_before(self, window: int) -> None:
         """Drop solutions that lie only in earlier windows."""
@@ -189,7 +189,7 @@ class Retained:
             self._open = settings["open"]
         self._hashes, self._by_last, self._runs = hashes, by_last, runs
 
-    def _pop_from(self, run: _Run, identities: Identities) -> Solutions:
+    def _pop_from(self, run: _Run, identities: HashedIdentities) -> SolutionColumns:
         at = run.find(identities)
         at = at[at >= 0]
         at = at[run.solutions.lasts[at] >= self._open]
@@ -198,7 +198,7 @@ class Retained:
         self._count(popped, -1)
         return popped
 
-    def _count(self, solutions: Solutions, sign: int) -> None:
+    def _count(self, solutions: SolutionColumns, sign: int) -> None:
         lasts, counts = np.unique(solutions.lasts, return_counts=True)
         for last, count in zip(lasts.tolist(), counts.tolist(), strict=True):
             self._by_last[last] = self._by_last.get(last, 0) + sign * count
@@ -212,11 +212,11 @@ class Retained:
         runs, self._runs = self._runs[-count:], self._runs[:-count]
         kept = [(run, run.kept(self._open)) for run in runs]
         identities = [run.identities.take(at) for run, at in kept]
-        together = Identities(
+        together = HashedIdentities(
             np.concatenate([each.heads for each in identities]), np.concatenate([each.tails for each in identities])
         )
         if len(together):
-            solutions = Solutions.together([run.solutions.take(at) for run, at in kept])
+            solutions = SolutionColumns.together([run.solutions.take(at) for run, at in kept])
             self._runs.append(_Run.sorted(together, solutions))
 
     def _check(self) -> None:
@@ -242,8 +242,8 @@ def _table_of(run: _Run) -> dict[str, AnyArray]:
 
 def _run_of(columns: Mapping[str, AnyArray], parts: int) -> _Run:
     return _Run(
-        Identities(columns["heads"], columns["tails"]),
-        Solutions(
+        HashedIdentities(columns["heads"], columns["tails"]),
+        SolutionColumns(
             columns["lasts"], columns["keys"], columns["times"], tuple(columns[f"part{at}"] for at in range(parts))
         ),
         columns["here"],

@@ -14,7 +14,7 @@ from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.ingest.buckets.partials import BucketPartials, chunks_in
 from acquatop.ingest.buckets.replica_values import BucketView
-from acquatop.ingest.buckets.task import Bucket, BucketBest, BucketFound, BucketTask, Chunk, Pane, Ranking
+from acquatop.ingest.buckets.task import Bucket, BucketBest, BucketFound, BucketRanking, BucketTask, Chunk, Pane
 from acquatop.ingest.match import Matcher
 from acquatop.topk.snapshot import pack_parts, pack_table, reading, unpack_parts, unpack_table
 from acquatop.windows import Windows
@@ -32,7 +32,7 @@ _SCHEMA = pa.schema(
 )
 
 
-class ScatteredContent:
+class ExecutorAggregates:
     """Files of the open windows' panes, and the results of the last close.
 
     A close reads all data of its window. Memory is O(panes x buckets x chunks), with a few chunks
@@ -68,14 +68,14 @@ class ScatteredContent:
         """Files that only the snapshot before that names."""
         self._is_resumed = False
         self._open_from = -(2**63)
-        self._rankings: dict[int, Ranking] = {}
+        self._rankings: dict[int, BucketRanking] = {}
         self._window = 0
         self._view: BucketView | None = None
         self._bests: dict[int, list[BucketBest]] | None = None
 
     # Rankings -------------------------------------------------------------------------------------
 
-    def enrol(self, ranking: Ranking) -> int:
+    def enrol(self, ranking: BucketRanking) -> int:
         """Add the ranking of one more query; return its number, for :meth:`bests`."""
         number = max(self._rankings, default=-1) + 1
         self._rankings[number] = ranking

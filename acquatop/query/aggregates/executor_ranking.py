@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, Content
-from acquatop.ingest.buckets.task import BucketBest, Ranking, merits_of, reaches_of
+from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, ContentSample
+from acquatop.ingest.buckets.task import BucketBest, BucketRanking, merits_of, reaches_of
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
-from acquatop.query.aggregates.executor_content import ScatteredContent
+from acquatop.query.aggregates.executor_content import ExecutorAggregates
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Top
@@ -20,7 +20,7 @@ from replica.store import ReplicaStore
 from rspql.plan import TopKPlan
 
 
-class Scattered:
+class ExecutorRanking:
     """Aggregates of one query's best keys, of each bucket, joined with a replica.
 
     Each bucket gives as many keys as are wanted, plus as many as can be refreshed in between. The
@@ -29,7 +29,7 @@ class Scattered:
     """
 
     def __init__(
-        self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, content: ScatteredContent, *, n: int
+        self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, content: ExecutorAggregates, *, n: int
     ) -> None:
         assert plan.aggregate is not None
         self.k = plan.k + plan.offset
@@ -43,7 +43,7 @@ class Scattered:
         self._held = self.k + n
         self._spare = n + content.asked
         sample = 0 if store is None else -(-STANDING_FOR_OTHERS // content.buckets)
-        self._number = content.enrol(Ranking(plan.score, self.k + self._spare, sample))
+        self._number = content.enrol(BucketRanking(plan.score, self.k + self._spare, sample))
         self._found: _Found | None = None
 
     def leave(self) -> None:
@@ -122,10 +122,10 @@ class Scattered:
         """Return the keys of the open windows that are known here."""
         return list(self._look().rows.keys.tolist())
 
-    def content(self, window: int) -> Content:
+    def content(self, window: int) -> ContentSample:
         """Return a window's content: the keys known here, and a sample of all others."""
         found = self._look()
-        return Content(self._scored(found.rows), self._scored(found.sample), float(found.rest))
+        return ContentSample(self._scored(found.rows), self._scored(found.sample), float(found.rest))
 
     def snapshot(self) -> bytes:
         """Return no bytes: the content holds the whole state."""

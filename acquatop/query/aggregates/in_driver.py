@@ -10,9 +10,9 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.pane_partials import PanePartials
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.aggregates.columns import aggregate_columns
-from acquatop.query.aggregates.content import AggregatedContent
+from acquatop.query.aggregates.content import AggregateStore
 from acquatop.query.aggregates.late_partials import split_late
-from acquatop.query.aggregates.ranking import Aggregated
+from acquatop.query.aggregates.ranking import AggregateRanking
 from replica.store import ReplicaStore
 
 _CONTENT = "content"
@@ -29,13 +29,13 @@ class AggregatesInDriver:
         latest_only = bound.stream.arrivals == "latest"
         self._bound = bound
         self._store = store
-        self._content = AggregatedContent(aggregate_columns(bound), store, latest_only=latest_only, hashes=hashes)
-        self._rankings: dict[str, Aggregated] = {}
+        self._content = AggregateStore(aggregate_columns(bound), store, latest_only=latest_only, hashes=hashes)
+        self._rankings: dict[str, AggregateRanking] = {}
 
-    def enrol(self, bound: BoundQuery) -> Aggregated:
+    def enrol(self, bound: BoundQuery) -> AggregateRanking:
         """Return the ranking of one more member."""
         n = bound.service.refresh.n if bound.service else 0
-        ranking = Aggregated(bound.plan, self._store, bound.windows, self._content, n=n)
+        ranking = AggregateRanking(bound.plan, self._store, bound.windows, self._content, n=n)
         self._rankings[bound.name] = ranking
         return ranking
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from acquatop.ingest.buckets.partials import FILE
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.plan.bind import BoundQuery
-from acquatop.query.aggregates.executor_content import ScatteredContent
-from acquatop.query.aggregates.executor_ranking import Scattered
+from acquatop.query.aggregates.executor_content import ExecutorAggregates
+from acquatop.query.aggregates.executor_ranking import ExecutorRanking
 from acquatop.query.aggregates.late_partials import split_late
 from replica.store import ReplicaStore
 
@@ -18,16 +18,16 @@ _CONTENT = "content"
 class AggregatesInExecutors:
     """Aggregates per key in files, a bucket of keys each; the driver knows files and best keys."""
 
-    def __init__(self, bound: BoundQuery, store: ReplicaStore | None, content: ScatteredContent) -> None:
+    def __init__(self, bound: BoundQuery, store: ReplicaStore | None, content: ExecutorAggregates) -> None:
         self._bound = bound
         self._store = store
         self._content = content
-        self._rankings: dict[str, Scattered] = {}
+        self._rankings: dict[str, ExecutorRanking] = {}
 
-    def enrol(self, bound: BoundQuery) -> Scattered:
+    def enrol(self, bound: BoundQuery) -> ExecutorRanking:
         """Return the ranking of one more member."""
         n = bound.service.refresh.n if bound.service else 0
-        ranking = Scattered(bound.plan, self._store, bound.windows, self._content, n=n)
+        ranking = ExecutorRanking(bound.plan, self._store, bound.windows, self._content, n=n)
         self._rankings[bound.name] = ranking
         return ranking
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.aggregates.columns import aggregate_columns
-from acquatop.query.aggregates.executor_content import RunTasks, ScatteredContent
+from acquatop.query.aggregates.executor_content import ExecutorAggregates, RunTasks
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
 
@@ -22,11 +22,11 @@ def scattered_content(
     run: RunTasks,
     *,
     durable: bool,
-) -> ScatteredContent:
+) -> ExecutorAggregates:
     """Return the content that keeps a query's aggregates in a folder; make the folder if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     items = 0 if bound.service is None else bound.service.refresh.budget.items
-    return ScatteredContent(
+    return ExecutorAggregates(
         aggregate_columns(bound),
         None if maintainer is None else maintainer.store,
         # Executors have working folders of their own.

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, Content, considered
+from acquatop.answer.expected_quality import STANDING_FOR_OTHERS, ContentSample, considered
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
-from acquatop.query.aggregates.content import AggregatedContent
+from acquatop.query.aggregates.content import AggregateStore
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.aggregates.side_by_side import Columnwise
@@ -24,7 +24,7 @@ from rspql.plan import TopKPlan
 class _Merits:
     """Merits of keys, given by their codes, from their aggregates and replica rows."""
 
-    def __init__(self, scoring: ReplicaScoring, content: AggregatedContent, names: tuple[str, ...]) -> None:
+    def __init__(self, scoring: ReplicaScoring, content: AggregateStore, names: tuple[str, ...]) -> None:
         self._scoring = scoring
         self._content = content
         self._names = names
@@ -42,7 +42,7 @@ class _Merits:
         return math.inf
 
 
-class Aggregated:
+class AggregateRanking:
     """Aggregates of all keys of one query, joined with a replica; without one, the stream decides.
 
     Nothing is dropped: an answer is uncertain only because of unknown keys and late solutions.
@@ -50,7 +50,7 @@ class Aggregated:
     """
 
     def __init__(
-        self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, content: AggregatedContent, *, n: int
+        self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, content: AggregateStore, *, n: int
     ) -> None:
         assert plan.aggregate is not None
         self.k = plan.k + plan.offset
@@ -134,7 +134,7 @@ class Aggregated:
         """Return the keys of the open windows."""
         return list(self._codes.texts(self._codes.used()).tolist())
 
-    def content(self, window: int) -> Content:
+    def content(self, window: int) -> ContentSample:
         """Return a window's content: its best keys, and a sample of all others.
 
         O(keys) on columns.
@@ -148,7 +148,7 @@ class Aggregated:
         first, rest = in_order[:room], in_order[room:]
         # Keys at regular distances stand for those between them.
         some = rest[:: max(1, -(-len(rest) // STANDING_FOR_OTHERS))]
-        return Content(self._rows_of(keys[first]), self._rows_of(keys[some]), float(len(rest)))
+        return ContentSample(self._rows_of(keys[first]), self._rows_of(keys[some]), float(len(rest)))
 
     def _rows_of(self, keys: IntArray) -> Rows:
         return self._named(Rows(self.list.newest(keys), keys, keys, self._parts_of(keys)))

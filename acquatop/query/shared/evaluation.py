@@ -11,16 +11,16 @@ import numpy as np
 
 from acquatop.answer.answer import Answer
 from acquatop.ingest.reduce.contract import Part, Reducer
-from acquatop.ingest.reduce.shared_best import Needs, SharedBest, panes_of, scored_of
+from acquatop.ingest.reduce.shared_best import SharedBest, SharedRequirements, panes_of, scored_of
 from acquatop.plan.bind import Bound, BoundQuery
 from acquatop.query.contract import MAX_EMPTY_WINDOWS, Sizes, Tick, next_close
-from acquatop.query.lateness import Came
+from acquatop.query.lateness import ArrivalWatermarks
 from acquatop.query.member import ShownBindings
-from acquatop.query.shared.late_solutions import Stragglers
+from acquatop.query.shared.late_solutions import LateSolutions
 from acquatop.query.shared.member import SharedMember
 from acquatop.query.shared.pane_log import PaneLog
 from acquatop.topk.pane_top import Scored
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.moments import BEFORE_ALL, Series
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.snapshot import pack_parts, unpack_parts
@@ -45,7 +45,7 @@ class SharedEvaluation:
         self._clock = clock
         self._wall_clock = wall_clock
         self._structure = SharedSkyline(since=BEFORE_ALL)
-        self._stragglers = Stragglers()
+        self._stragglers = LateSolutions()
         self._log = PaneLog()
         self._log_room = _LOG_ROOM
         self._closed_ms = self._ended_ms = BEFORE_ALL
@@ -115,7 +115,7 @@ class SharedEvaluation:
         # Boundaries include those of windows that closed before a query joined: their records are
         # late.
         boundaries = {Series(each.at, each.step) for each in meta.boundaries()}
-        needs = Needs(max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._passed_ms)
+        needs = SharedRequirements(max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._passed_ms)
         return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
@@ -126,7 +126,10 @@ class SharedEvaluation:
         panes, scored = panes_of(part.table), scored_of(part.table, self._bound.plan.stream_variables)
         # Both are in time order; old records may still be in time for some members.
         old = int(np.searchsorted(panes.times, self._passed_ms, side="right"))
-        for at, came in ((slice(old), self._came(old)), (slice(old, None), Came.in_time(len(panes.times) - old))):
+        for at, came in (
+            (slice(old), self._came(old)),
+            (slice(old, None), ArrivalWatermarks.in_time(len(panes.times) - old)),
+        ):
             self._log.add(panes.take(at), came)
         if old:
             for member in self.members.values():
@@ -150,8 +153,8 @@ class SharedEvaluation:
         """Time up to which the structure takes no records: it has been answered or left out."""
         return max(self._structure.meta.now, self._closed_ms)
 
-    def _came(self, count: int) -> Came:
-        return Came.at(self._closed_ms, self._ended_ms, count)
+    def _came(self, count: int) -> ArrivalWatermarks:
+        return ArrivalWatermarks.at(self._closed_ms, self._ended_ms, count)
 
     # Answers out ----------------------------------------------------------------------------------
 
@@ -259,5 +262,5 @@ class SharedEvaluation:
         self._resumed = parts
 
 
-def _asked(bound: BoundQuery) -> Asked:
-    return Asked(bound.windows, bound.plan.k + bound.plan.offset)
+def _asked(bound: BoundQuery) -> TopKRequest:
+    return TopKRequest(bound.windows, bound.plan.k + bound.plan.offset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acquatop.query.lateness import Answered, Came
+from acquatop.query.lateness import AnsweredWindows, ArrivalWatermarks
 from acquatop.topk.contract import NO_ROWS, FloatArray, IntArray, Rows, Top
 from acquatop.topk.order import best
 from acquatop.topk.pane_top import Scored
@@ -13,7 +13,7 @@ from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpa
 _KIND, _VERSION = "stragglers", 1
 
 
-class Stragglers:
+class LateSolutions:
     """Late solutions, kept beside a structure whose time has passed them and added to its answers.
 
     Memory grows with the solutions that any query still has in an open window, unless they are
@@ -23,12 +23,12 @@ class Stragglers:
     def __init__(self) -> None:
         self._merits = np.empty(0)
         self._rows = NO_ROWS
-        self._came = Came.in_time(0)
+        self._came = ArrivalWatermarks.in_time(0)
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, scored: Scored, came: Came) -> None:
+    def add(self, scored: Scored, came: ArrivalWatermarks) -> None:
         """Add solutions, with the progress of time at their arrival."""
         if not len(scored):
             return
@@ -37,9 +37,9 @@ class Stragglers:
             return
         self._merits = np.concatenate((self._merits, scored.merits))
         self._rows = Rows.together((self._rows, scored.rows))
-        self._came = Came(*(np.concatenate(columns) for columns in zip(self._came, came, strict=True)))
+        self._came = ArrivalWatermarks(*(np.concatenate(columns) for columns in zip(self._came, came, strict=True)))
 
-    def among(self, top: Top, answered: Answered, k: int) -> Top:
+    def among(self, top: Top, answered: AnsweredWindows, k: int) -> Top:
         """Return a window's best, with the late solutions that belong there."""
         if not len(self):
             return top
@@ -81,4 +81,4 @@ class Stragglers:
             tables = unpack(_KIND, _VERSION, snapshot).tables
             if "rows" in tables:
                 columns = dict(tables["came"])
-                self.add(Scored(columns.pop("merits"), rows_of(tables["rows"])), Came(**columns))
+                self.add(Scored(columns.pop("merits"), rows_of(tables["rows"])), ArrivalWatermarks(**columns))

@@ -12,12 +12,12 @@ from acquatop.ingest.reduce.shared_best import Panes
 from acquatop.ingest.scoring import BoolArray
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.contract import MAX_EMPTY_WINDOWS
-from acquatop.query.counters import Tally
-from acquatop.query.lateness import Answered, Came
+from acquatop.query.counters import WindowCounters
+from acquatop.query.lateness import AnsweredWindows, ArrivalWatermarks
 from acquatop.query.member import Member, ShownBindings
-from acquatop.query.shared.late_solutions import Stragglers
+from acquatop.query.shared.late_solutions import LateSolutions
 from acquatop.query.shared.pane_log import PaneLog
-from acquatop.query.shared.ranking import Shared
+from acquatop.query.shared.ranking import SharedRanking
 from acquatop.topk.contract import Certainty, Top
 from acquatop.topk.lost import LOST
 from acquatop.topk.shared.moments import BEFORE_ALL
@@ -37,7 +37,7 @@ class SharedMember:
         self, bound: BoundQuery, since: int | None, shown: ShownBindings, *, clock: Clock, wall_clock: Clock
     ) -> None:
         self.windows = bound.windows
-        self.operator = Shared(bound.plan)
+        self.operator = SharedRanking(bound.plan)
         self.member = Member(bound, self.operator, clock=clock, wall_clock=wall_clock, since=since, shown=shown)
         self.first = 0 if since is None and bound.windows.t0_ms is not None else since
         self.closed: int | None = None
@@ -46,12 +46,12 @@ class SharedMember:
         """Time of the earliest record since the query joined, until its first window has closed."""
         self._lost_until: int | None = None
         """Last window that lacks a record that was late for an earlier one."""
-        self._tally = Tally()
+        self._tally = WindowCounters()
 
     @property
-    def answered(self) -> Answered:
+    def answered(self) -> AnsweredWindows:
         """Windows that are answered."""
-        return Answered(self.windows, self.first, self._begun_ms)
+        return AnsweredWindows(self.windows, self.first, self._begun_ms)
 
     def begin(self, watermark_ms: float, closed_ms: int) -> int | None:
         """Return the first answered window if it becomes known now: time has reached an event.
@@ -72,7 +72,7 @@ class SharedMember:
             known = earliest_ms if self._earliest_ms is None else self._earliest_ms
             self._earliest_ms = min(earliest_ms, known)
 
-    def note_late(self, panes: Panes, came: Came) -> BoolArray:
+    def note_late(self, panes: Panes, came: ArrivalWatermarks) -> BoolArray:
         """Note the panes that came after a window of theirs had closed; return a mask of them."""
         late = self.answered.are_late(panes.times, came)
         lacking = late & (panes.solutions > 0) & self.answered.are_within(panes.times)
@@ -113,7 +113,7 @@ class SharedMember:
             return self.windows.bounds(self.closed)[0]
         return BEFORE_ALL if self.first is None else self.windows.bounds(self.first)[0]
 
-    def answer(self, top: Top, log: PaneLog, stragglers: Stragglers, due_at: float) -> Answer:
+    def answer(self, top: Top, log: PaneLog, stragglers: LateSolutions, due_at: float) -> Answer:
         """Return the answer of a window that closes."""
         opens_ms, closes_ms = self.windows.bounds(top.window)
         self.closed = top.window
@@ -143,6 +143,6 @@ class SharedMember:
         parts = unpack_parts(snapshot)
         numbers = json.loads(parts["numbers"])
         self.first, self.closed, self._begun_ms, self._earliest_ms, self._lost_until, window = numbers
-        self._tally = Tally.restore(parts["tally"])
+        self._tally = WindowCounters.restore(parts["tally"])
         self.member.resume(parts["member"])
         return window if window is None else int(window)

@@ -6,7 +6,7 @@ import numpy as np
 
 from acquatop.ingest.reduce.shared_best import Panes
 from acquatop.ingest.scoring import BoolArray
-from acquatop.query.lateness import Answered, Came
+from acquatop.query.lateness import AnsweredWindows, ArrivalWatermarks
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import State, pack, reading, unpack
 
@@ -23,39 +23,39 @@ class PaneLog:
 
     def __init__(self) -> None:
         self._times = self._unscored = np.empty(0, np.int64)
-        self._came = Came.in_time(0)
-        self._new: list[tuple[IntArray, IntArray, Came]] = []
+        self._came = ArrivalWatermarks.in_time(0)
+        self._new: list[tuple[IntArray, IntArray, ArrivalWatermarks]] = []
         self._count = 0
         self._has_unscored = False
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, panes: Panes, came: Came) -> None:
+    def add(self, panes: Panes, came: ArrivalWatermarks) -> None:
         """Add panes, with the progress of time at their arrival."""
         self._new.append((panes.times, panes.unscored, came))
         self._count += len(panes.times)
         self._has_unscored = self._has_unscored or bool(panes.unscored.any())
 
-    def unscored(self, answered: Answered, opens: int, closes: int) -> int:
+    def unscored(self, answered: AnsweredWindows, opens: int, closes: int) -> int:
         """Return the number of a query's solutions without a score between two times."""
         if not self._has_unscored:
             return 0
         at = self._between(opens, closes)
         return int(self._unscored[at][~self._late(answered, at)].sum())
 
-    def is_empty(self, answered: Answered, opens: int, closes: int) -> bool:
+    def is_empty(self, answered: AnsweredWindows, opens: int, closes: int) -> bool:
         """Return True if a query has no record between two times."""
         return bool(self._late(answered, self._between(opens, closes)).all())
 
-    def first_after(self, answered: Answered, moment: int) -> int | None:
+    def first_after(self, answered: AnsweredWindows, moment: int) -> int | None:
         """Return the time of a query's first record after a moment; None if there is none."""
         self._sort()
         start = int(np.searchsorted(self._times, moment, side="right"))
         at = np.flatnonzero(~self._late(answered, slice(start, None)))
         return int(self._times[start + at[0]]) if len(at) else None
 
-    def newest(self, answered: Answered) -> int | None:
+    def newest(self, answered: AnsweredWindows) -> int | None:
         """Return the time of a query's newest record; None if there is none."""
         self._sort()
         at = np.flatnonzero(~self._late(answered, slice(None)))
@@ -71,7 +71,7 @@ class PaneLog:
         start, stop = np.searchsorted(self._times, [opens, closes], side="right").tolist()
         return slice(start, stop)
 
-    def _late(self, answered: Answered, at: slice) -> BoolArray:
+    def _late(self, answered: AnsweredWindows, at: slice) -> BoolArray:
         return answered.are_late(self._times[at], self._came.take(at))
 
     def _sort(self) -> None:
@@ -79,7 +79,7 @@ class PaneLog:
             return
         times, unscored, came = zip((self._times, self._unscored, self._came), *self._new, strict=True)
         self._times, self._unscored = np.concatenate(times), np.concatenate(unscored)
-        self._came = Came(*(np.concatenate(column) for column in zip(*came, strict=True)))
+        self._came = ArrivalWatermarks(*(np.concatenate(column) for column in zip(*came, strict=True)))
         self._new = []
         self._keep(np.argsort(self._times, kind="stable"))
 
@@ -101,6 +101,6 @@ class PaneLog:
         with reading():
             columns = dict(unpack(_KIND, _VERSION, snapshot).tables["panes"])
             self._times, self._unscored = columns.pop("times"), columns.pop("unscored")
-            self._came = Came(**columns)
+            self._came = ArrivalWatermarks(**columns)
         self._new = []
         self._keep(slice(None))

@@ -8,7 +8,7 @@ from acquatop.topk.contract import Rows, Top
 from rspql.plan import TopKPlan
 
 
-class Shared:
+class SharedRanking:
     """Closing window of a query, as the shared structure has it."""
 
     def __init__(self, plan: TopKPlan) -> None:

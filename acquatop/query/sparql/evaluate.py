@@ -28,7 +28,7 @@ Answers = Mapping[ast.ServicePattern, ast.Values]
 
 
 @dataclass(frozen=True)
-class Result:
+class SparqlResult:
     """Result of a query: rows, or a boolean, or triples, sorted, each a line of N-Triples.
 
     ``names`` are the variables that rows may bind, in the order of their selection.
@@ -85,18 +85,18 @@ class Evaluator:
         self._names = self._visible(self._select)
         self._sources: dict[tuple[str, ast.Group], ast.Query] = {}
 
-    def evaluate(self, answers: Answers, at_ms: int) -> Result:
+    def evaluate(self, answers: Answers, at_ms: int) -> SparqlResult:
         """Return the result of the query over the store's content, at a time."""
         solutions = self._run(self._select, self._store.current, answers, at_ms).solutions
         match self._query.form:
             case ast.Ask():
-                return Result(boolean=bool(solutions))
+                return SparqlResult(boolean=bool(solutions))
             case ast.Construct(template):
-                return Result(triples=construct(template, solutions))
+                return SparqlResult(triples=construct(template, solutions))
             case ast.Describe(targets):
-                return Result(triples=describe(self._store.current, _resources(targets, solutions)))
+                return SparqlResult(triples=describe(self._store.current, _resources(targets, solutions)))
             case ast.Select():
-                return Result(rows=tuple(_relabelled(solutions)), names=self._names)
+                return SparqlResult(rows=tuple(_relabelled(solutions)), names=self._names)
 
     def keys(self, key: str, source: ast.Group, answers: Answers, at_ms: int) -> list[str]:
         """Return a pattern's terms of a variable as sorted N-Triples text, without blank nodes."""

@@ -21,16 +21,16 @@ from acquatop.ingest.reduce.records import RECORDS
 from acquatop.ingest.terms import iri_to_rdflib, to_rdflib
 from acquatop.plan.bind import Bound, BoundWindowed
 from acquatop.query.contract import MAX_EMPTY_WINDOWS, Sizes, Tick, next_close
-from acquatop.query.counters import Tally
+from acquatop.query.counters import WindowCounters
 from acquatop.query.sparql.evaluate import Evaluator
-from acquatop.query.sparql.evaluate import Result as Found
+from acquatop.query.sparql.evaluate import SparqlResult as Found
 from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.query.sparql.template import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.proposers import ranker_name
 from acquatop.refresh.service_join import ReplicaJoin
-from acquatop.refresh.service_refresh import Consulted, Remotes
+from acquatop.refresh.service_refresh import RefreshResult, ServiceRefresh
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from acquatop.windows import Windows
 from replica.clocks import Clock
@@ -81,7 +81,7 @@ class SparqlEvaluation:
         plan = bound.plan
         self._evaluator = Evaluator(plan.query, store, windows=windows, remotes=plan.remotes, functions=plan.functions)
         joins = _joins(bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms)
-        self._remotes = Remotes([*joins], self._evaluator.keys, clock)
+        self._remotes = ServiceRefresh([*joins], self._evaluator.keys, clock)
         self._assembly = Assembly(
             bound.name,
             bound.plan.output,
@@ -94,7 +94,7 @@ class SparqlEvaluation:
         """The streams that have ended, as far as this process has seen: their time is no matter any more."""
         self._newest_ms = -math.inf
         self._results: dict[str, list[str]] = {}
-        self._tally = Tally()
+        self._tally = WindowCounters()
         self._is_resumed = False
 
     # Queries come and go --------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class SparqlEvaluation:
         with reading():
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
-            self._tally = Tally.restore(parts["tally"])
+            self._tally = WindowCounters.restore(parts["tally"])
             self._assembly.resume(parts["output"])
             for at, graph in enumerate(self._graphs):
                 graph.resume(parts[f"graph{at}"])
@@ -266,7 +266,7 @@ class SparqlEvaluation:
         counts = self._tally.take(rejected=consulted.rejected)
         return self._assembly.answer(closed, result, self._certificate(consulted), counts, use)
 
-    def _certificate(self, consulted: Consulted) -> Certificate:
+    def _certificate(self, consulted: RefreshResult) -> Certificate:
         reasons = [
             f"{count} of the keys to ask <{service}> for have no answer from it yet"
             for service, count in consulted.missing.items()
@@ -283,7 +283,7 @@ class SparqlEvaluation:
         keys = [join.part.key for join in self._remotes.joins if join.part.key] if self._bound.plan.query.order else []
         self._results = {key: [text_of(row[key]) for row in result.rows if key in row] for key in keys}
 
-    def _row(self, rank: int, solution: Solution, consulted: Consulted) -> Row:
+    def _row(self, rank: int, solution: Solution, consulted: RefreshResult) -> Row:
         refreshed, age_seconds = self._freshness(solution, consulted)
         return Row(
             rank=rank,
@@ -293,7 +293,7 @@ class SparqlEvaluation:
             age_seconds=age_seconds,
         )
 
-    def _freshness(self, solution: Solution, consulted: Consulted) -> tuple[bool | None, float | None]:
+    def _freshness(self, solution: Solution, consulted: RefreshResult) -> tuple[bool | None, float | None]:
         """Return whether all keys of a row were fetched now, and the oldest age.
 
         None if some are missing.

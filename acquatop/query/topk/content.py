@@ -8,7 +8,7 @@ from typing import Protocol
 from acquatop.answer.expected_quality import ContentOfStream
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.contract import Part, Reducer
-from acquatop.ingest.reduce.pane_best import Asked, PaneBest, PaneFound, panes_in
+from acquatop.ingest.reduce.pane_best import PaneBest, PaneFound, PaneRequest, panes_in
 from acquatop.ingest.reduce.replica_view import ReplicaView
 from acquatop.plan.bind import BoundQuery
 from acquatop.query.topk.ranking import TopKN
@@ -73,7 +73,7 @@ class _Unsampled:
     def resume(self, parts: Mapping[str, bytes]) -> None: ...
 
 
-class Candidates:
+class CandidateContent:
     """Candidates of every member.
 
     If arrivals are distinct, reducers keep the best of each pane, and partitions are taken in as
@@ -119,7 +119,7 @@ class Candidates:
             PaneBest(
                 self._bound.matcher,
                 self._bound.windows,
-                [Asked(score, candidates.k + candidates.n) for score, candidates in lists],
+                [PaneRequest(score, candidates.k + candidates.n) for score, candidates in lists],
                 numbers=plan.score.stream_variables,
                 terms=plan.stream_variables,
                 view=self._present_view(),

@@ -9,12 +9,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from acquatop.answer.expected_quality import Content, ContentOfStream
+from acquatop.answer.expected_quality import ContentOfStream, ContentSample
 from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.ingest.panes import Pane
-from acquatop.ingest.reduce.pane_best import Best
+from acquatop.ingest.reduce.pane_best import PaneCandidates
 from acquatop.ingest.scoring import ReplicaScoring
-from acquatop.ingest.unscored import Solution, Waiting, numbers_of, objects, rows_of, solutions_of
+from acquatop.ingest.unscored import Solution, Unscored, numbers_of, objects, rows_of, solutions_of
 from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
@@ -60,7 +60,7 @@ class TopKN:
         self._distinct = distinct
         self._store = store
         self._refills = refill
-        self.waiting = Waiting()
+        self.waiting = Unscored()
         self._numbers = plan.score.stream_variables
         self._terms = plan.stream_variables
         self._windows = windows
@@ -91,7 +91,7 @@ class TopKN:
         arrivals = self._rows(solutions, parts, chosen)
         self._take(arrivals, self.list.add(pane.first, pane.last, arrivals, merits[chosen]))
 
-    def add_best(self, pane: Best) -> None:
+    def add_best(self, pane: PaneCandidates) -> None:
         """Add the solutions that a reducer kept of a pane, if arrivals are distinct."""
         if pane.last < self._open_from:
             return
@@ -182,7 +182,7 @@ class TopKN:
             self.list = Refilled.restore(parts["list"], self.scoring, _factory(self.k, self.scoring), clock)
         else:
             self.list = PaneDominance.restore(parts["list"], self.scoring)
-        self.waiting = Waiting.restore(parts["waiting"])
+        self.waiting = Unscored.restore(parts["waiting"])
 
     # Changes of the remote's values ---------------------------------------------------------------
 
@@ -249,7 +249,7 @@ class TopKN:
         content = self.list.keys() if isinstance(self.list, Refilled) else self.list.held().keys.tolist()
         return {*content, *(each.key for each in self.waiting)}
 
-    def content(self, window: int) -> Content:
+    def content(self, window: int) -> ContentSample:
         """Return a window's content: held and waiting solutions, and a sample of dropped ones."""
         assert self._content is not None
         return self._content.of(window, self.list.covering(window), self.waiting.of(window))

@@ -6,7 +6,7 @@ from acquatop.catalog.vocabulary import PROPOSERS
 from acquatop.refresh.proposers.anything import Anything
 from acquatop.refresh.proposers.contract import Proposed, Proposer
 from acquatop.refresh.proposers.everything import Everything
-from acquatop.refresh.proposers.super_mtkn import SuperMTKN
+from acquatop.refresh.proposers.super_mtkn import SuperMTKNProposer
 from acquatop.refresh.proposers.window_join import WindowJoin
 from replica.store import ReplicaStore
 
@@ -26,7 +26,7 @@ def proposer_of(policy: str, store: ReplicaStore) -> Proposer:
     """Return the proposer that a policy such as ``WSJ-LRU`` begins with."""
     match policy.partition("-")[0]:
         case "AT":
-            return SuperMTKN()
+            return SuperMTKNProposer()
         case "ANY":
             return Anything()
         case "WSJ":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from acquatop.refresh.proposers.super_mtkn import SuperMTKN
+from acquatop.refresh.proposers.super_mtkn import SuperMTKNProposer
 
 
-class Anything(SuperMTKN):
+class Anything(SuperMTKNProposer):
     """Proposer of candidates and, if a query keeps all its keys, others of a window's best. O(1).
 
     Their number is that of solutions considered one by one for an answer: 256, or 25 for each

@@ -9,7 +9,7 @@ from acquatop.topk.snapshot import State, pack, unpack
 _VERSION = 1
 
 
-class SuperMTKN:
+class SuperMTKNProposer:
     """Proposer of the candidates that are held anyway. O(1)."""
 
     looks_at_panes = False

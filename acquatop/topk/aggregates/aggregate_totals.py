@@ -11,12 +11,22 @@ import numpy.typing as npt
 
 from acquatop.topk.aggregates.exact_sums import ExactSums
 from acquatop.topk.aggregates.extremes import Extremes
-from acquatop.topk.aggregates.partials import NEVER, At, Counted, Folder, Folding, Partial, add_to, raise_to, take_from
+from acquatop.topk.aggregates.partials import (
+    NEVER,
+    Accumulator,
+    At,
+    Counted,
+    Folding,
+    Partial,
+    add_to,
+    raise_to,
+    take_from,
+)
 from acquatop.topk.aggregates.side_by_side import Columnwise, SideBySide
 from acquatop.topk.contract import FloatArray, IntArray
 
 
-class Aggregate(enum.StrEnum):
+class AggregateKind(enum.StrEnum):
     """Aggregate functions over a key's events."""
 
     COUNT = "count"
@@ -26,17 +36,17 @@ class Aggregate(enum.StrEnum):
     AVG = "avg"
 
 
-def folding_of(aggregates: Sequence[Aggregate]) -> SideBySide:
+def folding_of(aggregates: Sequence[AggregateKind]) -> SideBySide:
     """Return the folding that computes some aggregates together."""
     return SideBySide([_kind_of(each) for each in aggregates])
 
 
-def _kind_of(aggregate: Aggregate) -> Folding[FloatArray, FloatArray]:
-    if aggregate is Aggregate.COUNT:
+def _kind_of(aggregate: AggregateKind) -> Folding[FloatArray, FloatArray]:
+    if aggregate is AggregateKind.COUNT:
         return Counted()
-    if aggregate in (Aggregate.SUM, Aggregate.AVG):
+    if aggregate in (AggregateKind.SUM, AggregateKind.AVG):
         return ExactSums()
-    return Extremes(smallest=aggregate is Aggregate.MIN)
+    return Extremes(smallest=aggregate is AggregateKind.MIN)
 
 
 class Totals:
@@ -47,7 +57,7 @@ class Totals:
     The cache takes as much memory again.
     """
 
-    def __init__(self, aggregates: Sequence[Aggregate]) -> None:
+    def __init__(self, aggregates: Sequence[AggregateKind]) -> None:
         self._aggregates = aggregates
         self.newest_gone = NEVER
         self._size = 0
@@ -91,7 +101,7 @@ class Totals:
             self._changed()
         return gone
 
-    def withdraw(self, last: int, taken: Partial, folder: Folder[Columnwise, Columnwise], *, afresh: bool) -> None:
+    def withdraw(self, last: int, taken: Partial, folder: Accumulator[Columnwise, Columnwise], *, afresh: bool) -> None:
         """Remove some events from the partials with the last window ``last``. O(their sizes).
 
         If ``afresh``, ``taken`` holds what remains of the events' keys there: newest times, and all
@@ -169,10 +179,10 @@ class Totals:
     def _read(self, keys: At, counts: IntArray) -> tuple[FloatArray, ...]:
         return tuple(map(self._finished, self._aggregates, self.folding.read(keys), repeat(counts)))
 
-    def _finished(self, aggregate: Aggregate, read: FloatArray, counts: IntArray) -> FloatArray:
-        if aggregate is Aggregate.COUNT:
+    def _finished(self, aggregate: AggregateKind, read: FloatArray, counts: IntArray) -> FloatArray:
+        if aggregate is AggregateKind.COUNT:
             return counts.astype(np.float64)
-        return read / np.maximum(counts, 1) if aggregate is Aggregate.AVG else read
+        return read / np.maximum(counts, 1) if aggregate is AggregateKind.AVG else read
 
     def newest(self, keys: IntArray) -> IntArray:
         """Return the newest event times of keys that are alive.

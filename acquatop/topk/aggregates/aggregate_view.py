@@ -24,7 +24,7 @@ _SLACK = 64
 _OVERFULL = 3
 
 
-class View:
+class BarView:
     """Exactly the keys at or above a bar in the total order, ties included.
 
     Only a key with a changed merit or newest time can cross the bar. While k keys stand above it,

@@ -2,7 +2,7 @@
 
 The windows' content is kept exactly (:mod:`acquatop.topk.aggregates.keyed_content`), so every
 answer is exact for the values given. In addition only merits are kept;
-:class:`~acquatop.topk.aggregates.aggregate_view.View` finds the best among them.
+:class:`~acquatop.topk.aggregates.aggregate_view.BarView` finds the best among them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Self
 
 import numpy as np
 
-from acquatop.topk.aggregates.aggregate_totals import Aggregate
-from acquatop.topk.aggregates.aggregate_view import View
+from acquatop.topk.aggregates.aggregate_totals import AggregateKind
+from acquatop.topk.aggregates.aggregate_view import BarView
 from acquatop.topk.aggregates.keyed_content import KeyedContent
 from acquatop.topk.aggregates.partials import Partial
 from acquatop.topk.aggregates.side_by_side import Columnwise
@@ -47,7 +47,7 @@ class KeyedAggregate(ABC):
     def __init__(
         self,
         k: int,
-        aggregates: Aggregate | str | Sequence[Aggregate | str],
+        aggregates: AggregateKind | str | Sequence[AggregateKind | str],
         scoring: Scoring,
         names: Callable[[IntArray], AnyArray] = lambda keys: keys,
         content: KeyedContent | None = None,
@@ -61,7 +61,7 @@ class KeyedAggregate(ABC):
         self._merits: FloatArray = np.empty(0)
         self._all = np.arange(0)
         self._names = names
-        self._view = View(k, names)
+        self._view = BarView(k, names)
         self._touched = self._content.watch()
         self._unranked: IntArray | None = None
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acquatop.topk.aggregates.aggregate_totals import Aggregate, Totals
-from acquatop.topk.aggregates.partials import Folder, Numbering, Partial, packed, unpacked
+from acquatop.topk.aggregates.aggregate_totals import AggregateKind, Totals
+from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial, packed, unpacked
 from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, IntArray, Rows
 from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
@@ -43,9 +43,9 @@ class KeyedContent:
     few events are kept.
     """
 
-    def __init__(self, aggregates: Aggregate | str | Sequence[Aggregate | str]) -> None:
+    def __init__(self, aggregates: AggregateKind | str | Sequence[AggregateKind | str]) -> None:
         several = [aggregates] if isinstance(aggregates, str) else aggregates
-        self.aggregates = tuple(map(Aggregate, several))
+        self.aggregates = tuple(map(AggregateKind, several))
         self.totals = Totals(self.aggregates)
         self.numbering = Numbering()
         self.open: int | None = None
@@ -53,7 +53,7 @@ class KeyedContent:
         """Exclusive upper bound of all keys."""
         self.rejected = 0
         self._size = 0
-        self._folder = Folder(self.totals.folding, self.numbering)
+        self._folder = Accumulator(self.totals.folding, self.numbering)
         self._waiting: dict[tuple[int, int], _Pane] = {}
         self._watchers: list[list[Partial | IntArray]] = []
 
@@ -250,7 +250,7 @@ class KeyedContent:
     def _columns(self, length: int, parts: Columnwise) -> Columnwise:
         """Return each aggregate's values: none are needed to count."""
         return tuple(
-            np.zeros(length) if aggregate is Aggregate.COUNT else np.asarray(parts[at], dtype=np.float64)
+            np.zeros(length) if aggregate is AggregateKind.COUNT else np.asarray(parts[at], dtype=np.float64)
             for at, aggregate in enumerate(self.aggregates)
         )
 

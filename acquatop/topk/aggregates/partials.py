@@ -200,7 +200,7 @@ class Numbering:
 
 
 @dataclass(frozen=True)
-class Folder(Generic[Values, Aggregates]):
+class Accumulator(Generic[Values, Aggregates]):
     """Folding of events into partials, and of partials into one."""
 
     folding: Folding[Values, Aggregates]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from acquatop.topk.aggregates.aggregate_totals import Aggregate
+from acquatop.topk.aggregates.aggregate_totals import AggregateKind
 from acquatop.topk.aggregates.keyed_aggregate import KeyedAggregate
 from acquatop.topk.aggregates.keyed_content import KeyedContent
 from acquatop.topk.aggregates.partials import Partial
@@ -67,7 +67,7 @@ class WindowedAggregate(KeyedAggregate):
     def __init__(
         self,
         k: int,
-        aggregates: Aggregate | str | Sequence[Aggregate | str],
+        aggregates: AggregateKind | str | Sequence[AggregateKind | str],
         scoring: Scoring,
         clock: Callable[[], float] = time.perf_counter,
         names: Callable[[IntArray], AnyArray] = lambda keys: keys,

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from acquatop.topk.columns import Places, among, codes_of, newest_of, newest_of_codes
+from acquatop.topk.columns import ValueIndex, among, codes_of, newest_of, newest_of_codes
 from acquatop.topk.contract import AnyArray, IntArray, Rows
 from acquatop.topk.snapshot import SnapshotError, State, pack, rows_of, table_of, unpack
 
@@ -45,15 +45,15 @@ class _Chunk:
     high: int
 
     @cached_property
-    def identities(self) -> Places:
+    def identities(self) -> ValueIndex:
         """Positions of the identities."""
-        return Places(self.rows.identities)
+        return ValueIndex(self.rows.identities)
 
     @cached_property
-    def keys(self) -> Places:
+    def keys(self) -> ValueIndex:
         """Positions of the keys; often these are the identities."""
         is_same = self.rows.keys.dtype == self.rows.identities.dtype and (self.rows.keys == self.rows.identities).all()
-        return self.identities if is_same else Places(self.rows.keys)
+        return self.identities if is_same else ValueIndex(self.rows.keys)
 
     @cached_property
     def is_newest(self) -> npt.NDArray[np.bool_]:
@@ -63,7 +63,7 @@ class _Chunk:
         return newest
 
 
-class Content:
+class WindowContent:
     """The arrivals of all open windows. Replacement is resolved when they are read.
 
     A newer arrival hides the older ones of its identity in the windows that hold both. Newer means
@@ -77,7 +77,7 @@ class Content:
     joined to chunks of some thousand rows, which copies a row a few times. Reading joins a pane's
     chunks to one, and needs the pane's memory once more for that moment.
 
-    >>> content = Content()
+    >>> content = WindowContent()
     >>> content.append(0, 1, Rows(np.array([3, 4]), np.array([7, 8]), np.array([7, 8]), (np.array([5.0, 6.0]),)))
     >>> content.append(1, 2, Rows(np.array([9]), np.array([7]), np.array([7]), (np.array([1.0]),)))
     >>> [pane.rows.times.tolist() for pane in content.newest()]

@@ -17,7 +17,7 @@ from acquatop.topk.lost import Rank
 from acquatop.topk.order import best
 from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.pane_top import Scored, place
-from acquatop.topk.refill.content import Content, PaneRows
+from acquatop.topk.refill.content import PaneRows, WindowContent
 from acquatop.topk.refill.controller import Controller
 from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
 
@@ -99,7 +99,7 @@ class Refilled:
     costs a copy of its columns in addition. An arrival older than the rows kept costs a lookup in
     the newer ones. A change of values costs a lookup in the rows without a merit; without
     ``in_order`` also a pass over the rows held, and a lookup in the content. Memory: the content of
-    all open windows (:class:`Content`), and a copy of the rows without a merit.
+    all open windows (:class:`WindowContent`), and a copy of the rows without a merit.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class Refilled:
         self._structure = factory(controller.n)
         if self._structure.k != controller.k:
             raise ValueError(f"the structure's k is {self._structure.k}, the controller's {controller.k}")
-        self._content = Content(distinct=distinct)
-        self._waiting = Content(distinct=True)
-        self._woken = Content(distinct=True)
+        self._content = WindowContent(distinct=distinct)
+        self._waiting = WindowContent(distinct=True)
+        self._woken = WindowContent(distinct=True)
         self._losses: dict[int, _Loss] = {}
         self._current = _BEFORE_ALL
         self._asked = _BEFORE_ALL
@@ -372,7 +372,7 @@ class Refilled:
         structure = self._factory(n)
         structure.close_before(self._current)
         waited = list(self._waiting.panes()) if self._distinct else []
-        waiting = Content(distinct=True)
+        waiting = WindowContent(distinct=True)
         waiting.close_before(self._current)
         for pane in self._content.newest():
             rejected = structure.add(pane.first, pane.last, pane.rows)
@@ -468,8 +468,8 @@ class Refilled:
             }
         except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(f"the snapshot is damaged: {error!r}") from error
-        restored._content = Content.restore(content)
-        restored._waiting, restored._woken = Content.restore(waiting), Content.restore(woken)
+        restored._content = WindowContent.restore(content)
+        restored._waiting, restored._woken = WindowContent.restore(waiting), WindowContent.restore(woken)
         restored._structure = type(restored._structure).restore(structure, scoring)
         return restored
 

@@ -16,7 +16,7 @@ from acquatop.windows import Windows
 
 
 @dataclass(frozen=True)
-class Asked:
+class TopKRequest:
     """One query's request: the best ``k`` of each of its windows."""
 
     windows: Windows
@@ -38,7 +38,7 @@ class ManyTopK(Protocol):
     rejected: int
     """Number of arrivals without a merit: NaN is no score."""
 
-    def join(self, name: str, asked: Asked) -> int:
+    def join(self, name: str, asked: TopKRequest) -> int:
         """Add a query; return the first of its windows that is answered.
 
         Before any arrival this is the first window that closes after the stream's beginning. Later

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acquatop.topk.contract import IntArray
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.moments import BEFORE_ALL, Series, are_near, between, first_from, last_before
 
 _AHEAD = 4
 """Length of the stretch whose openings are computed at once, in widest slides."""
 
 
-class Due(NamedTuple):
+class DueWindow(NamedTuple):
     """A window to be answered, ordered by close, then by the order in which queries joined."""
 
     closes: int
@@ -35,7 +35,7 @@ class Due(NamedTuple):
 class _Member:
     """A query and its next window to answer; None until that window is known."""
 
-    def __init__(self, order: int, name: str, asked: Asked, window: int | None) -> None:
+    def __init__(self, order: int, name: str, asked: TopKRequest, window: int | None) -> None:
         self.order, self.name, self.asked, self.window = order, name, asked, window
         self.last: int | None = None
         self.first_opens = BEFORE_ALL if window is None else self.opens
@@ -45,12 +45,12 @@ class _Member:
         """Opening of the next window; before all moments if the window is not known."""
         return BEFORE_ALL if self.window is None else self.asked.windows.bounds(self.window)[0]
 
-    def due(self) -> Due | None:
+    def due(self) -> DueWindow | None:
         """Return the next window; None if it is not to be answered."""
         if self.window is None or (self.last is not None and self.window > self.last):
             return None
         opens, closes = self.asked.windows.bounds(self.window)
-        return Due(closes, self.order, opens, self.window, self.name, self.asked.k)
+        return DueWindow(closes, self.order, opens, self.window, self.name, self.asked.k)
 
     def last_close(self, until: int) -> int:
         """Return the latest close, up to a moment, of the windows still to be answered."""
@@ -79,7 +79,7 @@ class MetaQuery:
     >>> from acquatop.windows import Windows
     >>> meta = MetaQuery(since=0)
     >>> for name, width, slide in (("a", 8, 4), ("b", 6, 3), ("c", 4, 2)):  # Example 4.2
-    ...     _ = meta.join(name, Asked(Windows(width, slide, 0), 2))
+    ...     _ = meta.join(name, TopKRequest(Windows(width, slide, 0), 2))
     >>> [(due.name, due.opens, due.closes) for due in meta.take(8)]
     [('c', 0, 4), ('b', 0, 6), ('c', 2, 6), ('a', 0, 8), ('c', 4, 8)]
     """
@@ -90,7 +90,7 @@ class MetaQuery:
         self._has_begun = False
         self._members: dict[str, _Member] = {}
         self._joined = 0
-        self._due: list[Due] = []
+        self._due: list[DueWindow] = []
         self.widest = 0
         """Width of the widest window."""
         self._cuts = np.empty(0, np.int64)
@@ -98,7 +98,7 @@ class MetaQuery:
 
     # Queries --------------------------------------------------------------------------------------
 
-    def join(self, name: str, asked: Asked) -> int:
+    def join(self, name: str, asked: TopKRequest) -> int:
         """Add a query; return the first of its windows that is answered."""
         windows = asked.windows
         # The arrivals so far are cut already, so a new query begins after them.
@@ -107,7 +107,7 @@ class MetaQuery:
         self.join_at(name, asked, first)
         return first
 
-    def join_at(self, name: str, asked: Asked, first: int | None, since: int | None = None) -> None:
+    def join_at(self, name: str, asked: TopKRequest, first: int | None, since: int | None = None) -> None:
         """Add a query that is answered from a window on, or from one that :meth:`go_to` will tell.
 
         The caller must provide what it needs of earlier arrivals. ``since`` is the query's original
@@ -141,7 +141,7 @@ class MetaQuery:
         """Return a query's next window; None until it is known."""
         return self._members[name].window
 
-    def due(self, name: str) -> Due | None:
+    def due(self, name: str) -> DueWindow | None:
         """Return a query's next window as due; None if it is not to be answered."""
         return self._members[name].due()
 
@@ -163,11 +163,11 @@ class MetaQuery:
         self._cut_until = BEFORE_ALL
         self.widest = max((member.asked.windows.width_ms for member in self._members.values()), default=0)
 
-    def __contains__(self, due: Due) -> bool:
+    def __contains__(self, due: DueWindow) -> bool:
         member = self._members.get(due.name)
         return member is not None and member.order == due.order
 
-    def _is_next(self, due: Due) -> bool:
+    def _is_next(self, due: DueWindow) -> bool:
         return due in self and self._members[due.name].due() == due
 
     def __len__(self) -> int:
@@ -192,7 +192,7 @@ class MetaQuery:
             heapq.heappop(self._due)
         return self._due[0].closes if self._due else None
 
-    def take(self, until: int) -> list[Due]:
+    def take(self, until: int) -> list[DueWindow]:
         """Remove and return all windows that close up to a moment, in order."""
         taken = []
         while (closes := self.next_close) is not None and closes <= until:

@@ -12,8 +12,8 @@ from acquatop.topk.order import ranking
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.row_pool import RowPool
 from acquatop.topk.shared.ahead import Ahead, score
-from acquatop.topk.shared.contract import Asked
-from acquatop.topk.shared.meta_query import Due, MetaQuery
+from acquatop.topk.shared.contract import TopKRequest
+from acquatop.topk.shared.meta_query import DueWindow, MetaQuery
 from acquatop.topk.shared.moments import BEFORE_ALL
 from acquatop.topk.shared.skyline import bar_of, first_after, undominated, youngest_best
 from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
@@ -80,7 +80,7 @@ class SharedSkyline:
 
     >>> from acquatop.windows import Windows
     >>> held = SharedSkyline(since=0)
-    >>> held.join("wide", Asked(Windows(6, 3, 0), 2)), held.join("narrow", Asked(Windows(2, 2, 0), 1))
+    >>> held.join("wide", TopKRequest(Windows(6, 3, 0), 2)), held.join("narrow", TopKRequest(Windows(2, 2, 0), 1))
     (0, 0)
     >>> at = np.arange(1, 7)
     >>> _ = held.add(Rows(at, at, at, (np.array([5.0, 1.0, 2.0, 4.0, 3.0, 0.0]),)))
@@ -103,7 +103,7 @@ class SharedSkyline:
 
     # Queries --------------------------------------------------------------------------------------
 
-    def join(self, name: str, asked: Asked) -> int:
+    def join(self, name: str, asked: TopKRequest) -> int:
         """Add a query; return the first of its windows that is answered."""
         return self.meta.join(name, asked)
 
@@ -137,7 +137,7 @@ class SharedSkyline:
         time = self._ahead.time_of(max(self._stretch, 4 * self.meta.most))
         return until if time is None else time - 1
 
-    def _go_through(self, dues: list[Due]) -> Iterator[tuple[str, Top]]:
+    def _go_through(self, dues: list[DueWindow]) -> Iterator[tuple[str, Top]]:
         """Answer due windows with the arrivals up to the last close, and merge these."""
         taken = self._ahead.take(dues[-1].closes)
         fresh = self._fresh(taken, dues) if taken is not None else _Ranked.none()
@@ -146,7 +146,7 @@ class SharedSkyline:
                 yield due.name, self._answer(due, fresh)
         self._merge(fresh)
 
-    def _fresh(self, taken: Scored, dues: list[Due]) -> _Ranked:
+    def _fresh(self, taken: Scored, dues: list[DueWindow]) -> _Ranked:
         """Return the new arrivals that can be in an answer that is due or in a later one."""
         labels = self.meta.labels(taken.rows.times)
         chosen = np.zeros(len(taken), dtype=bool)
@@ -171,7 +171,7 @@ class SharedSkyline:
             self._pool.keep(self._held.slots)
             self._held.slots = np.arange(len(self._held))
 
-    def _answer(self, due: Due, fresh: _Ranked) -> Top:
+    def _answer(self, due: DueWindow, fresh: _Ranked) -> Top:
         held, width = self._held, due.closes - due.opens
         at = first_after(held.times, due.opens, due.k, width / max(width, self.meta.widest))
         minus, slots = held.minus[at], held.slots[at]

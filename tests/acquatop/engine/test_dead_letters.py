@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from acquatop import Answer, Engine
 from acquatop.catalog.catalog import Catalog
-from acquatop.engine.side_outputs.growing_file import AsideFile
+from acquatop.engine.side_outputs.growing_file import SideOutputFile
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.bad import LONGEST_ITEM, MOST_OF_PARTITION
 from tests.support.disks import quick_folder
@@ -136,18 +136,18 @@ def test_what_is_kept_has_a_bound_in_the_file_and_in_memory(folder: Path) -> Non
 
 def test_the_file_is_as_long_as_the_state_knows(folder: Path) -> None:
     path = folder / "deep" / "bad"
-    first = AsideFile(str(path), what="bad items", key="dead_letters", most_bytes=10)
+    first = SideOutputFile(str(path), what="bad items", key="dead_letters", most_bytes=10)
     first.begin()
     first.append([b"four\n", b"too long\n", b"six\n"], durable=True)
     assert path.read_bytes() == b"four\nsix\n"
     state = first.state()
     first.append([b"\n"], durable=False)
-    again = AsideFile(str(path), what="bad items", key="dead_letters", most_bytes=10)
+    again = SideOutputFile(str(path), what="bad items", key="dead_letters", most_bytes=10)
     again.resume(state)
     again.begin()
     assert path.read_bytes() == b"four\nsix\n"
     with pytest.raises(EnvironmentProblem, match=r'bad items cannot be written(.|\n)*"dead_letters"'):
-        AsideFile(str(folder), what="bad items", key="dead_letters").begin()
+        SideOutputFile(str(folder), what="bad items", key="dead_letters").begin()
 
 
 scraps = st.one_of(

@@ -13,7 +13,7 @@ from acquatop import DEFAULT_FUNCTIONS, Answer, Engine, Status, UserError, scori
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine import handle as registered_query
 from acquatop.engine.observer import Silent
-from acquatop.engine.stream import Pipeline, Unit
+from acquatop.engine.stream import EvaluationSlot, Pipeline
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.records import Records
 from acquatop.query.contract import Tick
@@ -192,7 +192,7 @@ def test_queries_on_a_stream_share_the_wait_for_their_remotes(world: World) -> N
     for live in (True, False):
         pipeline = Pipeline(stream, engine, Silent(), clock=lambda: 0.0, live=live)
         for slide in (300, 300, 900):
-            pipeline.go_on(Unit(str(slide), Waiting(slide)))  # type: ignore[arg-type]
+            pipeline.go_on(EvaluationSlot(str(slide), Waiting(slide)))  # type: ignore[arg-type]
         engine.wants = lambda unit: True  # type: ignore[method-assign]
         pipeline.take(Batch({"batch": 0}, [list(pipeline.job()([lines]))]))
     assert waits[:3] == pytest.approx([0.05] * 3)

@@ -21,8 +21,8 @@ from acquatop.catalog.catalog import Catalog, CatalogError
 from acquatop.engine.alignment import ROOM
 from acquatop.engine.idle_timer import IdleTimer
 from acquatop.engine.observer import BatchSeen, Silent
-from acquatop.engine.side_outputs.late_records import LateFile
-from acquatop.engine.stream import Pipeline, Unit
+from acquatop.engine.side_outputs.late_records import LateRecords
+from acquatop.engine.stream import EvaluationSlot, Pipeline
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.late import TOO_FAR_AHEAD, LateFinder
@@ -102,13 +102,13 @@ class Desk(Silent):
         self.kept.append(len(answers))
         return 0.0
 
-    def wants(self, unit: Unit) -> bool:
+    def wants(self, unit: EvaluationSlot) -> bool:
         return unit.key not in self.unwanted
 
     def failed(self, where: object, error: BaseException) -> None:
         raise error
 
-    def stream_ended(self, stream: str, units: Sequence[Unit], error: BaseException | None) -> None:
+    def stream_ended(self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None) -> None:
         self.ended.append(error)
 
     def batch(self, seen: BatchSeen) -> None:
@@ -116,9 +116,9 @@ class Desk(Silent):
 
     # What a test does.
 
-    def register(self, text: str, name: str = "q") -> Unit:
+    def register(self, text: str, name: str = "q") -> EvaluationSlot:
         bound = bind_query(PREFIX + text, self.catalog, name=name)
-        unit = Unit(evaluation_key(bound), work_of(bound))
+        unit = EvaluationSlot(evaluation_key(bound), work_of(bound))
         for stream in bound.streams:
             assert self.streams[stream.iri.removeprefix(NS)].join(unit, bound)
         return unit
@@ -595,17 +595,17 @@ def test_an_engine_that_goes_on_cuts_off_what_it_does_not_know_of(folder: Path) 
 
 def test_a_late_file_is_cut_only_where_it_is_known(folder: Path) -> None:
     path = folder / "deep" / "late"
-    first = LateFile(str(path), "urn:s")
+    first = LateRecords(str(path), "urn:s")
     first.begin()
     first.add([(5, "1")], 9, durable=True)
-    other = LateFile(str(folder / "other"), "urn:s")
+    other = LateRecords(str(folder / "other"), "urn:s")
     (folder / "other").write_text("longer than what was kept of the first file, by far\n" * 3)
     other.resume(first.state())
     other.begin()
     assert len((folder / "other").read_text().splitlines()) == 3
     assert json.loads(path.read_text()) == {"stream": "urn:s", "time": 5, "watermark": 9, "record": 1}
     with pytest.raises(EnvironmentProblem, match="cannot be written"):
-        LateFile(str(folder), "urn:s").begin()
+        LateRecords(str(folder), "urn:s").begin()
 
 
 # Records from the future --------------------------------------------------------------------------
@@ -632,7 +632,7 @@ def test_the_catalog_says_how_far_ahead_and_gives_each_stream_a_late_file_of_its
 
 
 @pytest.fixture
-def held(folder: Path) -> Iterator[tuple[Desk, Unit, threading.Thread]]:
+def held(folder: Path) -> Iterator[tuple[Desk, EvaluationSlot, threading.Thread]]:
     """A stream far ahead of another, and a thread in which it waits."""
     desk = Desk(catalog(folder, b='idle = "5s"'))
     unit = desk.register(PAIRS)
@@ -648,7 +648,9 @@ def held(folder: Path) -> Iterator[tuple[Desk, Unit, threading.Thread]]:
     thread.join()
 
 
-def test_a_stream_far_ahead_goes_on_when_the_other_has_caught_up(held: tuple[Desk, Unit, threading.Thread]) -> None:
+def test_a_stream_far_ahead_goes_on_when_the_other_has_caught_up(
+    held: tuple[Desk, EvaluationSlot, threading.Thread],
+) -> None:
     desk, _, thread = held
     assert thread.is_alive()
     desk.feed("b", 1_001)
@@ -657,7 +659,7 @@ def test_a_stream_far_ahead_goes_on_when_the_other_has_caught_up(held: tuple[Des
 
 @pytest.mark.parametrize("why", ["ended", "failed", "idle", "removed", "stopped"])
 def test_a_stream_far_ahead_goes_on_when_nobody_waits_for_the_other(
-    held: tuple[Desk, Unit, threading.Thread], why: str
+    held: tuple[Desk, EvaluationSlot, threading.Thread], why: str
 ) -> None:
     desk, unit, thread = held
     assert thread.is_alive()

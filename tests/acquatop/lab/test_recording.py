@@ -35,7 +35,7 @@ from acquatop.lab.replay.trace import open_trace
 from connectors.fields import ROW
 from connectors.mapping import JsonMapping, Property, Template
 from examples.oxigraph import OxigraphServer
-from replica.feeds.contract import Sink
+from replica.feeds.contract import ChangeSink
 from replica.remotes import RemoteError
 from replica.remotes.records import Field, KeyTemplate, RecordMapping, Star
 from replica.remotes.table import TableRemote as ReplayedRemote
@@ -423,7 +423,7 @@ def test_a_feed_is_recorded_and_handed_on(tmp_path: Path) -> None:
     class OneWord:
         failure = "none"
 
-        def start(self, sink: Sink) -> None:
+        def start(self, sink: ChangeSink) -> None:
             said = {user_term("a"): [{"user": user_term("a"), "followers": integer(3)}], user_term("b"): []}
             sink(said, 7.0)
 

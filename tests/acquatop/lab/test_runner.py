@@ -14,7 +14,7 @@ from acquatop.lab.replay.experiment import Experiment
 from acquatop.lab.replay.measure import Bench, Measured
 from acquatop.lab.replay.runner import PROGRESS, run
 from acquatop.lab.replay.setting import Setting
-from acquatop.lab.replay.summary import Summary
+from acquatop.lab.replay.summary import ReplaySummary
 from acquatop.lab.report import write_output
 from tests.support.recordings import REMOTE, STREAM, query, write
 
@@ -35,7 +35,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def written(experiment: Experiment, folder: Path, *, processes: int = 0) -> dict[str, bytes]:
-    write_output(Summary(run(experiment, folder, processes=processes)), folder, plots=False)
+    write_output(ReplaySummary(run(experiment, folder, processes=processes)), folder, plots=False)
     return files(folder)
 
 

@@ -17,7 +17,7 @@ from acquatop.lab.replay.experiment import Experiment, load_experiment, shipped
 from acquatop.lab.replay.measure import Measured
 from acquatop.lab.replay.runner import Results
 from acquatop.lab.replay.setting import Setting
-from acquatop.lab.replay.summary import Cell, Summary
+from acquatop.lab.replay.summary import Cell, ReplaySummary
 from acquatop.lab.report.axes import views
 from acquatop.lab.report.pictures import check_drawing, pictures
 from acquatop.lab.report.report import report
@@ -40,14 +40,14 @@ def measured(level: float, windows: int = 10) -> list[Measured]:
     ]
 
 
-def summary(experiment: Experiment = EXPERIMENT) -> Summary:
+def summary(experiment: Experiment = EXPERIMENT) -> ReplaySummary:
     levels = {"AT-TSM": 0.5, "AT-BSM": 0.4, "WSJ-LRU": 0.25, "WSJ-ASM": 1.0}
     found = {
         (data.name, setting): measured(levels[setting.policy] + 0.01 * setting.budget)
         for data in experiment.data
         for setting in experiment.settings()
     }
-    return Summary(Results(experiment, found, {"seed 1": {"windows without events": 3}}))
+    return ReplaySummary(Results(experiment, found, {"seed 1": {"windows without events": 3}}))
 
 
 def test_an_interval_holds_the_mean_and_shrinks_with_more_windows() -> None:

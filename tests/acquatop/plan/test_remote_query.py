@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acquatop.plan.remote_query import Question, star_of
+from acquatop.plan.remote_query import RemoteQuery, star_of
 from replica.remotes.records import Star
 from rspql import ast
 from rspql.diagnostics import Diagnostic
@@ -52,4 +52,4 @@ def test_a_property_that_is_nearly_right_is_suggested() -> None:
 
 
 def test_what_is_asked_has_a_text() -> None:
-    assert Question(group("?u :name ?n"), ("u", "n"), "u").text == "?u <urn:name> ?n ."
+    assert RemoteQuery(group("?u :name ?n"), ("u", "n"), "u").text == "?u <urn:name> ?n ."

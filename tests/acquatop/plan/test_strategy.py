@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.plan.strategy import MEASURED, HintError, Workload, choose, expectations
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 from acquatop.windows import Windows
 
-ONE = Asked(Windows(1_000_000, 100_000), 100)
+ONE = TopKRequest(Windows(1_000_000, 100_000), 100)
 
 
 def of(count: int, slide: int = 100_000, **said: bool) -> Workload:
-    return Workload((Asked(Windows(1_000_000, slide), 100),) * count, **said)
+    return Workload((TopKRequest(Windows(1_000_000, slide), 100),) * count, **said)
 
 
 def test_one_query_with_large_slides_is_by_itself_and_a_thousand_share() -> None:
@@ -88,12 +88,12 @@ def test_a_hint_that_cannot_be_followed_is_refused(workload: Workload, hint: str
         choose(workload, hint=hint)
 
 
-asked = st.builds(Asked, st.builds(Windows, st.integers(1, 10**6), st.integers(1, 10**6)), st.integers(1, 10_000))
+asked = st.builds(TopKRequest, st.builds(Windows, st.integers(1, 10**6), st.integers(1, 10**6)), st.integers(1, 10_000))
 
 
-@example(asked=[Asked(Windows(9, 1), 2)], rate=1.0, batch=1.0)
+@example(asked=[TopKRequest(Windows(9, 1), 2)], rate=1.0, batch=1.0)
 @given(asked=st.lists(asked, min_size=1, max_size=5), rate=st.floats(0.001, 1000), batch=st.floats(1, 1e6))
-def test_costs_are_positive_and_grow_with_what_steps_take(asked: list[Asked], rate: float, batch: float) -> None:
+def test_costs_are_positive_and_grow_with_what_steps_take(asked: list[TopKRequest], rate: float, batch: float) -> None:
     workload = Workload(tuple(asked), rate, batch)
     now = expectations(workload, MEASURED)
     arrivals = ("each_arrival", "shared_arrival", "blocks_arrival")

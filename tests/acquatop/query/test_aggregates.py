@@ -17,8 +17,8 @@ from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.plan.bind import BoundWindowed, bind_query, bind_windowed
 from acquatop.query.aggregates import content as aggregated_content
 from acquatop.query.aggregates import deduplicated as retained
-from acquatop.query.aggregates.deduplicated import Identities
-from acquatop.query.aggregates.ranking import Aggregated
+from acquatop.query.aggregates.deduplicated import HashedIdentities
+from acquatop.query.aggregates.ranking import AggregateRanking
 from acquatop.query.sparql.evaluation import SparqlEvaluation
 from acquatop.refresh.replica_refresh import Inquiry
 from acquatop.topk.aggregates import aggregate_view, keyed_content
@@ -50,13 +50,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyed_content, "_FOLD_AT", 4)
     monkeypatch.setattr(aggregate_view, "_SLACK", 1)
     monkeypatch.setattr(aggregate_view, "_OVERFULL", 1)
-    of = Identities.of
+    of = HashedIdentities.of
 
-    def with_few_heads(texts: list[str]) -> Identities:
+    def with_few_heads(texts: list[str]) -> HashedIdentities:
         identities = of(texts)
-        return Identities(identities.heads % 4, identities.tails)
+        return HashedIdentities(identities.heads % 4, identities.tails)
 
-    monkeypatch.setattr(Identities, "of", with_few_heads)
+    monkeypatch.setattr(HashedIdentities, "of", with_few_heads)
 
 
 @settings(max_examples=70, deadline=None)
@@ -65,7 +65,7 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
     replay = Replay(shape)
     for answer in replay.answers():
         operator = replay.query.operator
-        assert isinstance(operator, Aggregated)
+        assert isinstance(operator, AggregateRanking)
         operator._check()
         assert answer.spending.items <= shape.items
         has_late = "too late" in (answer.reason or "")
@@ -143,7 +143,7 @@ def test_keys_that_have_left_all_windows_leave_nothing_behind() -> None:
         query.add(STREAM, decoded(query._bound, posts))
         list(query.advance(STREAM, 1 + 5 * round_))
     operator = query.operator
-    assert isinstance(operator, Aggregated)
+    assert isinstance(operator, AggregateRanking)
     assert operator._content.codes.size <= 128
     assert sum(map(len, operator._content._retained._runs)) <= 60
 

@@ -28,12 +28,12 @@ from acquatop.ingest.key_codes import KeyCodes
 from acquatop.ingest.match import GONE, IDENTITY, KEY, number_column, term_column
 from acquatop.ingest.panes import Pane, PaneBuffer
 from acquatop.ingest.reduce.shared_best import Panes as Parted
-from acquatop.ingest.unscored import Solution, Waiting, objects
-from acquatop.query.aggregates.deduplicated import Retained, Solutions
-from acquatop.query.counters import Tally
-from acquatop.query.lateness import Answered, Came
-from acquatop.query.non_empty_windows import Occupancy
-from acquatop.query.shared.late_solutions import Stragglers
+from acquatop.ingest.unscored import Solution, Unscored, objects
+from acquatop.query.aggregates.deduplicated import Deduplicated, SolutionColumns
+from acquatop.query.counters import WindowCounters
+from acquatop.query.lateness import AnsweredWindows, ArrivalWatermarks
+from acquatop.query.non_empty_windows import NonEmptyWindows
+from acquatop.query.shared.late_solutions import LateSolutions
 from acquatop.query.shared.pane_log import PaneLog
 from acquatop.query.sparql import quad_store
 from acquatop.query.sparql.quad_store import QuadStore
@@ -46,7 +46,7 @@ from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.refill.controller import Controller
 from acquatop.topk.refill.refilled import Refilled
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.snapshot import (
     SnapshotError,
@@ -118,8 +118,8 @@ class Panes(Thing):
 
 
 class Occupied(Thing):
-    def make(self) -> Occupancy:
-        return Occupancy(WINDOWS)
+    def make(self) -> NonEmptyWindows:
+        return NonEmptyWindows(WINDOWS)
 
     def step(self, at: int, chance: Chance) -> object:
         times = np.array([chance.randint(at, 3 * at + 9) for _ in range(chance.randint(0, 3))], np.int64)
@@ -140,8 +140,8 @@ class Codes(Thing):
 
 
 class Solved(Thing):
-    def make(self) -> Retained:
-        return Retained(2, IdentityHash(b"0123456789abcdef"))
+    def make(self) -> Deduplicated:
+        return Deduplicated(2, IdentityHash(b"0123456789abcdef"))
 
     def step(self, at: int, chance: Chance) -> object:
         texts = list(dict.fromkeys(f"{name}{chance.randint(0, 99)}" for name in some(chance, 40)))
@@ -149,13 +149,13 @@ class Solved(Thing):
         popped = self.held.pop(identities)
         lasts = np.array([chance.randint(at, at + 3) for _ in texts], np.int64)
         parts = (lasts / 3, lasts / 7)
-        self.held.put(identities, Solutions(lasts, lasts % 5, lasts + at, parts))
+        self.held.put(identities, SolutionColumns(lasts, lasts % 5, lasts + at, parts))
         self.held.close_before(at)
         self.held._check()
         return len(self.held), values(popped), values(self.held.of_keys(np.array([1, 3]), 5))
 
 
-def values(solutions: Solutions | None) -> object:
+def values(solutions: SolutionColumns | None) -> object:
     if solutions is None:
         return None
     columns = solutions.lasts, solutions.keys, solutions.times, *solutions.parts
@@ -165,8 +165,8 @@ def values(solutions: Solutions | None) -> object:
 class Waits(Thing):
     numbers = 2
 
-    def make(self) -> Waiting:
-        return Waiting()
+    def make(self) -> Unscored:
+        return Unscored()
 
     def step(self, at: int, chance: Chance) -> object:
         names = dict.fromkeys(some(chance))
@@ -269,8 +269,8 @@ class All(Stream):
 
 
 class Counted(Thing):
-    def make(self) -> Tally:
-        return Tally()
+    def make(self) -> WindowCounters:
+        return WindowCounters()
 
     def step(self, at: int, chance: Chance) -> object:
         bad = pa.array([chance.choice([None, "no time", "no subject"]) for _ in range(3)], pa.string())
@@ -420,7 +420,7 @@ class Refills(Dominance):
 class Shares(Thing):
     """A structure that queries share, which join again by themselves."""
 
-    ASKED = MappingProxyType({"wide": Asked(WINDOWS, 3), "narrow": Asked(Windows(4, 5, 1), 2)})
+    ASKED = MappingProxyType({"wide": TopKRequest(WINDOWS, 3), "narrow": TopKRequest(Windows(4, 5, 1), 2)})
 
     def make(self) -> SharedSkyline:
         held = SharedSkyline(0, stretch=2, room=8)
@@ -452,23 +452,25 @@ class Shares(Thing):
 
 
 class Straggles(Thing):
-    ANSWERED = Answered(WINDOWS, 0)
+    ANSWERED = AnsweredWindows(WINDOWS, 0)
 
-    def make(self) -> Stragglers:
-        return Stragglers()
+    def make(self) -> LateSolutions:
+        return LateSolutions()
 
     def step(self, at: int, chance: Chance) -> object:
         size = chance.randint(0, 3)
         times = np.array([chance.randint(at, at + 9) for _ in range(size)], np.int64)
         names, merits = objects(some(chance, 9)[:size] + ["x"] * size)[:size], np.arange(size) + chance.random()
-        self.held.add(Scored(merits, Rows(times, names, names, (merits,), (names,))), Came.at(at, -99, size))
+        self.held.add(
+            Scored(merits, Rows(times, names, names, (merits,), (names,))), ArrivalWatermarks.at(at, -99, size)
+        )
         self.held.let_go(at - 5)
         top = self.held.among(Top(at // 3, NO_ROWS, np.empty(0)), self.ANSWERED, 2)
         return len(self.held), top.rows.identities.tolist(), top.merits.tolist()
 
 
 class Logs(Thing):
-    ANSWERED = Answered(WINDOWS, 1)
+    ANSWERED = AnsweredWindows(WINDOWS, 1)
 
     def make(self) -> PaneLog:
         return PaneLog()
@@ -476,7 +478,7 @@ class Logs(Thing):
     def step(self, at: int, chance: Chance) -> object:
         times = np.array(sorted(chance.randint(at, at + 9) for _ in range(chance.randint(0, 3))), np.int64)
         counts = np.array([chance.randint(0, 2) for _ in times], np.int64)
-        self.held.add(Parted(times, counts, counts), Came.at(at, -99, len(times)))
+        self.held.add(Parted(times, counts, counts), ArrivalWatermarks.at(at, -99, len(times)))
         if chance.random() < 0.3:
             self.held.let_go(at - 5)
         answered, span = self.ANSWERED, WINDOWS.bounds(at // 3)
@@ -606,8 +608,8 @@ def test_the_snapshot_of_another_query_is_refused() -> None:
 OTHER_PROCESS = """
 import sys
 from pathlib import Path
-from acquatop.query.aggregates.deduplicated import Retained
-retained = Retained(1)
+from acquatop.query.aggregates.deduplicated import Deduplicated
+retained = Deduplicated(1)
 retained.resume(Path(sys.argv[1]).read_bytes())
 found = retained.pop(retained.identities(sys.argv[2:]))
 print(*sorted(found.times.tolist()), len(retained))
@@ -615,10 +617,10 @@ print(*sorted(found.times.tolist()), len(retained))
 
 
 def test_another_process_finds_what_is_retained(tmp_path: Path) -> None:
-    retained = Retained(1)
+    retained = Deduplicated(1)
     texts = [f"{text}{number}" for text in TEXTS for number in range(9)]
     times = np.arange(len(texts))
-    retained.put(retained.identities(texts), Solutions(times, times, times, (times / 2,)))
+    retained.put(retained.identities(texts), SolutionColumns(times, times, times, (times / 2,)))
     (tmp_path / "state").write_bytes(retained.snapshot())
     wanted = [texts[at] for at in (3, 30, 143)]
     command = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path / "state"), *wanted]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acquatop.errors import EvaluationError
-from acquatop.query.sparql.evaluate import Evaluator, Result
+from acquatop.query.sparql.evaluate import Evaluator, SparqlResult
 from acquatop.query.sparql.quad_store import QuadStore
 from replica.terms import blank_iri, blank_label
 from rspql import ast
@@ -32,11 +32,11 @@ def stored(turtle: str, seed: int = 0) -> QuadStore:
     return store
 
 
-def evaluate(query: str, store: QuadStore) -> Result:
+def evaluate(query: str, store: QuadStore) -> SparqlResult:
     return Evaluator(parse(PREFIX + query), store, windows=["urn:w"]).evaluate({}, 0)
 
 
-def cells(result: Result) -> list[list[str]]:
+def cells(result: SparqlResult) -> list[list[str]]:
     return [[str(term) for term in row.values()] for row in result.rows]
 
 

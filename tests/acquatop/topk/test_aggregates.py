@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk.aggregates import aggregate_view, keyed_aggregate, keyed_content
-from acquatop.topk.aggregates.aggregate_totals import Aggregate
+from acquatop.topk.aggregates.aggregate_totals import AggregateKind
 from acquatop.topk.aggregates.keyed_aggregate import KeyedAggregate
 from acquatop.topk.aggregates.windowed_aggregate import Chooser, WindowedAggregate
 from acquatop.topk.contract import AnyArray, FirstPart, FloatArray, IntArray, Rows, Top, TopK
@@ -52,14 +52,14 @@ def rows_of(events: Sequence[Event | tuple[int, int, float]]) -> Rows:
     return Rows(times, keys, keys, (np.array([event[2] for event in events], dtype=np.float64),))
 
 
-def aggregate_of(aggregate: Aggregate, values: list[float]) -> float:
-    if aggregate is Aggregate.COUNT:
+def aggregate_of(aggregate: AggregateKind, values: list[float]) -> float:
+    if aggregate is AggregateKind.COUNT:
         return float(len(values))
-    if aggregate in (Aggregate.MIN, Aggregate.MAX):
-        return (min(values) if aggregate is Aggregate.MIN else max(values)) + 0.0
+    if aggregate in (AggregateKind.MIN, AggregateKind.MAX):
+        return (min(values) if aggregate is AggregateKind.MIN else max(values)) + 0.0
     endless = [value for value in values if math.isinf(value)]
     total = sum(endless) if endless else nearest_sum(values)
-    return total / len(values) if aggregate is Aggregate.AVG else total
+    return total / len(values) if aggregate is AggregateKind.AVG else total
 
 
 def nearest_sum(values: list[float]) -> float:
@@ -73,11 +73,13 @@ def nearest_sum(values: list[float]) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def all_in_order(aggregate: Aggregate, events: list[Event], weights: FloatArray) -> list[tuple[float, int, int, float]]:
+def all_in_order(
+    aggregate: AggregateKind, events: list[Event], weights: FloatArray
+) -> list[tuple[float, int, int, float]]:
     """Return merit, time, key and aggregate of every key that is a solution, best first."""
     of_key: dict[int, list[Event]] = {}
     for event in events:
-        if aggregate is Aggregate.COUNT or not math.isnan(event[2]):
+        if aggregate is AggregateKind.COUNT or not math.isnan(event[2]):
             of_key.setdefault(event[1], []).append(event)
     found = []
     for key, its in of_key.items():
@@ -98,7 +100,7 @@ def as_bytes(top: Top) -> tuple[bytes, ...]:
     return tuple(column.tobytes() for column in (top.rows.times, top.rows.keys, top.rows.parts[0], top.merits))
 
 
-def made(way: type[KeyedAggregate], k: int, aggregate: Aggregate, remote: Remote, seed: int = 0) -> KeyedAggregate:
+def made(way: type[KeyedAggregate], k: int, aggregate: AggregateKind, remote: Remote, seed: int = 0) -> KeyedAggregate:
     if way is not WindowedAggregate:
         return way(k, aggregate, remote)
     return WindowedAggregate(k, aggregate, remote, clock_of(seed))
@@ -135,7 +137,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
         "windows": Windows(width, slide, 0),
         "last": ends // slide + 2,
         "events": draw(st.lists(event, min_size=draw(st.sampled_from([0, 30])), max_size=50)),
-        "aggregate": draw(st.sampled_from(list(Aggregate))),
+        "aggregate": draw(st.sampled_from(list(AggregateKind))),
         "k": draw(st.integers(1, KEYS + 2)),
         "weights": draw(st.lists(weights, min_size=KEYS, max_size=KEYS)),
         "changes": draw(st.lists(st.tuples(st.integers(0, 30), st.integers(0, KEYS + 1), weights), max_size=12)),
@@ -180,7 +182,7 @@ class Story:
         windows: Windows,
         last: int,
         events: list[Event],
-        aggregate: Aggregate,
+        aggregate: AggregateKind,
         k: int,
         weights: list[float],
         changes: list[tuple[int, int, float]],
@@ -236,7 +238,7 @@ class Story:
                 continue
             before = way.rejected
             found = way.add(first, last, rows_of(events)).tolist()
-            assert found == ([] if self.aggregate is Aggregate.COUNT else rejected)
+            assert found == ([] if self.aggregate is AggregateKind.COUNT else rejected)
             assert way.rejected == before + len(found)
             way._check()
         if not closed:
@@ -286,7 +288,7 @@ class Story:
 
     def ask(self, window: int) -> None:
         self.window = window
-        counted = self.aggregate is Aggregate.COUNT
+        counted = self.aggregate is AggregateKind.COUNT
         self.counted = [event for event in self.inside(window) if counted or not math.isnan(event[2])]
         expected = all_in_order(self.aggregate, self.inside(window), self.remote.weights)
         tops = [way.top(window) for way in self.ways]
@@ -471,9 +473,9 @@ def test_other_bytes_are_no_snapshot(way: type[KeyedAggregate]) -> None:
             way.restore(wrong, FirstPart())
 
 
-@pytest.mark.parametrize("aggregate", list(Aggregate))
+@pytest.mark.parametrize("aggregate", list(AggregateKind))
 @pytest.mark.parametrize("way", WAYS)
-def test_how_arrivals_are_cut_and_ordered_changes_no_byte(way: type[KeyedAggregate], aggregate: Aggregate) -> None:
+def test_how_arrivals_are_cut_and_ordered_changes_no_byte(way: type[KeyedAggregate], aggregate: AggregateKind) -> None:
     chance = random.Random(11)
     pool = [0.0, -0.0, 0.1, 1e16, -1e16, 0.3, 1e-200]
     panes = [[(chance.randrange(9), chance.randrange(6), chance.choice(pool)) for _ in range(40)] for _ in range(12)]
@@ -490,10 +492,10 @@ def test_how_arrivals_are_cut_and_ordered_changes_no_byte(way: type[KeyedAggrega
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize("aggregate", list(Aggregate))
+@pytest.mark.parametrize("aggregate", list(AggregateKind))
 @pytest.mark.parametrize("way", WAYS)
 def test_many_keys_that_become_more(
-    way: type[KeyedAggregate], aggregate: Aggregate, monkeypatch: pytest.MonkeyPatch
+    way: type[KeyedAggregate], aggregate: AggregateKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
     chance = np.random.default_rng(13)
@@ -530,7 +532,7 @@ def test_the_benchmark_compares_what_gives_the_same_answers() -> None:
     assert {"dense", "threshold view", "chosen at run time", "numpy recompute"} <= {cost.way for cost in costs}
 
 
-SEVERAL = (Aggregate.SUM, Aggregate.COUNT, Aggregate.MAX, Aggregate.AVG, Aggregate.MIN)
+SEVERAL = (AggregateKind.SUM, AggregateKind.COUNT, AggregateKind.MAX, AggregateKind.AVG, AggregateKind.MIN)
 
 
 class Sum:
@@ -551,7 +553,7 @@ class Sum:
     st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), plain | odd), max_size=9), max_size=9),
 )
 def test_several_aggregates_are_each_what_it_is_alone(
-    aggregates: list[Aggregate], panes: list[list[tuple[int, int, float]]]
+    aggregates: list[AggregateKind], panes: list[list[tuple[int, int, float]]]
 ) -> None:
     for way in WAYS:
         together = way(99, aggregates, Sum())

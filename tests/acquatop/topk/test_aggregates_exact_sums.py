@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from acquatop.topk.aggregates.exact_sums import BITS, ExactSums, digits_of, rounded
-from acquatop.topk.aggregates.partials import Folder, Numbering, Partial
+from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 near = st.integers(-(2**80), 2**80).map(float) | st.floats(-1e6, 1e6) | finite
@@ -100,7 +100,7 @@ def test_merging_is_folding_together(values: list[float], cut: int) -> None:
     sums = ExactSums()
     numbering = Numbering()
     numbering.grow(5)
-    folder = Folder(sums, numbering)
+    folder = Accumulator(sums, numbering)
     keys = np.array([value.as_integer_ratio()[0] % 5 for value in values])
     times, column = np.arange(len(values)), np.array(values)
     for known in (5, 1_000):

@@ -17,7 +17,7 @@ from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.papers.mintopk.mintopk import MinTopk
 from acquatop.topk.papers.mintopk.pretopk import PreTopk
 from acquatop.topk.papers.mintopk.super_mtkn import SuperMTKN
-from acquatop.topk.refill.content import Content
+from acquatop.topk.refill.content import WindowContent
 from acquatop.topk.refill.controller import Controller
 from acquatop.topk.refill.refilled import Refilled
 from acquatop.topk.snapshot import SnapshotError
@@ -193,7 +193,7 @@ def test_what_a_change_lifts_is_brought_back_though_a_later_pane_holds_its_ident
 
 
 def test_what_is_removed_and_never_comes_again_is_forgotten() -> None:
-    content = Content()
+    content = WindowContent()
     for window in range(20_000):
         content.append(window, window, a_pane([1.0]))
         content.remove(np.array([10**6 + window]))

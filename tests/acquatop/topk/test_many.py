@@ -22,7 +22,7 @@ from acquatop.topk.papers.mtops.independent import Independent
 from acquatop.topk.papers.mtops.mtop_band import MTopBand
 from acquatop.topk.papers.mtops.mtop_list import MTopList
 from acquatop.topk.shared import skyline
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.meta_query import MetaQuery
 from acquatop.topk.shared.moments import BEFORE_ALL, Series, between, first_from, last_before
 from acquatop.topk.shared.shared_skyline import SharedSkyline
@@ -47,13 +47,13 @@ class World:
 
     held: Any
     since: int = 0
-    queries: dict[str, Asked] = field(default_factory=dict)
+    queries: dict[str, TopKRequest] = field(default_factory=dict)
     firsts: dict[str, int] = field(default_factory=dict)
     arrivals: list[Arrival] = field(default_factory=list)
     answers: list[tuple[str, int, list[Any]]] = field(default_factory=list)
     rejected: int = 0
 
-    def join(self, name: str, asked: Asked) -> None:
+    def join(self, name: str, asked: TopKRequest) -> None:
         self.queries[name], self.firsts[name] = asked, self.held.join(name, asked)
         self.held._check()
 
@@ -95,7 +95,7 @@ class Shape:
     """Parameters of a random stream and its queries."""
 
     seed: int
-    asked: tuple[Asked, ...]
+    asked: tuple[TopKRequest, ...]
     levels: int
     lateness: int
     extremes: bool
@@ -144,7 +144,7 @@ def _number(chance: random.Random, shape: Shape) -> float:
 
 
 def shapes() -> st.SearchStrategy[Shape]:
-    asked = st.builds(Asked, windows(), st.integers(1, 5))
+    asked = st.builds(TopKRequest, windows(), st.integers(1, 5))
     return st.builds(
         Shape,
         seed=st.integers(0, 2**32),
@@ -203,7 +203,7 @@ def tops(world: World, until: int) -> list[tuple[str, int, list[float]]]:
 def world_of(way: str, **asked: tuple[int, int, int]) -> World:
     world = World(WAYS[way](0))
     for name, (width, slide, k) in asked.items():
-        world.join(name, Asked(Windows(width, slide, 0), k))
+        world.join(name, TopKRequest(Windows(width, slide, 0), k))
     return world
 
 
@@ -243,9 +243,9 @@ def test_who_joins_is_answered_from_what_is_to_come_and_who_leaves_is_no_more(wa
     world = world_of(way, one=(4, 2, 1))
     world.add(arrivals_of((1, 5.0), (7, 6.0)))
     assert tops(world, 5) == [("one", 0, [5.0])]
-    assert world.held.join("two", Asked(Windows(4, 3, 0), 9)) == 3, "what opens at 9: 7 has come"
+    assert world.held.join("two", TopKRequest(Windows(4, 3, 0), 9)) == 3, "what opens at 9: 7 has come"
     with pytest.raises(ValueError, match="a query two already"):
-        world.held.join("two", Asked(Windows(4, 3, 0), 9))
+        world.held.join("two", TopKRequest(Windows(4, 3, 0), 9))
     world.held.leave("one")
     with pytest.raises(KeyError):
         world.held.leave("one")
@@ -275,7 +275,9 @@ def test_a_query_may_join_while_answers_come_out(way: str) -> None:
     for name, top in world.held.advance(8):
         found.append((name, top.window))
         if found == [("one", 0)]:
-            assert world.held.join("two", Asked(Windows(2, 4, 0), 1)) == 2, "what opens at 8: time goes on to there"
+            assert world.held.join("two", TopKRequest(Windows(2, 4, 0), 1)) == 2, (
+                "what opens at 8: time goes on to there"
+            )
     world.held._check()
     assert found == [("one", 0), ("one", 1), ("one", 2), ("one", 3)]
     assert [name for name, _ in world.held.advance(10)] == ["one", "two"]
@@ -289,7 +291,7 @@ def test_without_queries_nothing_is_kept(way: str) -> None:
     world.held.leave("one")
     tops(world, 3)
     world.add([Arrival(4, 4, 4, 1.0)])
-    world.held.join("two", Asked(Windows(2, 2, 0), 1))
+    world.held.join("two", TopKRequest(Windows(2, 2, 0), 1))
     assert tops(world, 6) == [("two", 2, [])]
     assert len(world.held) == 0
 
@@ -297,7 +299,7 @@ def test_without_queries_nothing_is_kept(way: str) -> None:
 @EACH_SHARED
 def test_of_equal_scores_the_newer_are_kept_and_no_more_than_k(way: str) -> None:
     world = World(WAYS[way](0))
-    for name, asked in (("one", Asked(Windows(400, 100), 3)), ("two", Asked(Windows(300, 50), 2))):
+    for name, asked in (("one", TopKRequest(Windows(400, 100), 3)), ("two", TopKRequest(Windows(300, 50), 2))):
         world.join(name, asked)
     for start in range(1, 1001, 100):
         world.add([Arrival(start + at, start + at, 0, 1.0) for at in range(100)])
@@ -341,7 +343,7 @@ def test_the_papers_structures_hold_the_fewest_that_are_enough(way: str) -> None
 
 def test_what_has_been_handed_in_early_is_thinned_out() -> None:
     held = SharedSkyline(0, room=10)
-    held.join("one", Asked(Windows(1000, 500, 0), 2))
+    held.join("one", TopKRequest(Windows(1000, 500, 0), 2))
     for start in range(1, 901, 30):
         at = np.arange(start, start + 30)
         held.add(rows_of([Arrival(time, time, 0, float(time % 7)) for time in at.tolist()]))
@@ -357,11 +359,11 @@ def test_what_has_been_handed_in_early_is_thinned_out() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    asked=st.lists(st.builds(Asked, windows(), st.integers(1, 9)), min_size=1, max_size=5),
+    asked=st.lists(st.builds(TopKRequest, windows(), st.integers(1, 9)), min_size=1, max_size=5),
     since=st.integers(-20, 20),
     steps=st.lists(st.integers(0, 30), max_size=5),
 )
-def test_the_meta_query_is_all_queries(asked: list[Asked], since: int, steps: list[int]) -> None:
+def test_the_meta_query_is_all_queries(asked: list[TopKRequest], since: int, steps: list[int]) -> None:
     meta, now = MetaQuery(since), since
     for number, each in enumerate(asked):
         meta.join(str(number), each)
@@ -402,10 +404,10 @@ def test_moments_are_found_however_far_times_are_apart(several: list[Series], st
     assert last_before(several, times).tolist() == before
     meta = MetaQuery(0)
     for number, each in enumerate(several):
-        meta.join_at(str(number), Asked(Windows(7, each.step, each.at % each.step), 1), 0)
+        meta.join_at(str(number), TopKRequest(Windows(7, each.step, each.at % each.step), 1), 0)
     together = meta.labels(times).tolist()
     meta.leave("0")
-    meta.join_at("0", Asked(Windows(7, several[0].step, several[0].at % several[0].step), 1), 0)
+    meta.join_at("0", TopKRequest(Windows(7, several[0].step, several[0].at % several[0].step), 1), 0)
     assert together == [meta.labels(np.array([time])).item() for time in times.tolist()]
 
 
@@ -432,21 +434,21 @@ def test_what_is_left_of_a_stretch_is_the_best_of_every_window_that_is_no_narrow
             assert some[ranking(all_of[some], times[some], some)][:k].tolist() == right.tolist()
 
 
-def _bounds(asked: Asked, since: int) -> Iterator[tuple[int, int]]:
+def _bounds(asked: TopKRequest, since: int) -> Iterator[tuple[int, int]]:
     for window in range(-60, 200):
         opens, closes = asked.windows.bounds(window)
         if closes > since and (asked.windows.t0_ms is None or window >= 0):
             yield opens, closes
 
 
-def _closing(asked: list[Asked], after: int, until: int) -> Iterator[tuple[int, int, int, int]]:
+def _closing(asked: list[TopKRequest], after: int, until: int) -> Iterator[tuple[int, int, int, int]]:
     for order, each in enumerate(asked):
         for opens, closes in _bounds(each, after):
             if closes <= until:
                 yield closes, order, opens, each.windows.first(closes)
 
 
-def _next_opening(asked: Asked, since: int, now: int) -> int:
+def _next_opening(asked: TopKRequest, since: int, now: int) -> int:
     return min(opens for opens, closes in _bounds(asked, since) if closes > now)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from acquatop.topk.contract import Certainty, Rows, Scoring, Top
 from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.papers.mintopk.super_mtkn import SuperMTKN
-from acquatop.topk.refill.content import NEVER, Content
+from acquatop.topk.refill.content import NEVER, WindowContent
 from acquatop.topk.refill.controller import Controller, Tuning
 from acquatop.topk.refill.refilled import Factory, Refilled
 from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
@@ -561,7 +561,7 @@ def test_other_bytes_are_refused() -> None:
     with pytest.raises(SnapshotError):
         Refilled.restore(pack("refilled", 1, State({}, {})), run.remote)
     with pytest.raises(SnapshotError):
-        Content.restore(pack("content", 1, State({}, {})))
+        WindowContent.restore(pack("content", 1, State({}, {})))
     restored = Refilled.restore(run.refilled.snapshot(), run.remote)
     assert isinstance(restored._structure, PaneDominance)
 
@@ -599,7 +599,7 @@ def test_it_settles_on_a_size_where_scores_keep_falling() -> None:
 # The content ----------------------------------------------------------------------------------
 
 
-def everything(content: Content) -> Iterator[tuple[int, int]]:
+def everything(content: WindowContent) -> Iterator[tuple[int, int]]:
     for pane in content.panes():
         yield from ((pane.first, serial) for serial in pane.rows.carried[0].tolist())
 
@@ -609,7 +609,7 @@ def everything(content: Content) -> Iterator[tuple[int, int]]:
 @given(program=programs(), wide=st.sampled_from([1, 10**12]))
 def test_the_content_is_what_came_and_is_left(program: list[Step], wide: int) -> None:
     """With identities close together and far apart."""
-    content, truth = Content(), Truth(10**6, Remote())
+    content, truth = WindowContent(), Truth(10**6, Remote())
     current = 0
     for what, argument in program:
         if what == "add":
@@ -645,14 +645,14 @@ def test_the_content_is_what_came_and_is_left(program: list[Step], wide: int) ->
         content._check()
     truth.came = [each for each in truth.came if each.last >= current]
     assert sorted(everything(content)) == sorted((each.first, each.serial) for each in truth.came)
-    restored = Content.restore(content.snapshot())
+    restored = WindowContent.restore(content.snapshot())
     restored._check()
     assert list(everything(restored)) == list(everything(content))
     assert restored._latest == content._latest
 
 
 def test_the_content_takes_what_its_columns_take() -> None:
-    content = Content()
+    content = WindowContent()
     batch = rows([arrival(0, at, 1.0, at=at % 7) for at in range(1000)])
     for start in range(1000):
         content.append(0, 2, batch.take(slice(start, start + 1)))
@@ -674,7 +674,7 @@ def test_what_joins_with_some_keys_is_found_whatever_stands_between(kind: type) 
     def column(*values: int) -> Any:
         return np.array(values, dtype=kind)
 
-    content = Content()
+    content = WindowContent()
     content.append(0, 1, Rows(np.array([1, 2, 3, 4]), column(7, 8, 7, 9), column(1, 2, 1, 3), ()))
     content.append(1, 2, Rows(np.array([5, 6]), column(7, 6), column(2, 2), ()))
     wanted = column(1, 2, 5)

@@ -15,7 +15,7 @@ from connectors import ConnectorError
 from connectors.x import XDataSource
 from connectors.x_api.api import URL, check_url
 from connectors.x_api.connection import words_of
-from connectors.x_api.framing import LineBuffer
+from connectors.x_api.framing import LineSplitter
 from connectors.x_api.recent import RecentIds
 from connectors.x_api.rules import LONGEST_TAG, Change, Rule, change_of, rules_of
 from connectors.x_api.token import Token
@@ -25,7 +25,7 @@ pieces = st.lists(st.binary(max_size=6) | st.sampled_from([b"\n", b"\r\n", b"ab"
 
 @given(pieces)
 def test_lines_are_the_same_however_their_bytes_are_cut(pieces: list[bytes]) -> None:
-    buffer = LineBuffer()
+    buffer = LineSplitter()
     found = [line for piece in pieces for line in buffer.feed(piece).to_pylist()]
     *whole, rest = b"".join(pieces).split(b"\n")
     assert found == [line.removesuffix(b"\r") for line in whole]
@@ -35,7 +35,7 @@ def test_lines_are_the_same_however_their_bytes_are_cut(pieces: list[bytes]) -> 
 @given(st.lists(st.integers(1, 8), max_size=12), st.integers(1, 5))
 def test_of_a_long_line_only_the_beginning_is_kept(cuts: list[int], longest: int) -> None:
     data = b"abcdefghijkl\nxy\n"
-    buffer, found, start = LineBuffer(longest), [], 0
+    buffer, found, start = LineSplitter(longest), [], 0
     for end in [*np.cumsum(cuts).tolist(), len(data)]:
         found += buffer.feed(data[start:end]).to_pylist()
         assert len(buffer.rest) <= longest

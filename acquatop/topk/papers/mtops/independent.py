@@ -10,7 +10,7 @@ import numpy as np
 from acquatop.topk.contract import FirstPart, IntArray, Rows, Scoring, Top
 from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.shared.ahead import score
-from acquatop.topk.shared.contract import Asked
+from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.meta_query import MetaQuery
 from acquatop.windows import Windows
 
@@ -30,7 +30,7 @@ class Independent:
     Costs and memory are those of a single query, times the number of queries.
 
     >>> held, at = Independent(since=0), np.arange(1, 5)
-    >>> held.join("wide", Asked(Windows(4, 4, 0), 2)), held.join("narrow", Asked(Windows(2, 2, 0), 1))
+    >>> held.join("wide", TopKRequest(Windows(4, 4, 0), 2)), held.join("narrow", TopKRequest(Windows(2, 2, 0), 1))
     (0, 0)
     >>> _ = held.add(Rows(at, at, at, (np.array([9.0, 7.0, 1.0, 2.0]),)))
     >>> [(name, top.merits.tolist()) for name, top in held.advance(4)]
@@ -43,7 +43,7 @@ class Independent:
         self._scoring = scoring or FirstPart()
         self._queries: dict[str, _Solo] = {}
 
-    def join(self, name: str, asked: Asked) -> int:
+    def join(self, name: str, asked: TopKRequest) -> int:
         """Add a query; return the first of its windows that is answered."""
         first = self.meta.join(name, asked)
         structure = PaneDominance(asked.k, 0, self._scoring, distinct=True, fixed=True)

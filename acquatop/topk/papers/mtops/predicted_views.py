@@ -13,8 +13,8 @@ from acquatop.topk.contract import NO_ROWS, FirstPart, IntArray, Rows, Scoring, 
 from acquatop.topk.papers.mintopk.candidate import Rank
 from acquatop.topk.row_pool import RowPool
 from acquatop.topk.shared.ahead import Ahead, score
-from acquatop.topk.shared.contract import Asked
-from acquatop.topk.shared.meta_query import Due, MetaQuery
+from acquatop.topk.shared.contract import TopKRequest
+from acquatop.topk.shared.meta_query import DueWindow, MetaQuery
 from acquatop.topk.shared.moments import BEFORE_ALL
 
 _ROOM = 65_536
@@ -56,7 +56,7 @@ class PredictedViews(ABC):
 
     # Queries --------------------------------------------------------------------------------------
 
-    def join(self, name: str, asked: Asked) -> int:
+    def join(self, name: str, asked: TopKRequest) -> int:
         """Add a query; return the first of its windows that is answered."""
         return self.meta.join(name, asked)
 
@@ -127,7 +127,7 @@ class PredictedViews(ABC):
             for opens in {due.opens for due in dues if due.opens in self._ks}:
                 self._fit(opens)
 
-    def _answer(self, due: Due) -> Top:
+    def _answer(self, due: DueWindow) -> Top:
         if due.opens not in self._ks:
             return Top(due.window, NO_ROWS, np.empty(0))
         members = list(self._best(due.opens, due.k))

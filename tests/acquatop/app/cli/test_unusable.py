@@ -23,7 +23,7 @@ import pytest
 
 from acquatop.app.cli.unusable import MOST_REASONS, NothingUsable, Unusable, told
 from acquatop.app.watch import BatchSeen
-from acquatop.app.watch.intake import Came
+from acquatop.app.watch.intake import ItemCounts
 from acquatop.ingest.place import Place
 from acquatop.ingest.reduce.contract import MOST_PLACES, Facts, Part
 from acquatop.ingest.reduce.job import Job
@@ -281,7 +281,7 @@ def test_on_a_terminal_it_is_said_above_the_table_and_again_below_it(tmp_path: P
 
 
 def test_few_of_many_reasons_are_said_and_nothing_steers_the_terminal() -> None:
-    came = Came(100, {f"reason \x1b[{at}": at for at in range(1, MOST_REASONS + 3)})
+    came = ItemCounts(100, {f"reason \x1b[{at}": at for at in range(1, MOST_REASONS + 3)})
     said = told("urn:s", came)
     assert said.endswith("; 2 more reasons")
     assert "\x1b" not in said

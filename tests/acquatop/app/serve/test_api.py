@@ -21,7 +21,7 @@ from acquatop.app.serve.client import Client, ServiceError
 from acquatop.app.serve.guard import HEADERS, token_from
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.server import Server
-from acquatop.app.watch.address import Address
+from acquatop.app.watch.address import ListenAddress
 from acquatop.errors import EnvironmentProblem, EvaluationError, UserError
 from tests.support.staged import LIMIT, QUERY, Stage, ranking, staged, wait_for
 from tests.support.worlds import STREAM, query_text
@@ -577,9 +577,9 @@ def test_a_token_opens_all_but_the_page() -> None:
 
 
 def test_nobody_but_this_machine_is_let_in_without_a_token() -> None:
-    with pytest.raises(UserError, match="a token is needed"), staged(address=Address("0.0.0.0", 0)):
+    with pytest.raises(UserError, match="a token is needed"), staged(address=ListenAddress("0.0.0.0", 0)):
         pass
-    with staged(address=Address("0.0.0.0", 0), token=TOKEN) as stage:
+    with staged(address=ListenAddress("0.0.0.0", 0), token=TOKEN) as stage:
         assert kind_of(requests.get(stage.url.replace("0.0.0.0", "127.0.0.1") + "/queries", timeout=LIMIT))
 
 
@@ -593,7 +593,7 @@ def test_a_token_must_not_be_easily_guessed() -> None:
 
 def test_an_address_that_is_taken_is_named() -> None:
     with staged() as stage, pytest.raises(EnvironmentProblem, match=r"cannot listen at 127\.0\.0\.1"):
-        Server(stage.service, stage.meters, Address("127.0.0.1", int(stage.url.rpartition(":")[2])))
+        Server(stage.service, stage.meters, ListenAddress("127.0.0.1", int(stage.url.rpartition(":")[2])))
 
 
 def test_bodies_are_bounded_and_must_be_text() -> None:

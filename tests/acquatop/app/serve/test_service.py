@@ -18,9 +18,9 @@ import pytest
 from acquatop.app.serve.client import Client, ServiceError
 from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.meters import Meters
-from acquatop.app.serve.registrations import InFolder, Registration
+from acquatop.app.serve.registrations import InFolder, QueryRegistration
 from acquatop.app.serve.server import Server
-from acquatop.app.serve.service import Refused, Service
+from acquatop.app.serve.service import QueryService, Refused
 from acquatop.app.watch.prometheus import Metrics
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine
@@ -53,9 +53,9 @@ class World:
                 self.time += 1
                 stream.write(Event(self.time, f"u{self.time % 3}", self.time).line() + b"\n")
 
-    def service(self, **more: Any) -> Service:
+    def service(self, **more: Any) -> QueryService:
         catalog = Catalog.load(self.folder / "catalog.toml", variables={})
-        service = Service(
+        service = QueryService(
             lambda ending: Engine(
                 catalog, runtime="local", observer=ending, state=self.folder / "state" / "engine", autostart=False
             ),
@@ -71,7 +71,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def closes(service: Service, id: str) -> list[int]:
+def closes(service: QueryService, id: str) -> list[int]:
     return [each.id for each in service.query(id).answers.after(0).events]
 
 
@@ -160,7 +160,7 @@ def test_a_query_without_a_window_yet_is_paused_resumed_and_removed_over_http(wo
 
 
 def test_a_query_that_cannot_be_resumed_still_says_why_it_has_failed(world: World) -> None:
-    bad = Registration("bad", "bad", QUERY.replace(":stream", ":streem"), 1)
+    bad = QueryRegistration("bad", "bad", QUERY.replace(":stream", ":streem"), 1)
     InFolder(world.folder / "state" / "queries").write(bad)
     service = world.service()
     try:
@@ -196,7 +196,7 @@ def test_a_query_that_the_catalog_does_not_allow_any_more_says_so_and_the_others
     service.register(QUERY, "good")
     service.stop()
     kept = InFolder(world.folder / "state" / "queries")
-    kept.write(Registration("bad", "bad", QUERY.replace(":stream", ":streem"), 1))
+    kept.write(QueryRegistration("bad", "bad", QUERY.replace(":stream", ":streem"), 1))
     service = world.service()
     try:
         states = {each.registration.id: (each.state, each.error) for each in service.queries()}
@@ -212,7 +212,7 @@ def test_what_cannot_be_kept_is_not_registered(world: World, monkeypatch: pytest
     service = world.service()
     try:
 
-        def full(self: InFolder, registration: Registration) -> None:
+        def full(self: InFolder, registration: QueryRegistration) -> None:
             raise EnvironmentProblem("/srv/state: cannot keep the query: No space left on device")
 
         monkeypatch.setattr(InFolder, "write", full)
@@ -228,7 +228,7 @@ def test_what_cannot_be_kept_is_not_registered(world: World, monkeypatch: pytest
 def test_a_registration_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     kept = InFolder(tmp_path / "queries")
     assert kept.read() == []
-    registrations = [Registration(f"q{at}", f"ü {at}", QUERY, at) for at in range(3)]
+    registrations = [QueryRegistration(f"q{at}", f"ü {at}", QUERY, at) for at in range(3)]
     for each in reversed(registrations):
         kept.write(each)
     (tmp_path / "queries" / "q9.new").write_text('{"id": "q')
@@ -325,9 +325,9 @@ def test_a_stream_of_a_client_goes_on_when_the_service_is_back() -> None:
         first.give("query", 1000)
         reading = Client(first.url, timeout=LIMIT, sleep=pauses.append).stream("query")
         assert next(reading)["window"]["index"] == 1
-    from acquatop.app.watch.address import Address
+    from acquatop.app.watch.address import ListenAddress
 
-    with staged(address=Address("127.0.0.1", port)) as second:
+    with staged(address=ListenAddress("127.0.0.1", port)) as second:
         second.client.register(QUERY, name="query")
         second.give("query", 1000)
         second.give("query", 2000)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from acquatop.app.cli.ending import SIGNALS, Ending
+from acquatop.app.cli.ending import SIGNALS, Shutdown
 from acquatop.errors import EnvironmentProblem
 
 ROOT = Path(__file__).parents[4]
@@ -34,7 +34,7 @@ class Engine:
 def test_without_a_signal_it_stops_once_and_leaves_the_handlers_as_they_were() -> None:
     before = [signal.getsignal(each) for each in SIGNALS]
     engine = Engine()
-    with Ending(engine.stop) as ending:
+    with Shutdown(engine.stop) as ending:
         ending.gently()
         assert engine.stops == 0
     assert engine.stops == 1
@@ -45,7 +45,7 @@ def test_without_a_signal_it_stops_once_and_leaves_the_handlers_as_they_were() -
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_stops_it_in_a_thread_and_cuts_nothing_off(number: signal.Signals) -> None:
     engine, told = Engine(), threading.Event()
-    with Ending(engine.stop, told=told.set) as ending:
+    with Shutdown(engine.stop, told=told.set) as ending:
         ending.gently()
         signal.raise_signal(number)
         reached = engine.ended.wait(10)
@@ -57,14 +57,14 @@ def test_a_signal_stops_it_in_a_thread_and_cuts_nothing_off(number: signal.Signa
 
 def test_while_all_is_made_ready_a_signal_interrupts() -> None:
     engine = Engine()
-    with pytest.raises(KeyboardInterrupt), Ending(engine.stop):
+    with pytest.raises(KeyboardInterrupt), Shutdown(engine.stop):
         signal.raise_signal(signal.SIGTERM)
     assert engine.stops == 1
 
 
 def test_a_handler_that_others_put_there_meanwhile_is_replaced() -> None:
     engine = Engine()
-    with Ending(engine.stop) as ending:
+    with Shutdown(engine.stop) as ending:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         ending.gently()
         signal.raise_signal(signal.SIGINT)
@@ -74,7 +74,7 @@ def test_a_handler_that_others_put_there_meanwhile_is_replaced() -> None:
 def test_a_second_signal_ends_at_once_also_when_the_first_came_early_or_the_end_is_under_way() -> None:
     numbers: list[int] = []
     engine = Engine()
-    with Ending(engine.stop, at_once=numbers.append) as ending:
+    with Shutdown(engine.stop, at_once=numbers.append) as ending:
         ending.gently()
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
@@ -85,7 +85,7 @@ def test_a_second_signal_ends_at_once_also_when_the_first_came_early_or_the_end_
         signal.raise_signal(signal.SIGTERM)
 
     numbers.clear()
-    with pytest.raises(KeyboardInterrupt), Ending(stop_and_be_told_again, at_once=numbers.append):
+    with pytest.raises(KeyboardInterrupt), Shutdown(stop_and_be_told_again, at_once=numbers.append):
         signal.raise_signal(signal.SIGINT)
     assert numbers == [signal.SIGTERM]
 
@@ -94,7 +94,7 @@ def test_a_stop_that_fails_is_heard_although_the_answers_have_no_end() -> None:
     engine = Engine(EnvironmentProblem("the disk is full"))
 
     def wait_for_answers() -> None:
-        with Ending(engine.stop) as ending:
+        with Shutdown(engine.stop) as ending:
             ending.gently()
             signal.raise_signal(signal.SIGTERM)
             threading.Event().wait(10)
@@ -109,7 +109,7 @@ def test_an_error_of_the_block_is_its_own() -> None:
     engine = Engine()
 
     def fail() -> None:
-        with Ending(engine.stop) as ending:
+        with Shutdown(engine.stop) as ending:
             ending.gently()
             raise ValueError("of its own")
 
@@ -125,7 +125,7 @@ stopping = threading.Event()
 def stop():
     stopping.set()
     threading.Event().wait()
-with Ending(stop) as ending:
+with Shutdown(stop) as ending:
     ending.gently()
     print("ready", flush=True)
     os.kill(os.getpid(), signal.{first})

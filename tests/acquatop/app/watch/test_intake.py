@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acquatop.app.watch import BatchSeen
-from acquatop.app.watch.intake import REASONS, Came, Intake
+from acquatop.app.watch.intake import REASONS, Intake, ItemCounts
 from acquatop.ingest.place import Place
 
 
@@ -13,9 +13,9 @@ def test_items_are_counted_by_stream_and_reason_with_the_place_of_the_first() ->
     intake.batch(BatchSeen(stream="s", events=5, bad={"x": 1}, bad_at={"x": first}))
     intake.batch(BatchSeen(stream="s", events=4, bad={"x": 1, "y": 3}, bad_at={"x": later, "y": later}))
     intake.batch(BatchSeen(stream="t", events=2))
-    assert intake.streams() == {"s": Came(9, {"x": 2, "y": 3}, {"x": first, "y": later}), "t": Came(2)}
+    assert intake.streams() == {"s": ItemCounts(9, {"x": 2, "y": 3}, {"x": first, "y": later}), "t": ItemCounts(2)}
     assert (intake.of("s").reasons, intake.of("s").bad_items, intake.bad_items) == (["y", "x"], 5, 5)
-    assert intake.of("u") == Came()
+    assert intake.of("u") == ItemCounts()
 
 
 def test_the_first_bad_items_of_each_stream_are_told_once() -> None:

@@ -16,14 +16,14 @@ from rdflib import Literal
 from acquatop.answer.answer import Counts, Row
 from acquatop.answer.estimate import Estimate
 from acquatop.app.watch import AnswerSeen, BatchSeen, Kept, QueryState, StateSeen
-from acquatop.app.watch.address import Address
+from acquatop.app.watch.address import ListenAddress
 from acquatop.app.watch.endpoint import Endpoint
 from acquatop.app.watch.prometheus import REASONS, Metrics
 from acquatop.errors import EnvironmentProblem
 from replica.budget import Budget, Spending
 from tests.support.empty_answer import NOTHING
 
-ANYWHERE = Address("127.0.0.1", 0)
+ANYWHERE = ListenAddress("127.0.0.1", 0)
 
 
 @contextmanager
@@ -212,12 +212,12 @@ def test_a_port_that_is_taken_is_one_message() -> None:
     with serving(CollectorRegistry()) as endpoint:
         port = int(endpoint.url.split(":")[2].split("/")[0])
         with pytest.raises(EnvironmentProblem, match=rf"served at 127.0.0.1:{port}: Address already in use\n  hint"):
-            Endpoint(CollectorRegistry(), Address("127.0.0.1", port))
+            Endpoint(CollectorRegistry(), ListenAddress("127.0.0.1", port))
     with pytest.raises(EnvironmentProblem, match=r"at 192\.0\.2\.1:0: Cannot assign"):
-        Endpoint(CollectorRegistry(), Address("192.0.2.1", 0))
+        Endpoint(CollectorRegistry(), ListenAddress("192.0.2.1", 0))
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "65536", ":80", "::1:80", "[::1]", "1.2.3.4", "٣"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not \[HOST:\]PORT"):
-        Address.parse(text)
+        ListenAddress.parse(text)
