@@ -79,7 +79,7 @@ def test_the_standard_input_is_a_file_too(
 
 def test_explain_shows_the_plan(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", files["good"], "--catalog", files["catalog"]) == 0
-    assert "ranked by TSM; N = 2" in capsys.readouterr().out
+    assert "ranked by IMP; N = 2" in capsys.readouterr().out
     assert run("explain", files["good"], "--json") == 0
     assert json.loads(capsys.readouterr().out)["strategy"] == "incremental"
     assert run("explain", files["bad"], "--catalog", files["catalog"]) == 2
