@@ -12,14 +12,10 @@ from rspql.builder import AstBuilder
 from rspql.diagnostics import Diagnostic, QueryError, in_source_order, nearest
 from rspql.dialects import not_supported
 from rspql.grammar import grammar
+from rspql.limits import LENGTH
+from rspql.passes.check_limits import check_limits
 from rspql.passes.check_rules import check_rules
 from rspql.source import Source
-
-MAX_DEPTH = 200
-"""Maximum nesting of patterns and expressions; a chain of n operators is n deep."""
-
-MAX_LENGTH = 500_000
-"""Maximum number of characters of a query; one of this size takes seconds."""
 
 _FRIENDLY = {
     "VAR": "a variable",
@@ -81,14 +77,15 @@ def parse(
     declared, such as a catalog's. Relative IRIs are resolved against ``base``; without a base they
     stay relative. ``bare_unit`` (``"s"``, ``"ms"``) is the unit of durations written without one.
 
-    Takes time proportional to the text's length, which is limited (``MAX_LENGTH``).
+    Takes time proportional to the text's length, which is limited, as are its depth and its width
+    (:mod:`rspql.limits`).
 
     >>> parse("SELECT ?u FROM NAMED WINDOW <http://w> ON <http://s> [RANGE 9m] WHERE { }").windows[0].slide
     540000
     """
-    if len(text) > MAX_LENGTH:
-        message = f"the query has {len(text)} characters; at most {MAX_LENGTH} are supported"
-        raise QueryError([Diagnostic("too-long", message)], text, file)
+    if len(text) > LENGTH.most:
+        message = f"the query has {len(text)} {LENGTH.what}; at most {LENGTH.most} are supported"
+        raise QueryError([Diagnostic("too-long", message, hint=LENGTH.remedy)], text, file)
     source = Source(text)
     if source.unknown:
         found = [Diagnostic("codepoint", "this escape stands for no character", span) for span in source.unknown]
@@ -103,26 +100,10 @@ def parse(
     except VisitError as error:
         raise error.orig_exc from error
     diagnostics = builder.diagnostics
-    too_deep = _too_deep(query)
-    diagnostics += [too_deep] if too_deep else check_rules(query)
+    diagnostics += check_limits(query) or check_rules(query)
     if diagnostics:
         raise QueryError(in_source_order(diagnostics), text, file)
     return query
-
-
-def _too_deep(query: ast.Query) -> Diagnostic | None:
-    """Return a diagnostic if the query is nested deeper than ``MAX_DEPTH``.
-
-    The limit allows the passes to recurse.
-    """
-    pending: list[tuple[ast.Node, int]] = [(query, 0)]
-    while pending:
-        node, depth = pending.pop()
-        if depth > MAX_DEPTH:
-            hint = f"at most {MAX_DEPTH} levels are supported; long chains of || are shorter as IN (…) or VALUES"
-            return Diagnostic("nesting", "the query is nested too deeply", node.span, hint)
-        pending.extend((child, depth + 1) for child in ast.children(node))
-    return None
 
 
 def _syntax_diagnostic(error: UnexpectedInput, source: Source) -> Diagnostic:

@@ -28,6 +28,7 @@ from examples.oxigraph import OxigraphServer
 from replica.rankers import DEFAULT_RANKERS
 from replica.rankers.battery import check_ranker
 from rspql import compile_query
+from rspql.limits import LIMITS
 from rspql.plan import TopKPlan
 from rspql.scoring import FUNCTIONS
 from tests.support.markdown import anchor_of, broken_links
@@ -131,6 +132,13 @@ def test_every_option_of_a_connector_is_documented(name: str) -> None:
 
 def test_every_policy_can_be_named_in_a_catalog() -> None:
     assert {policy.split("-")[1] for policy in catalog.POLICIES} == set(DEFAULT_RANKERS)
+
+
+def test_the_limits_are_those_that_are_documented() -> None:
+    table = re.search(r"\| at most \| of \|\n\|---\|---\|\n((?:\|.*\n)+)", text_of("docs/language.md"))
+    assert table is not None
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table[1].splitlines()]
+    assert rows == [[f"{limit.most:,}".replace(",", " "), limit.what] for limit in LIMITS]
 
 
 def test_every_scoring_function_is_documented() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from acquatop.plan.check import check_query, check_syntax
 from rspql.compiler import Analysis, analyse
-from rspql.parser import MAX_DEPTH, MAX_LENGTH
+from rspql.limits import DEPTH, LENGTH
 from tests.support.rspql.rules import BAD, GOOD
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "diagnostics"
@@ -133,14 +133,14 @@ def test_long_and_deep_texts_are_answered(text: str) -> None:
 
 
 def test_what_is_too_deep_or_too_long_is_said() -> None:
-    deep = "SELECT * " + "{" * (MAX_DEPTH + 1) + "}" * (MAX_DEPTH + 1)
+    deep = "SELECT * " + "{" * (DEPTH.most + 1) + "}" * (DEPTH.most + 1)
     assert [each.code for each in analyse(deep).diagnostics] == ["nesting"]
-    assert check_syntax("SELECT * " + "{" * (MAX_DEPTH - 2) + "}" * (MAX_DEPTH - 2)).ok
-    assert [each.code for each in analyse("#" * (MAX_LENGTH + 1)).diagnostics] == ["too-long"]
+    assert check_syntax("SELECT * " + "{" * (DEPTH.most - 2) + "}" * (DEPTH.most - 2)).ok
+    assert [each.code for each in analyse("#" * (LENGTH.most + 1)).diagnostics] == ["too-long"]
 
 
 def test_what_is_as_deep_as_allowed_goes_through_everything() -> None:
-    depth = MAX_DEPTH - 12
+    depth = DEPTH.most - 12
     deep = f"""PREFIX : <urn:> SELECT ?u ({"ABS(" * depth}?m + ?f{")" * depth} AS ?score)
         FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ WINDOW :w {{ ?u :m ?m }} SERVICE :p {{ ?u :f ?f }} }}
         ORDER BY DESC(?score) LIMIT 1"""

@@ -35,8 +35,7 @@ connector = "lines"
 arrivals = "{arrivals}"
 {start}
 [streams."http://example.org/stream".options]
-path = "{path}"
-{options}
+path = "{path}"{options}
 [streams."http://example.org/stream".mapping]
 subject = "http://example.org/user/{{user}}"
 time = "t"

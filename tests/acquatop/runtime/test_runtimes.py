@@ -155,7 +155,7 @@ def test_events_of_one_millisecond_may_come_one_by_one(open_engine: Open, runtim
 
     whole = answered("local", "")
     assert [len(answers) for answers in whole] == [6, 40, 6, 11]
-    assert answered(runtime, "maxBytesPerBatch = 30") == whole
+    assert answered(runtime, "\nmaxBytesPerBatch = 30") == whole
 
 
 @pytest.mark.parametrize("arrivals", ["all", "latest"])

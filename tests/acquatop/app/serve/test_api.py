@@ -23,6 +23,7 @@ from acquatop.app.serve.limits import Limits
 from acquatop.app.serve.server import Server
 from acquatop.app.watch.address import ListenAddress
 from acquatop.errors import EnvironmentProblem, EvaluationError, UserError
+from acquatop.plan.check import check_query
 from tests.support.staged import LIMIT, QUERY, Stage, ranking, staged, wait_for
 from tests.support.worlds import STREAM, query_text
 
@@ -109,6 +110,18 @@ def test_diagnostics_are_those_of_check(stage: Stage, tmp_path: Path, capsys: py
     assert reply.json()["diagnostics"] == said["diagnostics"]
     assert stage.client.check(text) == said
     assert stage.client.check(QUERY) == {"file": "query", "ok": True, "diagnostics": []}
+
+
+def test_what_is_too_wide_is_refused_as_check_refuses_it(stage: Stage) -> None:
+    wide = QUERY.replace("WHERE {", "WHERE { " + " ".join(f"BIND({at} AS ?b{at})" for at in range(3_000)))
+    (found,) = check_query(wide).diagnostics
+    assert found.code == "nesting"
+    for path in ("/queries", "/explain"):
+        reply = post(stage, path, wide)
+        assert (reply.status_code, kind_of(reply)) == (400, "invalid-query")
+        (said,) = reply.json()["diagnostics"]
+        assert said == found.to_json(said["file"])
+    assert get(stage, "/queries").status_code == 200
 
 
 def test_what_a_query_names_must_be_in_the_catalog(stage: Stage) -> None:
