@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +15,26 @@ from connectors import ConnectorError
 from connectors.live import LEAST_LOG_BYTES, LiveReader, log_options
 from connectors.log.folder import LogFolder
 from tests.support.live_sources import Mailbox
-from tests.support.waiting import Closing, Offset, offset_at, until
+from tests.support.waiting import Offset, offset_at, until
+
+
+@pytest.fixture
+def mailbox() -> Mailbox:
+    return Mailbox()
+
+
+@pytest.fixture
+def reader(mailbox: Mailbox, tmp_path: Path) -> Iterator[LiveReader]:
+    with closing(Closing(mailbox, tmp_path / "log")) as opened:
+        yield opened
+
+
+class Closing(LiveReader):
+    def __init__(self, mailbox: Mailbox, path: Path, **options: str) -> None:
+        super().__init__(lambda: mailbox, log_options("mail", {"log": str(path), **options}))
+
+    def close(self) -> None:
+        self.stop()
 
 
 def values(reader: LiveReader, start: Offset, end: Offset) -> list[bytes]:

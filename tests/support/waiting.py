@@ -1,42 +1,19 @@
-"""Waiting until something is so, and positions in a log."""
+"""Waiting until something has happened, and positions in a log."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
-from connectors.live import LiveReader, log_options
-from tests.support.live_sources import Mailbox
+from connectors.live import LiveReader
 
 PATIENCE = 60.0
-
+"""Seconds to wait at most."""
 
 Offset = dict[str, Any]
-
-
-@pytest.fixture
-def mailbox() -> Mailbox:
-    return Mailbox()
-
-
-@pytest.fixture
-def reader(mailbox: Mailbox, tmp_path: Path) -> Iterator[LiveReader]:
-    with closing(Closing(mailbox, tmp_path / "log")) as opened:
-        yield opened
-
-
-class Closing(LiveReader):
-    def __init__(self, mailbox: Mailbox, path: Path, **options: str) -> None:
-        super().__init__(lambda: mailbox, log_options("mail", {"log": str(path), **options}))
-
-    def close(self) -> None:
-        self.stop()
 
 
 def until(happened: Callable[[], bool]) -> None:
