@@ -208,7 +208,8 @@ def test_the_replica_follows_the_remote_within_its_budget(
     open_engine: Open, runtime: str, people: OxigraphServer, tmp_path: Path
 ) -> None:
     write(tmp_path, [Event(2_000, "u1", 9).line(), Event(6_000, "u2", 3).line()])
-    engine = open_engine(runtime, until_end=False, start="start_ms = 0", items=1, requests=1)
+    # One item is asked for each time, and the test has to know which: the first of the answer.
+    engine = open_engine(runtime, until_end=False, start="start_ms = 0", items=1, requests=1, policy="AT-TSM")
     answers = iter(engine.register(query_text(width=100_000, slide=4_000, k=2)))
     with (tmp_path / "events" / "0.ndjson").open("ab") as stream:
         stream.write(Event(101_000, "u1", 9).line() + b"\n")
