@@ -114,6 +114,8 @@ class Answer:
     windows: tuple[Shown, ...] = ()
     bound: float | None = None
     expected: Estimate | None = None
+    counts_elements: bool = False
+    """True if windows count elements: then several windows may close at one time."""
 
     def canonical(self) -> dict[str, Any]:
         """Return the parts that depend on the data alone, as JSON: equal for equal input."""

@@ -11,7 +11,9 @@ from acquatop.answer.answer import Answer
 class Sink(Protocol):
     """Sink of answers.
 
-    An answer is identified by its query and its window: ``(answer.query, answer.closes_ms)``. Calls
+    An answer is identified by its query and its window: ``(answer.query, answer.closes_ms,
+    answer.window)``, and a query's answers come in this order. Only windows that count elements may
+    close several at one time. Calls
     about one query come one at a time, and its answers in order; those of different queries may
     come from different threads.
     """

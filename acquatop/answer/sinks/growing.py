@@ -12,6 +12,9 @@ from acquatop.answer.sinks.durable import explained, write_all
 from acquatop.errors import UserError
 from connectors.durable import sync_folder
 
+Key = tuple[int, int]
+"""Key of a line: the close and the number of its answer's window."""
+
 BLOCK = 1 << 16
 """Number of bytes read at a time from the end; doubled each time that no line begins in them."""
 
@@ -24,14 +27,14 @@ class GrowingFile:
     The file is not held open between calls.
     """
 
-    def __init__(self, path: Path, opening: bytes, key_of: Callable[[bytes], int | None]) -> None:
+    def __init__(self, path: Path, opening: bytes, key_of: Callable[[bytes], Key | None]) -> None:
         self._path = path
         self._opening = opening
         self._key_of = key_of
-        self._newest: tuple[int, int] | None = None
+        self._newest: tuple[Key, int] | None = None
         """Key of the last line, and the file's size with it."""
 
-    def write(self, lines: Mapping[int, bytes]) -> None:
+    def write(self, lines: Mapping[Key, bytes]) -> None:
         """Write lines in the order of their keys, in place of everything from the first key on.
 
         They are durable on return. O(bytes written); in a new process, or if keys are not newer
@@ -48,7 +51,7 @@ class GrowingFile:
             if is_new:
                 sync_folder(self._path.parent)
 
-    def _write(self, descriptor: int, lines: Mapping[int, bytes], newest: tuple[int, int] | None) -> tuple[int, int]:
+    def _write(self, descriptor: int, lines: Mapping[Key, bytes], newest: tuple[Key, int] | None) -> tuple[Key, int]:
         keys = sorted(lines)
         content = b"".join(lines[key] for key in keys)
         size = self._size(descriptor)
@@ -78,7 +81,7 @@ class GrowingFile:
             raise UserError(f"{self._path} is not a regular file\n  hint: for the standard output there is stdout")
         return status.st_size
 
-    def _place(self, descriptor: int, size: int, key: int) -> int:
+    def _place(self, descriptor: int, size: int, key: Key) -> int:
         """Return the place of a key's line: after the last whole line with a smaller key.
 
         Bytes behind it are written again, so they may be anything that a loss of power leaves.

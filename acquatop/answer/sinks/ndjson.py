@@ -9,7 +9,7 @@ from pathlib import Path
 
 from acquatop.answer.answer import Answer
 from acquatop.answer.sinks.durable import make_folder
-from acquatop.answer.sinks.growing import GrowingFile
+from acquatop.answer.sinks.growing import GrowingFile, Key
 from acquatop.answer.sinks.json_line import json_line
 from acquatop.answer.sinks.naming import safe_name
 from acquatop.errors import UserError
@@ -36,10 +36,10 @@ class NdjsonSink:
 
     def write(self, answers: Sequence[Answer]) -> None:
         """Write each query's answers to the end of its file, or from the first repeated one on."""
-        lines: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
+        lines: defaultdict[str, dict[Key, bytes]] = defaultdict(dict)
         for answer in answers:
             document = answer.canonical() if self._canonical else answer.to_json()
-            lines[answer.query][answer.closes_ms] = json_line(document)
+            lines[answer.query][answer.closes_ms, answer.window] = json_line(document)
         for query, its_lines in lines.items():
             self._file(query).write(its_lines)
 
@@ -61,15 +61,16 @@ class NdjsonSink:
             path = self._path if self._is_file else self._path / f"{safe_name(query)}{SUFFIXES[0]}"
             # Beginning of an answer's line, canonical or not.
             opening = json_line({"query": query})[:-2] + b","
-            self._files[query] = GrowingFile(path, opening, _closes_ms)
+            self._files[query] = GrowingFile(path, opening, _key)
         return self._files[query]
 
 
-def _closes_ms(line: bytes) -> int | None:
-    """Return the close of the window of a line's answer; None if the line is incomplete."""
+def _key(line: bytes) -> Key | None:
+    """Return the close and the number of the window of a line's answer; None for an incomplete line."""
     if not line.endswith(b"}\n"):
         return None
     try:
-        return instant_ms(json.loads(line)["window"]["closes"])
+        window = json.loads(line)["window"]
+        return instant_ms(window["closes"]), int(window["index"])
     except (ValueError, LookupError, TypeError, AttributeError):
         return None

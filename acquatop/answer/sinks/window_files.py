@@ -10,6 +10,9 @@ from acquatop.answer.sinks.durable import make_folder, write_files
 from acquatop.answer.sinks.naming import instant_name, safe_name
 from acquatop.errors import UserError
 
+_DIGITS = 12
+"""Number of digits of a window's number in a file's name, so that names sort by window."""
+
 
 class WindowFiles:
     """Sink that writes a file per answer, named by the time at which its window closes.
@@ -39,6 +42,9 @@ class WindowFiles:
 
     def _path(self, answer: Answer) -> Path:
         query, closes = safe_name(answer.query), instant_name(answer.closes_ms)
+        if answer.counts_elements:
+            # Several such windows may close at one time.
+            closes += f".{answer.window:0{_DIGITS}}"
         return self._folder / (f"{query}.{closes}{self._suffix}" if self._flat else f"{query}/{closes}{self._suffix}")
 
     def _make(self, folder: Path) -> None:

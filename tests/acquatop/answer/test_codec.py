@@ -77,6 +77,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "windows": tuples(st.builds(Shown, texts, whole, whole, whole)),
     "bound": maybe(numbers),
     "expected": maybe(st.builds(Estimate, numbers, numbers)),
+    "counts_elements": st.booleans(),
 }
 answers = st.fixed_dictionaries(FIELDS).map(lambda fields: Answer(**fields))
 

@@ -208,3 +208,17 @@ def test_odd_terms_and_scores_do_not_stop_a_query(kind: str, tmp_path: Path) -> 
     rows = tuple(row(1, score, user=term) for term in odd_terms() for score in (float("inf"), float("nan"), None))
     opened(kind, tmp_path).write([answer(rows=rows)])
     assert content_of(tmp_path)
+
+
+@ALL
+def test_windows_that_count_elements_may_close_at_one_time(kind: str, tmp_path: Path) -> None:
+    several = [replace(each, closes_ms=1000 * (each.window // 3), counts_elements=True) for each in answers_for(kind)]
+    whole = opened(kind, tmp_path / "whole")
+    whole.write(several)
+    cut = opened(kind, tmp_path / "cut")
+    for start, stop in ((0, 4), (2, 5), (5, 12)):
+        cut.write(several[start:stop])
+    expected = content_of(tmp_path / "whole")
+    assert content_of(tmp_path / "cut") == expected
+    pieces = sum(content.count(b"\n") for content in expected.values()) if len(expected) == 1 else len(expected)
+    assert pieces == WINDOWS
