@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from acquatop.ingest.identity_hash import IdentityHash
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.pane_partials import PanePartials
 from acquatop.plan.bind import BoundQuery
+from acquatop.query.aggregates.aggregates import Aggregates
 from acquatop.query.aggregates.columns import aggregate_columns
 from acquatop.query.aggregates.content import AggregateStore
 from acquatop.query.aggregates.late_partials import split_late
 from acquatop.query.aggregates.ranking import AggregateRanking
 from replica.store import ReplicaStore
 
-_CONTENT = "content"
 
-
-class AggregatesInDriver:
+class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
     """Aggregates per key, computed once and ranked by every member.
 
     If arrivals are distinct, reducers send partial aggregates (:meth:`add`). Otherwise solutions
@@ -27,10 +26,8 @@ class AggregatesInDriver:
 
     def __init__(self, bound: BoundQuery, store: ReplicaStore | None, hashes: IdentityHash | None) -> None:
         latest_only = bound.stream.arrivals == "latest"
-        self._bound = bound
-        self._store = store
-        self._content = AggregateStore(aggregate_columns(bound), store, latest_only=latest_only, hashes=hashes)
-        self._rankings: dict[str, AggregateRanking] = {}
+        columns = aggregate_columns(bound)
+        super().__init__(bound, store, AggregateStore(columns, store, latest_only=latest_only, hashes=hashes))
 
     def enrol(self, bound: BoundQuery) -> AggregateRanking:
         """Return the ranking of one more member."""
@@ -38,12 +35,6 @@ class AggregatesInDriver:
         ranking = AggregateRanking(bound.plan, self._store, bound.windows, self._content, n=n)
         self._rankings[bound.name] = ranking
         return ranking
-
-    def leave(self, name: str) -> None:
-        """Drop the ranking of a member."""
-        ranking = self._rankings.pop(name, None)
-        if ranking is not None:
-            ranking.leave()
 
     def reducers(self) -> Sequence[Reducer]:
         """Return the reducer that makes partial aggregates per pane and key."""
@@ -62,28 +53,6 @@ class AggregatesInDriver:
     def add_pane(self, pane: Pane) -> None:
         """Take in the solutions of one pane."""
         self._content.add_pane(pane)
-
-    def note_late(self, first: int, last: int) -> None:
-        """Note a late solution of the windows ``first`` to ``last``."""
-        self._content.note_late(first, last)
-
-    def complete(self, window: int) -> None:
-        """Do nothing: the first ranking that settles counts for all."""
-
-    def values_changed(self) -> None:
-        """Do nothing: reducers do not see the replica."""
-
-    def open_from(self, window: int) -> None:
-        """Release earlier solutions."""
-        self._content.close_before(window)
-
-    def snapshot(self) -> dict[str, bytes]:
-        """Return the parts of the state."""
-        return {_CONTENT: self._content.snapshot()}
-
-    def resume(self, parts: Mapping[str, bytes]) -> None:
-        """Restore the parts of a snapshot; the replica must have been restored before."""
-        self._content.resume(parts[_CONTENT])
 
     def snapshot_committed(self) -> None:
         """Do nothing: the whole state is in the snapshot."""

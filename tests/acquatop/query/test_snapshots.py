@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdflib import Literal
 
-from acquatop.answer.answer import Answer, Counts, Row, Status
+from acquatop.answer.answer import Answer, Row
 from acquatop.answer.expected_quality import ContentOfStream
 from acquatop.answer.relation_to_stream import RelationToStream
 from acquatop.answer.window_sample import WindowSample
@@ -59,9 +59,9 @@ from acquatop.topk.snapshot import (
 )
 from acquatop.windows import Windows
 from connectors.mapping import BAD, TIME
-from replica.budget import Budget, Spending
 from replica.rankers import DEFAULT_RANKERS
 from replica.store import ReplicaStore
+from tests.support.empty_answer import NOTHING
 from tests.support.fed import Fed
 from tests.support.queries.whole_windows import Replay, Shape, shapes
 from tests.support.windowed import Record, at_work, batch, bound
@@ -229,24 +229,6 @@ class OfStream(Thing):
         self.held.close_before(at - 1)
         content = self.held.of(at, found.take(np.arange(1)), [])
         return listed(content.held), listed(content.others), content.count
-
-
-NOTHING = Answer(
-    query="q",
-    window=0,
-    opens_ms=0,
-    closes_ms=1,
-    rows=(),
-    status=Status.EXACT,
-    reason=None,
-    spending=Spending(),
-    budget=Budget(0, 0, 0.0),
-    refreshed=(),
-    failure=None,
-    counts=Counts(),
-    latency_seconds=0.5,
-    emitted_ms=7,
-)
 
 
 class Stream(Thing):
