@@ -55,7 +55,9 @@ def test_killed_at_any_moment_it_never_spends_anything_twice(tmp_path: Path) -> 
         lines = [process.stdout.readline() for _ in range(chance.randint(1, 60))]
         process.kill()
         # What was allowed but not read yet was sent, too.
-        rest, errors = process.communicate()
+        assert process.stderr is not None
+        rest, errors = process.stdout.read(), process.stderr.read()
+        process.wait()
         assert not errors
         lines += rest.splitlines()
         seen += [tuple(map(int, line.split())) for line in lines]

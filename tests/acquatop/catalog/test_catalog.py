@@ -124,7 +124,7 @@ def test_prefixes_and_variables_are_expanded() -> None:
 @pytest.mark.parametrize(
     ("written", "instead", "said"),
     [
-        ("n = 2", "m = 2", ':19: unknown key "m"'),
+        ("n = 2", "m = 2", ':18: unknown key "m"'),
         ("items = 3", "itmes = 3", 'hint: did you mean "items"?'),
         ("items = 3", "", '"items" is missing'),
         ("items = 3", 'items = "3"', '"items" must be a whole number'),

@@ -120,7 +120,7 @@ def test_an_error_of_the_block_is_its_own() -> None:
 
 STUCK = """
 import os, signal, threading
-from acquatop.app.cli.ending import Ending
+from acquatop.app.cli.ending import Shutdown
 stopping = threading.Event()
 def stop():
     stopping.set()
