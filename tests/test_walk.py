@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -10,9 +11,12 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import pytest
+
 from acquatop import Engine
 from tests.support.answer_cases import FOLDER
 from tests.support.house import ROOMS
+from tests.support.walks import EVENT, WALKS, picture, table
 
 ROOT = Path(__file__).parents[1]
 ORDER = ("rspql", "replica", "connectors", *ROOMS)
@@ -84,6 +88,37 @@ def test_calls_go_down_through_the_rooms() -> None:
     assert against == set()
 
 
-def test_the_walks_pass_through_the_rooms_that_the_design_names() -> None:
-    rooms = {callee for _, callee, _ in run("topk_latest")}
-    assert rooms >= {"connectors", "runtime", "ingest", "engine", "query", "topk", "refresh", "replica", "answer"}
+class Order(dict[tuple[str, str], int]):
+    """The order in which functions were first called."""
+
+    def note(self, room: str, function: str) -> None:
+        self.setdefault((room, function), len(self))
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_walk_goes_as_it_is_written(name: str) -> None:
+    """Each function is called, and for the first time after the one before it."""
+    steps = WALKS[name]
+    order = Order()
+    for _, room, function in run("topk_latest"):
+        order.note(room, function)
+    missing = [step for step in steps if (step.room, step.function) not in order]
+    assert missing == []
+    places = [order[step.room, step.function] for step in steps]
+    assert places == sorted(places)
+
+
+def test_the_walks_are_short() -> None:
+    assert len(EVENT) <= 30
+
+
+def test_the_design_shows_the_walks_and_their_picture() -> None:
+    """Write the picture anew with ``UPDATE_FIXTURES=1``."""
+    design = (ROOT / "docs" / "design.md").read_text("utf-8")
+    for steps in WALKS.values():
+        assert table(steps) in design
+    drawn = ROOT / "docs" / "walks.svg"
+    if os.environ.get("UPDATE_FIXTURES"):
+        drawn.write_text(picture(), "utf-8")
+    assert drawn.read_text("utf-8") == picture()
+    assert "](walks.svg)" in design
