@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from acquatop.answer.answer import Answer, Counts, Row
@@ -63,8 +63,7 @@ class Member(Generic[OperatorT]):
         self.operator = operator
         self.since = since
         self._facts: RemoteFacts = facts or NoRemoteFacts()
-        self._shown: MutableMapping[str, Bindings] = Forgetful() if shown is None else shown
-        self._remember = Forgetful().remember if shown is None else shown.remember
+        self._shown = Forgetful() if shown is None else shown
         self._rendering = Rendering(bound.plan)
         self._assembly = Assembly(
             bound.name,
@@ -112,7 +111,7 @@ class Member(Generic[OperatorT]):
             bindings = self._shown.get(key)
             if bindings is None:
                 bindings = self._rendering.bindings({**remote, **self.operator.terms(top.rows, at)}, score)
-                self._remember(key, bindings)
+                self._shown.remember(key, bindings)
             yield Row(at - offset + 1, bindings, score, self._facts.was_refreshed(key, fetched), age)
 
     def snapshot(self) -> bytes:
