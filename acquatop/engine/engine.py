@@ -21,22 +21,14 @@ from acquatop.engine.persistence import EngineState, KeptUnit
 from acquatop.engine.stream import EvaluationSlot, Pipeline
 from acquatop.errors import UserError
 from acquatop.ingest.buckets.task import Bucket, BucketFound, BucketTask
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed, bind_query
+from acquatop.plan.bind import Bound, BoundQuery, bind_query
 from acquatop.plan.grouping import can_share, choice_among, evaluation_key
-from acquatop.query.aggregates.executor_content import ExecutorAggregates
-from acquatop.query.aggregates.on_executors import scattered_content
-from acquatop.query.contract import Evaluation
-from acquatop.query.count_windows import CountedEvaluation
-from acquatop.query.evaluation import TopKEvaluation
-from acquatop.query.shared.evaluation import SharedEvaluation
-from acquatop.query.sparql.evaluation import SparqlEvaluation
+from acquatop.query.kinds import Resources, open_evaluation
 from acquatop.refresh.open_replicas import Progress, Replicas
 from acquatop.runtime import Position, Resume, Runtime, check_runtime, open_runtime
 from connectors.registry import CONNECTORS
 from replica.clocks import Clock
-from replica.maintainer import Maintainer
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
-from replica.store import ReplicaStore
 from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
 if TYPE_CHECKING:
@@ -270,7 +262,7 @@ class Engine:
         with self._lock:
             if key not in self._units:
                 kept = None if self._state is None else self._state.part(key)
-                work = self._at_work(bound, key, load=kept is None, shared=is_shared)
+                work = open_evaluation(bound, key, self._resources, load=kept is None, shared=is_shared)
                 if kept is not None:
                     work.resume(kept)
                 self._units[key] = EvaluationSlot(key, work)
@@ -339,29 +331,18 @@ class Engine:
         carrier.start()
         pipeline.attach(carrier)
 
-    def _at_work(self, bound: Bound, key: str, *, load: bool, shared: bool) -> Evaluation:
-        """Return the evaluation of a query, with its replicas filled."""
-        match bound:
-            case BoundQuery() if shared:
-                return SharedEvaluation(bound, clock=self._clock)
-            case BoundQuery():
-                replica = self._replicas.open(bound, load=load)
-                scattered = self._scattered(bound, replica, key) if bound.keys_in_executors else None
-                return TopKEvaluation(bound, replica, clock=self._clock, rankers=self._rankers, scattered=scattered)
-            case BoundWindowed():
-                replicas = self._replicas.open_all(bound, load=load)
-                return SparqlEvaluation(bound, replicas, clock=self._clock, rankers=self._rankers)
-            case BoundCounted():
-                return CountedEvaluation(bound, clock=self._clock)
+    @property
+    def _resources(self) -> Resources:
+        return Resources(
+            self._replicas, self._clock, self._rankers, self._map, self._keys_folder, durable=self._state is not None
+        )
 
-    def _scattered(self, bound: BoundQuery, replica: Maintainer[ReplicaStore] | None, key: str) -> ExecutorAggregates:
-        """Return the store for the aggregates of a query's keys in the executors."""
+    def _keys_folder(self, key: str) -> Path:
+        """Return the folder for the keys that executors keep for an evaluation."""
         if self._state is not None:
-            folder = self._state.keys_folder(key)
-        else:
-            self._scratch = self._scratch or TemporaryDirectory(prefix="acquatop-", ignore_cleanup_errors=True)
-            folder = Path(self._scratch.name) / hashlib.sha256(key.encode()).hexdigest()[:16]
-        return scattered_content(bound, replica, folder, self._map, durable=self._state is not None)
+            return self._state.keys_folder(key)
+        self._scratch = self._scratch or TemporaryDirectory(prefix="acquatop-", ignore_cleanup_errors=True)
+        return Path(self._scratch.name) / hashlib.sha256(key.encode()).hexdigest()[:16]
 
     def _map(self, task: BucketTask, buckets: Sequence[Bucket]) -> Sequence[BucketFound]:
         self._runtime = self._runtime or self._open_runtime()

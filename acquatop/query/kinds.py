@@ -1,0 +1,73 @@
+"""Kinds of evaluation: the table from a bound query to the evaluation that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
+from acquatop.query.aggregates.executor_content import RunTasks
+from acquatop.query.aggregates.on_executors import scattered_content
+from acquatop.query.contract import Evaluation
+from acquatop.query.count_windows import CountedEvaluation
+from acquatop.query.evaluation import TopKEvaluation
+from acquatop.query.shared.evaluation import SharedEvaluation
+from acquatop.query.sparql.evaluation import SparqlEvaluation
+from acquatop.refresh.open_replicas import Replicas
+from replica.clocks import Clock
+from replica.rankers import RankerRegistry
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Resources of an engine that evaluations use.
+
+    ``keys_folder`` returns the folder for the keys that executors keep for an evaluation's key;
+    ``durable`` says that this folder belongs to a state directory.
+    """
+
+    replicas: Replicas
+    clock: Clock
+    rankers: RankerRegistry
+    run_tasks: RunTasks
+    keys_folder: Callable[[str], Path]
+    durable: bool
+
+
+def open_evaluation(bound: Bound, key: str, resources: Resources, *, load: bool, shared: bool) -> Evaluation:
+    """Return the evaluation of a query, with its replicas filled if ``load``.
+
+    ``shared`` asks for the structure that queries with other windows share.
+    """
+    if shared:
+        assert isinstance(bound, BoundQuery), "only top-k queries share a structure"
+        return SharedEvaluation(bound, clock=resources.clock)
+    return KINDS[type(bound)](bound, key, resources, load)
+
+
+def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Evaluation:
+    replica = resources.replicas.open(bound, load=load)
+    scattered = None
+    if bound.keys_in_executors:
+        folder = resources.keys_folder(key)
+        scattered = scattered_content(bound, replica, folder, resources.run_tasks, durable=resources.durable)
+    return TopKEvaluation(bound, replica, clock=resources.clock, rankers=resources.rankers, scattered=scattered)
+
+
+def _sparql(bound: BoundWindowed, key: str, resources: Resources, load: bool) -> Evaluation:
+    replicas = resources.replicas.open_all(bound, load=load)
+    return SparqlEvaluation(bound, replicas, clock=resources.clock, rankers=resources.rankers)
+
+
+def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) -> Evaluation:
+    return CountedEvaluation(bound, clock=resources.clock)
+
+
+KINDS: Mapping[type, Callable[[Any, str, Resources, bool], Evaluation]] = {
+    BoundQuery: _top_k,
+    BoundWindowed: _sparql,
+    BoundCounted: _counted,
+}
+"""One line for each kind of bound query."""
