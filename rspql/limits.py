@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limit:
+class SizeLimit:
     """The ``most`` that a query may have of something: ``what`` it is, and the ``remedy`` where there is more."""
 
     most: int
@@ -14,40 +14,42 @@ class Limit:
     remedy: str
 
 
-LENGTH = Limit(500_000, "characters", "values that are long as a list may come from a static graph")
+LENGTH = SizeLimit(500_000, "characters", "values that are long as a list may come from a static graph")
 
-DEPTH = Limit(
+DEPTH = SizeLimit(
     200,
     "levels: patterns and expressions within each other, and operators in a row",
     "BIND, FILTER, OPTIONAL, MINUS, computed columns, && and + count one by one; long chains of || are shorter as "
     "IN (…) or VALUES",
 )
 
-COLUMNS = Limit(100, "columns in SELECT, VALUES and CONSTRUCT together", "select fewer, or register several queries")
+COLUMNS = SizeLimit(
+    100, "columns in SELECT, VALUES and CONSTRUCT together", "select fewer, or register several queries"
+)
 
-ORDER_KEYS = Limit(50, "keys in ORDER BY", "order by fewer, or by one that is computed from them")
+ORDER_KEYS = SizeLimit(50, "keys in ORDER BY", "order by fewer, or by one that is computed from them")
 
-GROUP_KEYS = Limit(50, "keys in GROUP BY", "group by fewer, or by one that is computed from them, as by CONCAT(…)")
+GROUP_KEYS = SizeLimit(50, "keys in GROUP BY", "group by fewer, or by one that is computed from them, as by CONCAT(…)")
 
-JOINED = Limit(
+JOINED = SizeLimit(
     40,
     "triple patterns, steps of paths and other patterns joined with each other",
     "join fewer, or join some of them in a sub-query",
 )
 
-OPTIONALS = Limit(50, "OPTIONALs in one group", "put some of them into a sub-query, or one within another")
+OPTIONALS = SizeLimit(50, "OPTIONALs in one group", "put some of them into a sub-query, or one within another")
 
-PATTERNS = Limit(
+PATTERNS = SizeLimit(
     1_000,
     "triple patterns, steps of paths and groups (as of UNION) in all",
     "branches that differ in a value alone are shorter as VALUES; or register several queries",
 )
 
-NESTED_STEPS = Limit(
+NESTED_STEPS = SizeLimit(
     9, "slashes in a path that is repeated or an alternative", "write it in parts, with a variable between them"
 )
 
-ALTERNATIVES = Limit(
+ALTERNATIVES = SizeLimit(
     500, "alternatives in paths in all", "a variable for the property, with VALUES for what it may be, says the same"
 )
 

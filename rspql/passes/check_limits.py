@@ -17,11 +17,11 @@ from rspql.limits import (
     OPTIONALS,
     ORDER_KEYS,
     PATTERNS,
-    Limit,
+    SizeLimit,
 )
 from rspql.scope import selected, visible
 
-_Counted = tuple[Limit, ast.Node, int]
+_Counted = tuple[SizeLimit, ast.Node, int]
 """Thing that counts against a limit: its place, and its amount."""
 
 
@@ -53,7 +53,7 @@ def _children(node: ast.Node) -> list[ast.Node]:
     return [] if isinstance(node, ast.Values) else list(ast.children(node))
 
 
-def _complaint(limit: Limit, node: ast.Node) -> Diagnostic:
+def _complaint(limit: SizeLimit, node: ast.Node) -> Diagnostic:
     return Diagnostic("too-wide", f"the query has more than {limit.most} {limit.what}", node.span, limit.remedy)
 
 
@@ -124,8 +124,8 @@ def _is_plain(element: ast.Node) -> bool:
 
 def _beyond(counted: Iterable[_Counted]) -> list[Diagnostic]:
     """Return a complaint about the first thing that is beyond each limit."""
-    counts: Counter[Limit] = Counter()
-    found: dict[Limit, Diagnostic] = {}
+    counts: Counter[SizeLimit] = Counter()
+    found: dict[SizeLimit, Diagnostic] = {}
     for limit, node, count in counted:
         counts[limit] += count
         if counts[limit] > limit.most and limit not in found:

@@ -25,7 +25,7 @@ from rspql.limits import (
     OPTIONALS,
     ORDER_KEYS,
     PATTERNS,
-    Limit,
+    SizeLimit,
 )
 from tests.support.windowed import PREFIX, Record, catalog
 
@@ -46,7 +46,7 @@ def within(items: str) -> str:
 class Wide:
     """A construct of which there may be so many: an item, numbered by $, again and again."""
 
-    limit: Limit
+    limit: SizeLimit
     make: Callable[[str], str]
     item: str
     between: str = " "
