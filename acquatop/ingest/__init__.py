@@ -6,7 +6,7 @@ An event passes the operators in the order below. Incremental evaluation: decode
 <acquatop.query.certify>`.
 
 Evaluation window by window: decode → :mod:`window_graph <acquatop.query.sparql.window_graph>` →
-:mod:`consult <acquatop.refresh.service_refresh>` → :mod:`evaluate
+:mod:`refresh <acquatop.refresh.service_refresh>` → :mod:`evaluate
 <acquatop.query.sparql.evaluate>`.
 
 Both end with :mod:`relation_to_stream <acquatop.answer.relation_to_stream>`. No operator depends on

@@ -64,6 +64,8 @@ class TopKEvaluation:
         self._schedule = Schedule(bound.windows)
         self._content = _content_of(bound, self._remote, scattered, hashes)
         self._tally = WindowCounters()
+        self._open: int | None = None
+        """First window that is open; None before the first close."""
         self._resumed: Mapping[str, bytes] = {}
 
     # Queries come and go --------------------------------------------------------------------------
@@ -183,6 +185,9 @@ class TopKEvaluation:
 
     def _open_from(self, window: int) -> None:
         """Release all that lies only in earlier windows."""
+        if window == self._open:
+            return
+        self._open = window
         for member in self.members.values():
             member.operator.close_before(window)
         self._content.open_from(window)

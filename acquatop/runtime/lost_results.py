@@ -28,13 +28,14 @@ _MOST_TASKS = 100_000
 
 @contextmanager
 def ended_if_lost(spark: SparkSession) -> Iterator[None]:
-    """End the jobs of the block that is run in it if their results are lost; that is raised then."""
+    """Cancel the block's jobs if their results are lost, and raise an error that says so."""
     context = spark.sparkContext
     group = context.getLocalProperty(_GROUP)
     if group is None:
         yield  # nobody could tell its jobs from those of others
         return
     watch = _Watch(spark, group)
+    watch.start()
     try:
         yield
     except Exception as error:
@@ -46,7 +47,7 @@ def ended_if_lost(spark: SparkSession) -> Iterator[None]:
 
 
 class _Watch:
-    """Looks after the jobs of a group, in a thread of its own that begins when they take long."""
+    """Watch over the jobs of a group, in a thread that begins when they take long."""
 
     def __init__(self, spark: SparkSession, group: str) -> None:
         self.is_lost = False
@@ -55,9 +56,13 @@ class _Watch:
         self._done = threading.Event()
         self._timer = threading.Timer(AFTER_SECONDS, self._look)
         self._timer.daemon = True
+
+    def start(self) -> None:
+        """Begin to watch."""
         self._timer.start()
 
     def stop(self) -> None:
+        """End the watch."""
         self._timer.cancel()
         self._done.set()
 
