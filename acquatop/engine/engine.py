@@ -384,17 +384,17 @@ class Engine:
     def _save(self, answers: Sequence[Answer]) -> None:
         assert self._state is not None
         streams = {pipeline.stream.iri: pipeline.state() for pipeline in self._pipelines}
-        kept = self._kept(list(self._units.values()))
-        self._state.save(streams, {**self._ended, **kept}, answers)
-        for key in kept:
-            self._units[key].work.snapshot_committed()
+        # Queries may be removed by other threads meanwhile, and their units with them.
+        units = _going(list(self._units.values()))
+        self._state.save(streams, {**self._ended, **self._kept(units)}, answers)
+        for unit in units:
+            unit.work.snapshot_committed()
         for pipeline in self._pipelines:
             pipeline.saved()
 
     def _kept(self, units: Sequence[EvaluationSlot]) -> dict[str, KeptUnit]:
         """Return the state of those units that have begun and have not failed."""
-        going = [unit for unit in units if unit.has_begun and unit.error is None]
-        return {unit.key: KeptUnit(unit.work.names, unit.work.snapshot()) for unit in going}
+        return {unit.key: KeptUnit(unit.work.names, unit.work.snapshot()) for unit in _going(units)}
 
     def give(self, answers: Sequence[Answer], *, repeated: bool = False) -> None:
         """Give answers to their sinks and readers."""
@@ -547,6 +547,11 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _going(units: Sequence[EvaluationSlot]) -> list[EvaluationSlot]:
+    """Return the units that have begun and have not failed."""
+    return [unit for unit in units if unit.has_begun and unit.error is None]
 
 
 def _description(stream: Stream) -> str:

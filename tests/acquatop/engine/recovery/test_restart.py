@@ -15,6 +15,7 @@ import pytest
 from acquatop import Engine
 from acquatop.answer.sinks import growing
 from acquatop.engine.observer import Kept, Silent, StateSeen
+from acquatop.engine.persistence import EngineState
 from acquatop.engine.state.folder import Folder
 from acquatop.engine.stream import Pipeline
 from acquatop.errors import EnvironmentProblem, UserError
@@ -319,3 +320,33 @@ def test_the_first_error_ends_all_streams(world: World) -> None:
         life.live()
     life.live()
     assert content(life.out) == world.whole("top", "counts")
+
+
+def test_a_query_may_end_while_all_is_saved(world: World) -> None:
+    """Another thread forgets a unit between its snapshot and the news that this is durable."""
+    life, save = world.life("top", "counts"), EngineState.save
+    ended: list[str] = []
+
+    def save_as_one_ends(state: EngineState, *arguments: Any) -> None:
+        save(state, *arguments)
+        if not ended:
+            query = engines[0]._queries["counts"]
+            ended.append(query.name)
+            query.finish(None)
+            engines[0]._forget(query)
+
+    engines: list[Engine] = []
+    start = Engine.start
+
+    def noted(engine: Engine) -> None:
+        engines.append(engine)
+        start(engine)
+
+    with patch.object(EngineState, "save", save_as_one_ends), patch.object(Engine, "start", noted):
+        life.live()
+    assert ended == ["counts"]
+    found, right = (
+        {name: lines for name, lines in each.items() if "top" in str(name)}
+        for each in (content(life.out), world.whole("top", "counts"))
+    )
+    assert found == right != {}
