@@ -54,7 +54,9 @@ def main() -> None:
     """Run the benchmark, or one run of it."""
     parser = argparse.ArgumentParser(prog="run bench batches", description=__doc__)
     parser.add_argument("--events", type=int, default=3_000_000, help="how many (%(default)s)")
-    parser.add_argument("--runtime", choices=RUNTIMES, default="local", help="what carries them (%(default)s)")
+    parser.add_argument(
+        "--runtime", choices=RUNTIMES, default="local", help="what carries them (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per run")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -64,7 +66,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder), options.events)
         rows = [
-            {"connector": connector, "batch": size, **_measured(Path(folder), connector, name, size, options.runtime)}
+            {
+                "connector": connector,
+                "batch": size,
+                **_measured(Path(folder), connector, name, size, options.runtime),
+            }
             for connector, (name, sizes) in SIZES.items()
             for size in sizes
         ]
@@ -80,17 +86,31 @@ def _write(folder: Path, events: int) -> None:
     pq.write_table(table, folder / "parquet")
     with (folder / "lines").open("w") as file:
         for at, (user, number) in enumerate(zip(users, numbers, strict=True)):
-            file.write(f'{{"time_ms": {at + 1}, "user": {user}, "n": {number}, "text": "some more words"}}\n')
+            file.write(
+                f'{{"time_ms": {at + 1}, "user": {user}, "n": {number}, "text": "some more words"}}\n'
+            )
 
 
-def _measured(folder: Path, connector: str, name: str, size: int | None, runtime: str) -> dict[str, Any]:
+def _measured(
+    folder: Path, connector: str, name: str, size: int | None, runtime: str
+) -> dict[str, Any]:
     catalog = folder / "catalog.toml"
     limit = "" if size is None else f", {name} = {size}"
     catalog.write_text(_CATALOG.format(connector=connector, limit=limit))
-    command = [sys.executable, "-m", "benchmarks.batches", "--one", str(catalog), "--runtime", runtime]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.batches",
+        "--one",
+        str(catalog),
+        "--runtime",
+        runtime,
+    ]
     started = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    said: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {"answers": done.stderr[-300:]}
+    said: dict[str, Any] = (
+        json.loads(done.stdout) if done.returncode == 0 else {"answers": done.stderr[-300:]}
+    )
     return {**said, "wall_seconds": round(time.perf_counter() - started, 2)}
 
 
@@ -99,7 +119,10 @@ def _once(catalog: Path, runtime: str) -> dict[str, Any]:
     with Engine.from_catalog(catalog, runtime=runtime, until_end=True) as engine:
         started, cpu = time.perf_counter(), time.process_time()
         found = [answer.canonical() for answer in engine.register(_QUERY)]
-        took = {"seconds": round(time.perf_counter() - started, 2), "cpu_seconds": round(time.process_time() - cpu, 2)}
+        took = {
+            "seconds": round(time.perf_counter() - started, 2),
+            "cpu_seconds": round(time.process_time() - cpu, 2),
+        }
         java = _java_mib() if runtime == "spark" else None
     driver = _most_mib(os.getpid())
     digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:12]
@@ -108,7 +131,9 @@ def _once(catalog: Path, runtime: str) -> dict[str, Any]:
 
 def _java_mib() -> int | None:
     """Return the most memory that this process's Java has had."""
-    found = subprocess.run(["pgrep", "-P", str(os.getpid()), "java"], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        ["pgrep", "-P", str(os.getpid()), "java"], capture_output=True, text=True, check=False
+    )
     return _most_mib(int(found.stdout)) if found.stdout.strip().isdigit() else None
 
 
@@ -124,8 +149,19 @@ def _report(rows: list[dict[str, Any]], events: int, *, as_json: bool) -> None:
         for row in rows:
             print(json.dumps(row))
         return
-    table = Table(title=f"{events:,} events, the best three of each minute", caption=f"{os.cpu_count()} cores")
-    for heading in ("connector", "batch", "CPU s", "s", "events/s", "driver MiB", "Java MiB", "answers"):
+    table = Table(
+        title=f"{events:,} events, the best three of each minute", caption=f"{os.cpu_count()} cores"
+    )
+    for heading in (
+        "connector",
+        "batch",
+        "CPU s",
+        "s",
+        "events/s",
+        "driver MiB",
+        "Java MiB",
+        "answers",
+    ):
         table.add_column(heading)
     for row in rows:
         size = "default" if row["batch"] is None else f"{row['batch']:,}"

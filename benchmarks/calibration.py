@@ -65,7 +65,9 @@ class Case:
     def bind(self, recording: Recording) -> BoundQuery:
         """Return the query, bound to the stream and the remote."""
         low, high = recording.range
-        query = QUERY.format(most=MOST_MENTIONS, low=low, high=high, width=WIDTH_MS, slide=SLIDE_MS, k=K)
+        query = QUERY.format(
+            most=MOST_MENTIONS, low=low, high=high, width=WIDTH_MS, slide=SLIDE_MS, k=K
+        )
         refill = self.kept == "refill"
         n = 0 if refill else int(self.kept)
         catalog = catalog_text(
@@ -98,9 +100,17 @@ class Recording:
     def lines(self, after: int, until: int) -> pa.Array:
         """Return the events of a period as lines of JSON."""
         here = (self.times > after) & (self.times <= until)
-        rows = zip(self.times[here].tolist(), self.users[here].tolist(), self.mentions[here].tolist(), strict=True)
+        rows = zip(
+            self.times[here].tolist(),
+            self.users[here].tolist(),
+            self.mentions[here].tolist(),
+            strict=True,
+        )
         return pa.array(
-            [json.dumps({"t": t, "user": f"u{user}", "mentions": count}).encode() for t, user, count in rows],
+            [
+                json.dumps({"t": t, "user": f"u{user}", "mentions": count}).encode()
+                for t, user, count in rows
+            ],
             pa.binary(),
         )
 
@@ -112,7 +122,12 @@ class Recording:
     def truth(self, opens: int, closes: int) -> list[int]:
         """Return a window's best users, best first, by brute force."""
         here = (self.times > opens) & (self.times <= closes)
-        rows = zip(self.users[here].tolist(), self.times[here].tolist(), self.mentions[here].tolist(), strict=True)
+        rows = zip(
+            self.users[here].tolist(),
+            self.times[here].tolist(),
+            self.mentions[here].tolist(),
+            strict=True,
+        )
         newest = {user: (t, count) for user, t, count in rows}
         low, high = self.range
         normed = np.clip((self.at(closes / 1000) - low) / (high - low), 0, 1)
@@ -132,7 +147,11 @@ def record(data: str, seed: tuple[int, ...], windows: int) -> Recording:
     times = np.sort(chance.choice(end, count, replace=False)) + 1
     users = chance.choice(USERS, count, p=popularity / popularity.sum())
     minutes = end // 60_000 + 2
-    followers = _counts(chance, minutes) if data == "raw counts" else _gains(chance, minutes, int(data.split("-")[2]))
+    followers = (
+        _counts(chance, minutes)
+        if data == "raw counts"
+        else _gains(chance, minutes, int(data.split("-")[2]))
+    )
     bounds = (0, 1_000_000) if data == "raw counts" else (-150, 150)
     return Recording(times, users, _mentions(times, users), followers, bounds)
 
@@ -142,7 +161,9 @@ def _mentions(times: IntArray, users: IntArray) -> IntArray:
     counts = np.empty(len(times), dtype=np.int64)
     for user in range(USERS):
         at = np.flatnonzero(users == user)
-        counts[at] = np.arange(1, len(at) + 1) - np.searchsorted(times[at], times[at] - WIDTH_MS, side="right")
+        counts[at] = np.arange(1, len(at) + 1) - np.searchsorted(
+            times[at], times[at] - WIDTH_MS, side="right"
+        )
     return counts
 
 
@@ -200,11 +221,18 @@ def run(case: Case, windows: int = WINDOWS) -> FloatArray:
     maintainer = Maintainer(store, Remote(recording, now), bound.service.refresh.budget, now=now)
     if not case.cold:
         maintainer.load()
-    query = ContinuousQuery(bound, maintainer, clock=lambda: 0.0, random=np.random.default_rng(case.seed))
+    query = ContinuousQuery(
+        bound, maintainer, clock=lambda: 0.0, random=np.random.default_rng(case.seed)
+    )
     found, until = [], 0
     for window in range(windows):
         after, until = until, window * SLIDE_MS + WIDTH_MS
-        query.add(STREAM, bound.stream.mapping.records(pa.record_batch([recording.lines(after, until)], ["value"])))
+        query.add(
+            STREAM,
+            bound.stream.mapping.records(
+                pa.record_batch([recording.lines(after, until)], ["value"])
+            ),
+        )
         for answer in query.advance(STREAM, until):
             relevance = relevancies(recording.truth(answer.opens_ms, answer.closes_ms))
             users = [int(str(row.bindings["user"]).rpartition("/u")[2]) for row in answer.rows]
@@ -232,7 +260,11 @@ def reliability(expected: FloatArray, actual: FloatArray) -> list[Bin]:
     """Return the non-empty bins, the lowest first."""
     at = np.minimum((expected * BINS).astype(np.int64), BINS - 1)
     return [
-        Bin(float(expected[at == each].mean()), float(actual[at == each].mean()), int((at == each).sum()))
+        Bin(
+            float(expected[at == each].mean()),
+            float(actual[at == each].mean()),
+            int((at == each).sum()),
+        )
         for each in np.unique(at).tolist()
     ]
 
@@ -241,11 +273,21 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench calibration", description=__doc__)
     default = Path(__file__).parents[1] / "docs" / "calibration.svg"
-    parser.add_argument("--out", type=Path, default=default, help="where to write the picture (%(default)s)")
-    parser.add_argument("--windows", type=int, default=WINDOWS, help="how many windows per run (%(default)s)")
-    parser.add_argument("--repeats", type=int, default=2, help="how many recordings for each case (%(default)s)")
-    parser.add_argument("--seed", type=int, default=2019, help="what the recordings are made from (%(default)s)")
-    parser.add_argument("--processes", type=int, default=2, help="how many runs at once (%(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=default, help="where to write the picture (%(default)s)"
+    )
+    parser.add_argument(
+        "--windows", type=int, default=WINDOWS, help="how many windows per run (%(default)s)"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=2, help="how many recordings for each case (%(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=2019, help="what the recordings are made from (%(default)s)"
+    )
+    parser.add_argument(
+        "--processes", type=int, default=2, help="how many runs at once (%(default)s)"
+    )
     parser.add_argument("--cold", action="store_true", help="start with an empty replica")
     options = parser.parse_args()
     # Each run has a recording of its own: runs over the same one would have correlated errors.
@@ -258,7 +300,9 @@ def main() -> None:
     with ProcessPoolExecutor(options.processes) as processes:
         runs = list(processes.map(run, cases, itertools.repeat(options.windows), chunksize=2))
     of_data = {
-        data: np.concatenate([each for case, each in zip(cases, runs, strict=True) if case.data == data])
+        data: np.concatenate(
+            [each for case, each in zip(cases, runs, strict=True) if case.data == data]
+        )
         for data in DATA
     }
     print_tables({"all": np.concatenate(runs), **of_data})
@@ -273,18 +317,27 @@ def print_tables(answers: dict[str, FloatArray]) -> None:
         table = Table(title=f"{measure}: expected → actual (answers)")
         for heading in ("bin", *answers):
             table.add_column(heading, justify="right")
-        bins = {name: reliability(*each[:, 2 * at : 2 * at + 2].T) for name, each in answers.items()}
+        bins = {
+            name: reliability(*each[:, 2 * at : 2 * at + 2].T) for name, each in answers.items()
+        }
         for number in range(BINS):
             cells = [
-                [each for each in of if min(int(each.expected * BINS), BINS - 1) == number] for of in bins.values()
+                [each for each in of if min(int(each.expected * BINS), BINS - 1) == number]
+                for of in bins.values()
             ]
-            texts = [f"{of[0].expected:.3f} → {of[0].actual:.3f} ({of[0].count:,})" if of else "" for of in cells]
+            texts = [
+                f"{of[0].expected:.3f} → {of[0].actual:.3f} ({of[0].count:,})" if of else ""
+                for of in cells
+            ]
             if any(texts):
                 table.add_row(f"{number / BINS:.1f}", *texts)
         largest = [
-            max((abs(each.deviation) for each in of if each.count >= FILLED), default=0.0) for of in bins.values()
+            max((abs(each.deviation) for each in of if each.count >= FILLED), default=0.0)
+            for of in bins.values()
         ]
-        table.add_row(f"largest, of bins with {FILLED} or more", *(f"{each:.3f}" for each in largest))
+        table.add_row(
+            f"largest, of bins with {FILLED} or more", *(f"{each:.3f}" for each in largest)
+        )
         Console(width=150).print(table)
 
 
@@ -295,9 +348,15 @@ def print_cases(cases: Sequence[Case], runs: Sequence[FloatArray]) -> None:
         table.add_column(heading)
     for name in ("data", "kept", "items", "policy"):
         for value in dict.fromkeys(getattr(case, name) for case in cases):
-            found = np.concatenate([run for case, run in zip(cases, runs, strict=True) if getattr(case, name) == value])
+            found = np.concatenate(
+                [run for case, run in zip(cases, runs, strict=True) if getattr(case, name) == value]
+            )
             means = found.mean(axis=0)
-            table.add_row(f"{name} {value}", f"{means[0]:.3f} → {means[1]:.3f}", f"{means[2]:.3f} → {means[3]:.3f}")
+            table.add_row(
+                f"{name} {value}",
+                f"{means[0]:.3f} → {means[1]:.3f}",
+                f"{means[2]:.3f} → {means[3]:.3f}",
+            )
     Console(width=150).print(table)
 
 
@@ -306,18 +365,54 @@ def draw(of_data: dict[str, FloatArray], together: FloatArray) -> Figure:
     mpl.rcParams["svg.hashsalt"] = "calibration"
     figure = Figure(figsize=(9, 4.6), layout="constrained")
     for at, (axes, measure) in enumerate(zip(figure.subplots(1, 2), MEASURES, strict=True)):
-        axes.fill_between([0, 1], [-TOLERANCE, 1 - TOLERANCE], [TOLERANCE, 1 + TOLERANCE], color="0.9", linewidth=0)
+        axes.fill_between(
+            [0, 1],
+            [-TOLERANCE, 1 - TOLERANCE],
+            [TOLERANCE, 1 + TOLERANCE],
+            color="0.9",
+            linewidth=0,
+        )
         axes.plot([0, 1], [0, 1], color="0.6", linewidth=0.8)
         for name, answers in of_data.items():
-            bins = [each for each in reliability(*answers[:, 2 * at : 2 * at + 2].T) if each.count >= FILLED]
-            axes.plot([each.expected for each in bins], [each.actual for each in bins], "o", markersize=3, label=name)
-        bins = [each for each in reliability(*together[:, 2 * at : 2 * at + 2].T) if each.count >= FILLED]
-        axes.plot([each.expected for each in bins], [each.actual for each in bins], "k-", linewidth=1, label="all")
+            bins = [
+                each
+                for each in reliability(*answers[:, 2 * at : 2 * at + 2].T)
+                if each.count >= FILLED
+            ]
+            axes.plot(
+                [each.expected for each in bins],
+                [each.actual for each in bins],
+                "o",
+                markersize=3,
+                label=name,
+            )
+        bins = [
+            each
+            for each in reliability(*together[:, 2 * at : 2 * at + 2].T)
+            if each.count >= FILLED
+        ]
+        axes.plot(
+            [each.expected for each in bins],
+            [each.actual for each in bins],
+            "k-",
+            linewidth=1,
+            label="all",
+        )
         for each in bins:
-            axes.annotate(f"{each.count:,}", (each.expected, 0.02), fontsize=6, ha="center", rotation=90)
-        axes.set(xlabel=f"expected {measure}", ylabel=f"actual {measure}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+            axes.annotate(
+                f"{each.count:,}", (each.expected, 0.02), fontsize=6, ha="center", rotation=90
+            )
+        axes.set(
+            xlabel=f"expected {measure}",
+            ylabel=f"actual {measure}",
+            xlim=(0, 1),
+            ylim=(0, 1),
+            aspect="equal",
+        )
         axes.legend(loc="upper left", fontsize=8, frameon=False)
-    figure.suptitle(f"What answers are worth: {len(together):,} of them, in bins with {FILLED} or more (counted below)")
+    figure.suptitle(
+        f"What answers are worth: {len(together):,} of them, in bins with {FILLED} or more (counted below)"
+    )
     return figure
 
 

@@ -29,7 +29,9 @@ def clairvoyant(truth: Truth) -> type:
 
     class Clairvoyant:
         def __call__(self, candidates: Candidates) -> IntArray:
-            return greedy_order(np.nan_to_num(candidates.merits, nan=-np.inf), truth(candidates), candidates.k)
+            return greedy_order(
+                np.nan_to_num(candidates.merits, nan=-np.inf), truth(candidates), candidates.k
+            )
 
     return Clairvoyant
 
@@ -57,7 +59,9 @@ def greedy_order(merits: FloatArray, true: FloatArray, k: int) -> IntArray:
     return np.array(chosen, dtype=np.int64)
 
 
-def _most_gained(merits: FloatArray, true: FloatArray, left: IntArray, relevance: FloatArray, k: int) -> IntArray:
+def _most_gained(
+    merits: FloatArray, true: FloatArray, left: IntArray, relevance: FloatArray, k: int
+) -> IntArray:
     """Return the position that gains most, or two if none helps alone; none if none helps."""
     now = _worth(merits[None], relevance, k)[0]
     alone = _worth_with(left[:, None], merits, true, relevance, k)
@@ -70,10 +74,16 @@ def _most_gained(merits: FloatArray, true: FloatArray, left: IntArray, relevance
     best = int(np.argmax(both))
     pair = np.array([firsts[best], seconds[best]])
     # If only one more may be refreshed, this is the better one.
-    return left[pair[np.argsort(-alone[pair], kind="stable")]] if both[best] > now + _NOTHING else left[:0]
+    return (
+        left[pair[np.argsort(-alone[pair], kind="stable")]]
+        if both[best] > now + _NOTHING
+        else left[:0]
+    )
 
 
-def _worth_with(several: IntArray, merits: FloatArray, true: FloatArray, relevance: FloatArray, k: int) -> FloatArray:
+def _worth_with(
+    several: IntArray, merits: FloatArray, true: FloatArray, relevance: FloatArray, k: int
+) -> FloatArray:
     """Return the answer's worth after each row of positions is corrected."""
     tried = np.tile(merits, (len(several), 1))
     np.put_along_axis(tried, several, true[several], axis=1)
@@ -85,4 +95,6 @@ def _worth(merits: FloatArray, relevance: FloatArray, k: int) -> FloatArray:
     answers = relevance[np.argsort(-merits, axis=1, kind="stable")[:, :k]]
     discounts = 1 / np.log2(np.arange(answers.shape[1]) + 2)
     ideal = float((-np.sort(-relevance)[: answers.shape[1]] * discounts).sum())
-    return np.asarray(answers @ discounts / max(ideal, 1e-300) + (answers > 0).sum(axis=1) / max(k, 1))
+    return np.asarray(
+        answers @ discounts / max(ideal, 1e-300) + (answers > 0).sum(axis=1) / max(k, 1)
+    )

@@ -57,7 +57,9 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench connectors", description=__doc__)
     parser.add_argument("--records", type=int, default=300_000, help="how many (%(default)s)")
-    parser.add_argument("--repeat", type=int, default=3, help="how often; the best counts (%(default)s)")
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="how often; the best counts (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
     pa.set_cpu_count(1)
@@ -67,12 +69,23 @@ def main() -> None:
         _write(folder, options.records)
         for clock, unit, cases in (
             (time.process_time, "seconds of one core", _files(folder, options.records)),
-            (time.perf_counter, "seconds by the clock, the sender's work with it", _live(folder, options.records)),
+            (
+                time.perf_counter,
+                "seconds by the clock, the sender's work with it",
+                _live(folder, options.records),
+            ),
         ):
             for case in cases:
-                floor = _best(f"floor: {case.floor_name}", case.records, options.repeat, case.floor, clock)
+                floor = _best(
+                    f"floor: {case.floor_name}", case.records, options.repeat, case.floor, clock
+                )
                 ours = _best(case.name, case.records, options.repeat, case.work, clock)
-                report(f"{case.name}: {unit}", [floor, ours], ["pyarrow", "pyoxigraph"], as_json=options.json)
+                report(
+                    f"{case.name}: {unit}",
+                    [floor, ours],
+                    ["pyarrow", "pyoxigraph"],
+                    as_json=options.json,
+                )
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -80,24 +93,42 @@ def main() -> None:
 
 def _files(folder: Path, records: int) -> Iterator[Case]:
     """Yield the file formats: read and decoded."""
-    text, lines, table, rows = (folder / f"events.{ending}" for ending in ("nt", "json", "csv", "parquet"))
-    yield Case("JSON", records, "pyarrow.json", lambda: pj.read_json(lines), _decoded("lines", lines, _json()))
+    text, lines, table, rows = (
+        folder / f"events.{ending}" for ending in ("nt", "json", "csv", "parquet")
+    )
+    yield Case(
+        "JSON",
+        records,
+        "pyarrow.json",
+        lambda: pj.read_json(lines),
+        _decoded("lines", lines, _json()),
+    )
     csv = CsvMapping(SUBJECT, "at", FIELDS)
     yield Case(
-        "CSV", records, "pyarrow.csv", lambda: pcsv.read_csv(table), _decoded("lines", table, csv, header="true")
+        "CSV",
+        records,
+        "pyarrow.csv",
+        lambda: pcsv.read_csv(table),
+        _decoded("lines", table, csv, header="true"),
     )
     columns = ColumnsMapping(SUBJECT, "at", FIELDS)
     work = _decoded("parquet", rows, columns, columns=columns_option(columns.types))
-    yield Case("Parquet", records, "pyarrow.parquet", lambda: pq.read_table(rows, use_threads=False), work)
+    yield Case(
+        "Parquet", records, "pyarrow.parquet", lambda: pq.read_table(rows, use_threads=False), work
+    )
     statements = NTriplesMapping(NS + "at", PREDICATES)
     work = _decoded("lines", text, statements, together="subject")
-    yield Case("N-Triples", records, "count line breaks", lambda: text.read_bytes().count(b"\n"), work)
+    yield Case(
+        "N-Triples", records, "count line breaks", lambda: text.read_bytes().count(b"\n"), work
+    )
     for syntax in ("turtle", "jsonld"):
         mapping = GraphMapping(NS + "at", PREDICATES, syntax=syntax)
         work = _decoded("files", folder / syntax, mapping, maxFilesPerBatch="1000000")
         floor = functools.partial(_parsed, folder / syntax, SYNTAXES[syntax].format)
         count = len(range(0, records, GRAPHS))
-        yield Case(f"small graphs, {syntax}", count, "read them, pyoxigraph.parse for each", floor, work)
+        yield Case(
+            f"small graphs, {syntax}", count, "read them, pyoxigraph.parse for each", floor, work
+        )
 
 
 def _parsed(folder: Path, format_: ox.RdfFormat) -> None:
@@ -105,12 +136,16 @@ def _parsed(folder: Path, format_: ox.RdfFormat) -> None:
         list(ox.parse(path=str(file), format=format_))
 
 
-def _decoded(connector: str, path: Path, mapping: RecordDecoder, **options: str) -> Callable[[], object]:
+def _decoded(
+    connector: str, path: Path, mapping: RecordDecoder, **options: str
+) -> Callable[[], object]:
     """Return a function that reads a path completely and decodes it."""
 
     def work() -> None:
         source = CONNECTORS[connector].data_source()
-        reader: Any = source({"path": str(path), "maxPartitions": "1", **options}).streamReader(None)  # type: ignore[arg-type]
+        reader: Any = source({"path": str(path), "maxPartitions": "1", **options}).streamReader(
+            None
+        )  # type: ignore[arg-type]
         reader.prepareForTriggerAvailableNow()
         offset = reader.initialOffset()
         while (end := reader.latestOffset(offset, reader.getDefaultReadLimit())) != offset:
@@ -132,7 +167,9 @@ def _json() -> JsonMapping:
 def _live(folder: Path, records: int) -> Iterator[Case]:
     """Yield the live sources: sent, received, made durable, read and decoded."""
     data = (folder / "events.json").read_bytes()
-    yield Case("TCP", records, "receive and count", lambda: _tcp_floor(data), lambda: _tcp(data, records))
+    yield Case(
+        "TCP", records, "receive and count", lambda: _tcp_floor(data), lambda: _tcp(data, records)
+    )
     pipe = folder / "events.pipe"
     os.mkfifo(pipe)
     yield Case(
@@ -256,16 +293,23 @@ def _write(folder: Path, records: int) -> None:
     with (folder / "events.json").open("w") as lines, (folder / "events.csv").open("w") as table:
         table.write("at,user,mentions,text\n")
         lines.writelines(
-            f'{{"at": {at}, "user": "{user}", "mentions": {n}, "text": "{text}"}}\n' for at, user, n, text in rows
+            f'{{"at": {at}, "user": "{user}", "mentions": {n}, "text": "{text}"}}\n'
+            for at, user, n, text in rows
         )
         table.writelines(f'{at},{user},{n},"{text}"\n' for at, user, n, text in rows)
     with (folder / "events.nt").open("w") as statements:
         for at, user, n, text in rows:
-            numbers = {name: f'"{number}"^^<{XSD}integer>' for name, number in (("at", at), ("mentions", n))}
+            numbers = {
+                name: f'"{number}"^^<{XSD}integer>'
+                for name, number in (("at", at), ("mentions", n))
+            }
             said = (*numbers.items(), ("text", f'"{text}"'))
-            statements.writelines(f"<{NS}user/{user}> <{NS}{name}> {value} .\n" for name, value in said)
+            statements.writelines(
+                f"<{NS}user/{user}> <{NS}{name}> {value} .\n" for name, value in said
+            )
     pq.write_table(
-        pa.table({"at": times, "user": users, "mentions": mentions, "text": texts}), folder / "events.parquet"
+        pa.table({"at": times, "user": users, "mentions": mentions, "text": texts}),
+        folder / "events.parquet",
     )
     for syntax in ("turtle", "jsonld"):
         (folder / syntax).mkdir()
@@ -277,7 +321,9 @@ def _write(folder: Path, records: int) -> None:
         (folder / "jsonld" / f"{at}.jsonld").write_text(document)
 
 
-def _best(name: str, records: int, repeat: int, work: Callable[[], object], clock: Callable[[], float]) -> Figure:
+def _best(
+    name: str, records: int, repeat: int, work: Callable[[], object], clock: Callable[[], float]
+) -> Figure:
     seconds = []
     for _ in range(repeat):
         started = clock()

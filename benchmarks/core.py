@@ -85,12 +85,16 @@ class Joined:
         """Return the sum of the stream's and the remote's part."""
         return parts[0] + self.values[keys]
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
         """Return an upper bound of the sums."""
         return highs[0] + (1.0 if keys is None else float(self.values[keys].max()))
 
 
-def structure(stream: Stream, made: Callable[[], TopK], before_close: Callable[[TopK], None] | None = None) -> Step:
+def structure(
+    stream: Stream, made: Callable[[], TopK], before_close: Callable[[TopK], None] | None = None
+) -> Step:
     """Return the step of a structure that has processed a whole window."""
     held = made()
 
@@ -121,7 +125,9 @@ def floor(stream: Stream, k: int) -> Step:
 
 def partition(stream: Stream, k: int) -> Step:
     """Return the step that only finds a pane's best."""
-    return lambda number: np.partition(stream.scores[stream.pane(number + stream.panes - 1)], stream.slide - k)
+    return lambda number: np.partition(
+        stream.scores[stream.pane(number + stream.panes - 1)], stream.slide - k
+    )
 
 
 def heap(stream: Stream, k: int) -> Step:
@@ -176,12 +182,17 @@ def timed(stream: Stream, ways: Mapping[str, Way], slides: int) -> dict[str, flo
     return {name: 1e9 * statistics.median(each) / stream.slide for name, each in seconds.items()}
 
 
-def changing(stream: Stream, k: int, n: int, certainties: list[str], *, refill: bool = False) -> Step:
+def changing(
+    stream: Stream, k: int, n: int, certainties: list[str], *, refill: bool = False
+) -> Step:
     """Return the step of Topk+N with 1 % of the remote's values changing before each close."""
     chance = np.random.default_rng(2)
     scoring = Joined(chance.random(KEYS))
     size = KEYS // 100
-    changes = [(chance.choice(KEYS, size, replace=False), chance.random(size)) for _ in range(stream.slides + 1)]
+    changes = [
+        (chance.choice(KEYS, size, replace=False), chance.random(size))
+        for _ in range(stream.slides + 1)
+    ]
 
     def change(held: TopK) -> None:
         keys, values = changes.pop()
@@ -192,7 +203,11 @@ def changing(stream: Stream, k: int, n: int, certainties: list[str], *, refill: 
 
     def made() -> TopK:
         controller = Controller(k, k + n)
-        return Refilled(plain, scoring, controller, distinct=True, in_order=False) if refill else plain(n)
+        return (
+            Refilled(plain, scoring, controller, distinct=True, in_order=False)
+            if refill
+            else plain(n)
+        )
 
     inner = structure(stream, made, change)
 
@@ -233,7 +248,9 @@ def by_slide(k: int) -> Iterator[Line]:
     """Compare slides from a tenth to a ten-thousandth of the window."""
     for share, slides in ((10, 40), (100, 300), (1_000, 1_000), (10_000, 1_000)):
         stream = Stream(WINDOW, WINDOW // share, slides)
-        costs = timed(stream, {FLOOR: partial(floor, k=k), ARRAYS: partial(structure, made=array(k))}, slides)
+        costs = timed(
+            stream, {FLOOR: partial(floor, k=k), ARRAYS: partial(structure, made=array(k))}, slides
+        )
         costs |= timed(stream, {"DuckDB, each window anew": partial(in_duckdb, k=k)}, 5)
         yield from _lines(f"window 1M, slide {stream.slide:,}, k {k}", costs)
 
@@ -254,12 +271,16 @@ def with_changes(ks: Iterable[int]) -> Iterator[Line]:
         stream = Stream(WINDOW, WINDOW // 10, 30)
         frozen = Joined(np.random.default_rng(2).random(KEYS))
         fixed = "MinTopk's job (arrays), values that never change"
-        certainties: dict[str, list[str]] = {f"Topk+N (arrays), N {n}, 1 % changed": [] for n in (0, k)}
+        certainties: dict[str, list[str]] = {
+            f"Topk+N (arrays), N {n}, 1 % changed": [] for n in (0, k)
+        }
         refilled = f"Topk+N (arrays), N {k} at first, 1 % changed, refilled"
         certainties[refilled] = []
         ways: dict[str, Way] = {
             FLOOR: partial(floor, k=k),
-            fixed: partial(structure, made=partial(PaneDominance, k, 0, frozen, distinct=True, fixed=True)),
+            fixed: partial(
+                structure, made=partial(PaneDominance, k, 0, frozen, distinct=True, fixed=True)
+            ),
             **{
                 name: partial(changing, k=k, n=n, certainties=certainties[name])
                 for name, n in zip(certainties, (0, k, k), strict=True)
@@ -274,7 +295,9 @@ def with_changes(ks: Iterable[int]) -> Iterator[Line]:
         yield from _lines(f"joined with {KEYS:,} remote values, k {k}", costs, notes)
 
 
-def _lines(job: str, costs: Mapping[str, float], notes: Mapping[str, str] | None = None) -> Iterator[Line]:
+def _lines(
+    job: str, costs: Mapping[str, float], notes: Mapping[str, str] | None = None
+) -> Iterator[Line]:
     for way, cost in costs.items():
         yield Line(job, way, cost, cost / costs[FLOOR], (notes or {}).get(way, ""))
 
@@ -298,9 +321,7 @@ def memory(ks: Iterable[int]) -> Iterator[Line]:
         seconds = time.perf_counter() - started
         law = k * sum(1 / each for each in range(1, panes + 1))
         early, late = statistics.mean(sizes[:1_000]), statistics.mean(sizes[-1_000:])
-        note = (
-            f"{early:.0f} held early, {late:.0f} after 10,000 windows (law {law:.0f}), {held.nbytes / late:.0f} B each"
-        )
+        note = f"{early:.0f} held early, {late:.0f} after 10,000 windows (law {law:.0f}), {held.nbytes / late:.0f} B each"
         yield Line(f"memory, 10 panes, k {k}", ARRAYS, 1e9 * seconds / (10_000 * slide), None, note)
 
 
@@ -315,7 +336,10 @@ def main() -> None:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
-        **{package: version(package) for package in ("numpy", "duckdb", "polars", "sortedcontainers")},
+        **{
+            package: version(package)
+            for package in ("numpy", "duckdb", "polars", "sortedcontainers")
+        },
     }
     console = Console(stderr=options.json)
     lines: list[Line] = []
@@ -329,7 +353,15 @@ def main() -> None:
     aggregates = [] if options.quick else core_aggregates.figures()
     if options.json:
         figures = [asdict(line) for line in lines]
-        print(json.dumps({"machine": machine, "figures": figures, "aggregates": [asdict(each) for each in aggregates]}))
+        print(
+            json.dumps(
+                {
+                    "machine": machine,
+                    "figures": figures,
+                    "aggregates": [asdict(each) for each in aggregates],
+                }
+            )
+        )
         return
     if aggregates:
         console.print(core_aggregates.table(aggregates))
@@ -352,7 +384,13 @@ def _table(title: str, lines: Iterable[Line]) -> Table:
     job = ""
     for line in lines:
         times = "" if line.times_the_floor is None else f"{line.times_the_floor:,.1f}"
-        table.add_row("" if line.job == job else line.job, line.way, f"{line.ns_per_event:,.2f}", times, line.note)
+        table.add_row(
+            "" if line.job == job else line.job,
+            line.way,
+            f"{line.ns_per_event:,.2f}",
+            times,
+            line.note,
+        )
         job = line.job
     return table
 

@@ -81,7 +81,9 @@ class Remote:
         merits: FloatArray = parts[0] * self.weights[keys]
         return merits
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
         """Return infinity: it is not used here."""
         return float("inf")
 
@@ -131,14 +133,18 @@ class NumpyRecompute:
         top: list[float] = np.sort(merits[best])[::-1].tolist()
         return top
 
-    def _totals(self, keys: IntArray, values: FloatArray, counts: IntArray, size: int) -> FloatArray:
+    def _totals(
+        self, keys: IntArray, values: FloatArray, counts: IntArray, size: int
+    ) -> FloatArray:
         if self._aggregate == "count":
             return counts.astype(np.float64)
         if self._aggregate == "max":
             greatest = np.full(size, -np.inf)
             np.maximum.at(greatest, keys, values)
             return greatest
-        sums: FloatArray = np.bincount(keys, weights=values, minlength=size).astype(np.float64, copy=False)
+        sums: FloatArray = np.bincount(keys, weights=values, minlength=size).astype(
+            np.float64, copy=False
+        )
         return sums / np.maximum(counts, 1) if self._aggregate == "avg" else sums
 
 
@@ -164,7 +170,9 @@ class DuckRecompute:
         self._connection.execute("DELETE FROM event WHERE time <= ?", [oldest])
         fresh = {"key": changed, "weight": self._remote.weights[changed]}
         self._connection.register("fresh", _arrow(fresh))
-        self._connection.execute("UPDATE remote SET weight = fresh.weight FROM fresh WHERE remote.key = fresh.key")
+        self._connection.execute(
+            "UPDATE remote SET weight = fresh.weight FROM fresh WHERE remote.key = fresh.key"
+        )
         return [merit for _, merit in self._connection.execute(self._query, [oldest]).fetchall()]
 
     def _insert(self, table: str, columns: dict[str, AnyArray]) -> None:
@@ -178,7 +186,12 @@ def _arrow(columns: dict[str, AnyArray]) -> Any:
 
 def figures(slides: int = 60, cases: tuple[Case, ...] = CASES) -> list[Cost]:
     """Return the cost of each way, for each case and aggregate."""
-    return [cost for case in cases for aggregate in AGGREGATES for cost in _costs(case, aggregate, slides)]
+    return [
+        cost
+        for case in cases
+        for aggregate in AGGREGATES
+        for cost in _costs(case, aggregate, slides)
+    ]
 
 
 def _costs(case: Case, aggregate: str, slides: int) -> Iterator[Cost]:
@@ -194,7 +207,14 @@ def _costs(case: Case, aggregate: str, slides: int) -> Iterator[Cost]:
     middle = {name: statistics.median(each) * 1000 for name, each in taken.items()}
     for name, ms in middle.items():
         times_the_chosen = round(ms / middle[CHOSEN], 2)
-        yield Cost(case.name, aggregate, name, round(ms, 3), round(max(taken[name]) * 1000, 3), times_the_chosen)
+        yield Cost(
+            case.name,
+            aggregate,
+            name,
+            round(ms, 3),
+            round(max(taken[name]) * 1000, 3),
+            times_the_chosen,
+        )
 
 
 def _run(way: Way, remote: Remote, stream: list[Slide]) -> tuple[list[list[float]], list[float]]:
@@ -252,7 +272,11 @@ def main() -> None:
     costs = figures(options.slides)
     note = "" if _duckdb() else "DuckDB is not installed: left out"
     if options.json:
-        print(json.dumps({"title": __doc__, "note": note, "figures": [asdict(cost) for cost in costs]}))
+        print(
+            json.dumps(
+                {"title": __doc__, "note": note, "figures": [asdict(cost) for cost in costs]}
+            )
+        )
         return
     Console().print(table(costs, note))
 
@@ -260,7 +284,10 @@ def main() -> None:
 def table(costs: list[Cost], note: str = "") -> Table:
     """Return the figures as a table."""
     ways = list(dict.fromkeys(cost.way for cost in costs))
-    shown = Table(title=f"top {K} by aggregate × remote value, {PANES} panes per window: ms per slide", caption=note)
+    shown = Table(
+        title=f"top {K} by aggregate × remote value, {PANES} panes per window: ms per slide",
+        caption=note,
+    )
     for heading in ("case", "", *ways):
         shown.add_column(heading, justify="right" if heading in ways else "left")
     for at in range(0, len(costs), len(ways)):

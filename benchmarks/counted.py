@@ -92,7 +92,9 @@ def main() -> None:
 def took(asked: Asked) -> Took:
     """Return the processor time of a query, from decoded records on."""
     catalog = Catalog.parse(CATALOG, file=Path("catalog.toml"), variables={})
-    bound = bind_query(QUERY.format(output=asked.output, n=asked.n, step=asked.step, k=asked.k), catalog)
+    bound = bind_query(
+        QUERY.format(output=asked.output, n=asked.n, step=asked.step, k=asked.k), catalog
+    )
     assert isinstance(bound, BoundCounted)
     query = CountedEvaluation(replace(bound, hint=asked.strategy.value))
     query.join(bound, {})
@@ -107,7 +109,11 @@ def took(asked: Asked) -> Took:
 
 def _batches(asked: Asked, bound: BoundCounted, query: CountedEvaluation) -> Iterator[Batch]:
     """Yield batches as a runtime delivers them, and the newest time: ten trades per millisecond."""
-    prices = np.arange(asked.events) if asked.stream == "rising" else np.random.default_rng(1).permutation(asked.events)
+    prices = (
+        np.arange(asked.events)
+        if asked.stream == "rising"
+        else np.random.default_rng(1).permutation(asked.events)
+    )
     job = Job(bound.stream.mapping, query.reducers(STREAM))
     for start in range(0, asked.events, BATCH):
         stop = min(start + BATCH, asked.events)
@@ -126,7 +132,12 @@ def table(found: Mapping[Asked, Took]) -> Table:
     for asked, each in found.items():
         counts = (f"{count:,}" for count in (asked.n, asked.step, asked.k))
         shown.add_row(
-            asked.output, *counts, asked.stream, asked.strategy, f"{each.microseconds:.2f}", f"{each.answers:,}"
+            asked.output,
+            *counts,
+            asked.stream,
+            asked.strategy,
+            f"{each.microseconds:.2f}",
+            f"{each.answers:,}",
         )
     return shown
 

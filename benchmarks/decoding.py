@@ -40,7 +40,9 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench decoding", description=__doc__)
     parser.add_argument("--records", type=int, default=300_000, help="how many (%(default)s)")
-    parser.add_argument("--repeat", type=int, default=3, help="how often; the best counts (%(default)s)")
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="how often; the best counts (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     pa.set_cpu_count(1)
@@ -52,7 +54,9 @@ def main() -> None:
             _best(label, options.records * STATEMENTS // part, options.repeat, work)
             for label, part, work in _works(folder)
         ]
-    title = f"{options.records:,} records of {STATEMENTS} statements (events here), seconds of one core"
+    title = (
+        f"{options.records:,} records of {STATEMENTS} statements (events here), seconds of one core"
+    )
     report(title, figures, ["pyarrow", "numpy", "pyoxigraph", "rdflib"], as_json=options.json)
 
 
@@ -64,10 +68,22 @@ def _works(folder: Path) -> Iterator[tuple[str, int, Callable[[], object]]]:
     spaced = {iri: Property(iri, each.datatype) for iri, each in FIELDS.items()}
     yield "N-Triples", 1, lambda: _decode(NTriplesMapping(NS + "at", spaced), _lines(text))
     tabs = folder / "tabs.nt"
-    yield "N-Triples with tabs", 1, lambda: _decode(NTriplesMapping(NS + "at", spaced), _lines(tabs))
-    yield "peer: pyoxigraph.parse", 1, lambda: sum(1 for _ in ox.parse(path=text, format=ox.RdfFormat.N_TRIPLES))
+    yield (
+        "N-Triples with tabs",
+        1,
+        lambda: _decode(NTriplesMapping(NS + "at", spaced), _lines(tabs)),
+    )
+    yield (
+        "peer: pyoxigraph.parse",
+        1,
+        lambda: sum(1 for _ in ox.parse(path=text, format=ox.RdfFormat.N_TRIPLES)),
+    )
     yield "peer: rdflib", SMALL, lambda: rdflib.Graph().parse(small, format="nt")
-    yield "JSON", 1, lambda: _decode(JsonMapping(SUBJECT, "at", FIELDS), _lines(folder / "events.json"))
+    yield (
+        "JSON",
+        1,
+        lambda: _decode(JsonMapping(SUBJECT, "at", FIELDS), _lines(folder / "events.json")),
+    )
     columns = ColumnsMapping(SUBJECT, "at", FIELDS)
     yield "Parquet", 1, lambda: _decode(columns, _rows(folder / "events.parquet", columns))
 
@@ -78,8 +94,15 @@ def _write(folder: Path, records: int) -> None:
     mentions = [chance.randrange(40) for _ in range(records)]
     texts = [f"Grüße, what #{number} says" for number in range(records)]
     files = (folder / "events.nt", folder / "small.nt", folder / "tabs.nt", folder / "events.json")
-    with files[0].open("w") as nt, files[1].open("w") as small, files[2].open("w") as tabs, files[3].open("w") as lines:
-        for at, (user, count, text) in enumerate(zip(users, mentions, texts, strict=True), start=1_000_000):
+    with (
+        files[0].open("w") as nt,
+        files[1].open("w") as small,
+        files[2].open("w") as tabs,
+        files[3].open("w") as lines,
+    ):
+        for at, (user, count, text) in enumerate(
+            zip(users, mentions, texts, strict=True), start=1_000_000
+        ):
             said = (
                 ("at", f'"{at}"^^<{XSD}integer>'),
                 ("mentions", f'"{count}"^^<{XSD}integer>'),
@@ -90,7 +113,9 @@ def _write(folder: Path, records: int) -> None:
             tabs.writelines("\t".join((*each, ".\n")) for each in statements)
             if (at - 1_000_000) % SMALL == 0:
                 small.writelines(" ".join((*each, ".\n")) for each in statements)
-            lines.write(f'{{"at": {at}, "user": "{user}", "mentions": {count}, "text": "{text}"}}\n')
+            lines.write(
+                f'{{"at": {at}, "user": "{user}", "mentions": {count}, "text": "{text}"}}\n'
+            )
     times = list(range(1_000_000, 1_000_000 + records))
     table = pa.table({"at": times, "user": users, "mentions": mentions, "text": texts})
     pq.write_table(table, folder / "events.parquet")

@@ -43,7 +43,16 @@ SLIDE, DEADLINE, SLACK = 0.3, 0.1, 0.05
 WINDOWS, BEGINS, ENDS = 20, 5, 12
 """Windows per fault, and the first and the last one with the fault active."""
 USERS, K = 30, 5
-QUICK = ("none", "hang", "refused", "500", "429, in seconds", "body byte by byte", "100 MB of whitespace", "redirect")
+QUICK = (
+    "none",
+    "hang",
+    "refused",
+    "500",
+    "429, in seconds",
+    "body byte by byte",
+    "100 MB of whitespace",
+    "redirect",
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,9 @@ class Remote:
         """Increase the followers of every user."""
         self._times += 1
         self.followers = {f"{NS}user/u{user}": str(7 * user + self._times) for user in range(USERS)}
-        rows = " . ".join(f"<{user}> <{NS}followers> {value}" for user, value in self.followers.items())
+        rows = " . ".join(
+            f"<{user}> <{NS}followers> {value}" for user, value in self.followers.items()
+        )
         self._server.update(f"CLEAR ALL ; INSERT DATA {{ {rows} }}")
 
     def is_right(self, answer: Answer) -> bool:
@@ -96,7 +107,11 @@ class Remote:
 
     def is_belied(self, answer: Answer) -> bool:
         """Return True if an answer makes a false claim: to be exact, or that a value is fresh."""
-        claimed = {str(row.bindings["user"]): str(row.bindings["followers"]) for row in answer.rows if row.refreshed}
+        claimed = {
+            str(row.bindings["user"]): str(row.bindings["followers"])
+            for row in answer.rows
+            if row.refreshed
+        }
         is_fresh = all(self.followers.get(user) == value for user, value in claimed.items())
         return not is_fresh or (answer.status is Status.EXACT and not self.is_right(answer))
 
@@ -173,7 +188,9 @@ class Given:
     """True if it makes a false claim."""
 
 
-def live(query: ContinuousQuery, bound: BoundQuery, remote: Remote, proxy: FaultProxy, fault: Fault) -> list[Given]:
+def live(
+    query: ContinuousQuery, bound: BoundQuery, remote: Remote, proxy: FaultProxy, fault: Fault
+) -> list[Given]:
     """Let windows close in real time, with the fault active in some; return the answers."""
     given = []
     started = time.monotonic()
@@ -183,12 +200,17 @@ def live(query: ContinuousQuery, bound: BoundQuery, remote: Remote, proxy: Fault
             proxy.fault = fault if window == BEGINS else Healthy()
         closes_ms, due_at = round(1000 * SLIDE) * window, started + SLIDE * window
         query.add(
-            STREAM, bound.stream.mapping.records(pa.record_batch([pa.array(_lines(closes_ms), pa.binary())], ["value"]))
+            STREAM,
+            bound.stream.mapping.records(
+                pa.record_batch([pa.array(_lines(closes_ms), pa.binary())], ["value"])
+            ),
         )
         time.sleep(max(0.0, due_at - time.monotonic()))
         answers = query.advance(STREAM, closes_ms, due_at)
         given += [
-            Given(answer, time.monotonic() - due_at, remote.is_right(answer), remote.is_belied(answer))
+            Given(
+                answer, time.monotonic() - due_at, remote.is_right(answer), remote.is_belied(answer)
+            )
             for answer in answers
         ]
     return given
@@ -233,7 +255,11 @@ def outcome(name: str, server: OxigraphServer) -> Outcome:
 
 
 def _recovered(later: list[Given]) -> int | None:
-    fresh = (at for at, each in enumerate(later, 1) if each.answer.failure is None and each.answer.refreshed)
+    fresh = (
+        at
+        for at, each in enumerate(later, 1)
+        if each.answer.failure is None and each.answer.refreshed
+    )
     return next(fresh, None)
 
 
@@ -241,7 +267,9 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench faults", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--quick", action="store_true", help=f"{len(QUICK)} faults of {len(FAULTS)}")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"{len(QUICK)} faults of {len(FAULTS)}"
+    )
     parser.add_argument("--fault", choices=FAULTS, metavar="NAME", help="this one only")
     options = parser.parse_args()
     names = [options.fault] if options.fault else QUICK if options.quick else list(FAULTS)
@@ -264,7 +292,13 @@ def main() -> None:
     console.print(_table(outcomes))
     for each in outcomes:
         if each.said:
-            console.print(f"{each.fault}: {each.said}", style="dim", highlight=False, markup=False, soft_wrap=True)
+            console.print(
+                f"{each.fault}: {each.said}",
+                style="dim",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
     console.print(NOTE, _totals(outcomes), sep="\n", style="dim", highlight=False)
     console.print(", ".join(f"{key} {value}" for key, value in machine.items()), style="dim")
 
@@ -278,7 +312,17 @@ the first with fresh values."""
 
 def _table(outcomes: list[Outcome]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for heading in ("fault", "on time", "latest", "failed", "stale", "requests", "keys", "MB", "back"):
+    for heading in (
+        "fault",
+        "on time",
+        "latest",
+        "failed",
+        "stale",
+        "requests",
+        "keys",
+        "MB",
+        "back",
+    ):
         table.add_column(heading, justify="left" if heading == "fault" else "right", no_wrap=True)
     for each in outcomes:
         table.add_row(

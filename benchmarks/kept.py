@@ -23,12 +23,16 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench kept", description=__doc__)
     default = Path(__file__).parents[1] / "docs" / "kept.svg"
-    parser.add_argument("--out", type=Path, default=default, help="where to write the picture (%(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=default, help="where to write the picture (%(default)s)"
+    )
     options = parser.parse_args()
     kept = run()
     draw(kept).savefig(options.out, metadata={"Date": None})
     law = K * sum(1 / age for age in range(1, PANES + 1))
-    print(f"kept {kept[:, 0].min()} to {kept[:, 0].max()} of {PANES * SLIDE:,} events; k·H({PANES}) is {law:.0f}")
+    print(
+        f"kept {kept[:, 0].min()} to {kept[:, 0].max()} of {PANES * SLIDE:,} events; k·H({PANES}) is {law:.0f}"
+    )
 
 
 def run() -> IntArray:
@@ -72,7 +76,8 @@ def draw(kept: IntArray) -> Figure:
     )
     bar = figure.colorbar(
         mpl.cm.ScalarMappable(
-            mpl.colors.BoundaryNorm(np.arange(0.5, PANES + 1), PANES), mpl.colors.ListedColormap(colours)
+            mpl.colors.BoundaryNorm(np.arange(0.5, PANES + 1), PANES),
+            mpl.colors.ListedColormap(colours),
         ),
         ax=axes,
         ticks=[1, PANES],

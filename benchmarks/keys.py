@@ -82,7 +82,9 @@ def write_readings(folder: Path, keys: int) -> None:
     """Write as many events per pane as there are keys, each of a random key; one file per pane."""
     (folder / "readings").mkdir()
     chance = np.random.default_rng(6)
-    names = pc.binary_join_element_wise(f"{NS}key/", pa.array(np.arange(keys)).cast(pa.string()), "")
+    names = pc.binary_join_element_wise(
+        f"{NS}key/", pa.array(np.arange(keys)).cast(pa.string()), ""
+    )
     for pane in range(PANES):
         start = PANE_MS * (1 + pane)
         table = pa.table(
@@ -112,7 +114,9 @@ def run_here(folder: Path, keys: int, kept: str, options: argparse.Namespace) ->
         seconds = time.perf_counter() - started
     said = json.dumps([answer.canonical() for answer in answers]).encode()
     closes = statistics.median(_seconds(answers))
-    return Cost(keys, kept, before, memory_mb("VmHWM"), seconds, closes, hashlib.sha256(said).hexdigest())
+    return Cost(
+        keys, kept, before, memory_mb("VmHWM"), seconds, closes, hashlib.sha256(said).hexdigest()
+    )
 
 
 def _seconds(answers: list[Answer]) -> Iterator[float]:
@@ -124,16 +128,30 @@ def _seconds(answers: list[Answer]) -> Iterator[float]:
 def run_apart(folder: Path, keys: int, kept: str, options: argparse.Namespace) -> Cost:
     """Run the query in a process of its own."""
     arguments = [f"--keys={keys}", f"--runtime={options.runtime}", f"--buckets={options.buckets}"]
-    command = [sys.executable, "-m", "benchmarks.keys", f"--here={kept}", f"--folder={folder}", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.keys",
+        f"--here={kept}",
+        f"--folder={folder}",
+        *arguments,
+    ]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     return Cost(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def show(costs: list[Cost], console: Console) -> None:
     """Print a table."""
-    table = Table("keys", "kept by", "driver before, MB", "driver at most, MB", "seconds", "seconds per close")
+    table = Table(
+        "keys", "kept by", "driver before, MB", "driver at most, MB", "seconds", "seconds per close"
+    )
     for cost in costs:
-        sizes = f"{cost.before_mb:.0f}", f"{cost.most_mb:.0f}", f"{cost.seconds:.1f}", f"{cost.close_seconds:.2f}"
+        sizes = (
+            f"{cost.before_mb:.0f}",
+            f"{cost.most_mb:.0f}",
+            f"{cost.seconds:.1f}",
+            f"{cost.close_seconds:.2f}",
+        )
         table.add_row(f"{cost.keys:,}", cost.kept, *sizes)
     console.print(table)
 
@@ -141,8 +159,16 @@ def show(costs: list[Cost], console: Console) -> None:
 def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--keys", type=int, nargs="+", default=[1_000_000, 3_000_000], help="how many keys there are")
-    parser.add_argument("--buckets", type=int, default=16, help="into how many parts executors cut them")
+    parser.add_argument(
+        "--keys",
+        type=int,
+        nargs="+",
+        default=[1_000_000, 3_000_000],
+        help="how many keys there are",
+    )
+    parser.add_argument(
+        "--buckets", type=int, default=16, help="into how many parts executors cut them"
+    )
     parser.add_argument("--runtime", default="spark", choices=("spark", "local"))
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--here", choices=("driver", "executors"), help=argparse.SUPPRESS)
@@ -155,7 +181,9 @@ def main() -> int:
     for keys in options.keys:
         with tempfile.TemporaryDirectory() as folder:
             write_readings(Path(folder), keys)
-            costs += [run_apart(Path(folder), keys, kept, options) for kept in ("driver", "executors")]
+            costs += [
+                run_apart(Path(folder), keys, kept, options) for kept in ("driver", "executors")
+            ]
     if options.json:
         print(json.dumps([asdict(cost) for cost in costs], indent=2))
     else:

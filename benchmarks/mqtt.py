@@ -69,10 +69,21 @@ def main() -> None:
             print(json.dumps(asdict(each)))
         return
     table = Table(
-        "way", "QoS", "messages", "messages/s", "growth, MiB", title=f"{options.messages} messages of some 30 bytes"
+        "way",
+        "QoS",
+        "messages",
+        "messages/s",
+        "growth, MiB",
+        title=f"{options.messages} messages of some 30 bytes",
     )
     for each in found:
-        table.add_row(each.name, str(each.qos), f"{each.messages:,}", f"{each.per_second:,}", f"{each.grown_mib:.1f}")
+        table.add_row(
+            each.name,
+            str(each.qos),
+            f"{each.messages:,}",
+            f"{each.per_second:,}",
+            f"{each.grown_mib:.1f}",
+        )
     Console().print(table)
 
 
@@ -83,7 +94,11 @@ def publish(port: int, count: int, qos: int) -> None:
         link.recv(4)
         threading.Thread(target=lambda: _drain(link), daemon=True).start()
         for start in range(0, count, AT_A_TIME):
-            link.sendall(b"".join(_packet(number, qos) for number in range(start, min(start + AT_A_TIME, count))))
+            link.sendall(
+                b"".join(
+                    _packet(number, qos) for number in range(start, min(start + AT_A_TIME, count))
+                )
+            )
         threading.Event().wait()
 
 
@@ -94,7 +109,12 @@ def _drain(link: socket.socket) -> None:
 
 def _packet(number: int, qos: int) -> bytes:
     mark = struct.pack(">H", number % 65_535 + 1) if qos else b""
-    body = struct.pack(">H", len(TOPIC)) + TOPIC + mark + b'{"t":%d,"v":%d}' % (1_700_000_000_000 + number, number % 99)
+    body = (
+        struct.pack(">H", len(TOPIC))
+        + TOPIC
+        + mark
+        + b'{"t":%d,"v":%d}' % (1_700_000_000_000 + number, number % 99)
+    )
     return bytes([0x30 | qos << 1, len(body)]) + body
 
 
@@ -124,7 +144,12 @@ def measure(port: int, count: int, qos: int, received: Callable[[], int]) -> Mea
 def connector(port: int, count: int, qos: int) -> Measured:
     """Receive as streams do: durable, acknowledged, deleted once read."""
     with tempfile.TemporaryDirectory() as folder:
-        options = {"url": f"mqtt://127.0.0.1:{port}", "topics": "plant/#", "qos": str(qos), "log": folder + "/log"}
+        options = {
+            "url": f"mqtt://127.0.0.1:{port}",
+            "topics": "plant/#",
+            "qos": str(qos),
+            "log": folder + "/log",
+        }
         reader = MqttDataSource(options).streamReader(None)
         offset = start = reader.initialOffset()
         reader.latestOffset(start, ReadAllAvailable())
@@ -133,7 +158,11 @@ def connector(port: int, count: int, qos: int) -> Measured:
         def received() -> int:
             nonlocal offset
             end = reader.latestOffset(offset, reader.getDefaultReadLimit())
-            rows = sum(batch.num_rows for part in reader.partitions(offset, end) for batch in reader.read(part))
+            rows = sum(
+                batch.num_rows
+                for part in reader.partitions(offset, end)
+                for batch in reader.read(part)
+            )
             assert rows == end["record"] - offset["record"]
             reader.commit(end)
             offset = end

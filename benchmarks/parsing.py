@@ -48,24 +48,34 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=300, help="how often each (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
-    functions = DEFAULT_FUNCTIONS.with_function("F", scoring_function(lambda x, y: x + y, directions=(1, 1)))
+    functions = DEFAULT_FUNCTIONS.with_function(
+        "F", scoring_function(lambda x, y: x + y, directions=(1, 1))
+    )
     store = pyoxigraph.Store()
     sum_of_two = pyoxigraph.NamedNode("http://example.org/F")
     work: dict[str, Callable[[], object]] = {
-        "floor: pyoxigraph, SPARQL part, parsed and evaluated on nothing (Rust)": lambda: store.query(
-            ITS_SPARQL_PART.replace("SERVICE", "GRAPH"), custom_functions={sum_of_two: lambda x, _: x}
+        "floor: pyoxigraph, SPARQL part, parsed and evaluated on nothing (Rust)": lambda: (
+            store.query(
+                ITS_SPARQL_PART.replace("SERVICE", "GRAPH"),
+                custom_functions={sum_of_two: lambda x, _: x},
+            )
         ),
         "rdflib, SPARQL part, parsed": lambda: parseQuery(ITS_SPARQL_PART),
         "lark, SPARQL part, to a parse tree": lambda: grammar().parse(ITS_SPARQL_PART),
         "rspql, SPARQL part, to a checked syntax tree": lambda: parse(ITS_SPARQL_PART),
         "rspql, Listing 1, to a checked syntax tree": lambda: parse(LISTING_1),
         "rspql, Listing 1, to a plan": lambda: analyse(LISTING_1, functions=functions),
-        "rspql, Listing 1, to an explanation": lambda: explain(analyse(LISTING_1, functions=functions)),
+        "rspql, Listing 1, to an explanation": lambda: explain(
+            analyse(LISTING_1, functions=functions)
+        ),
         "rspql, Listing 1, formatted": lambda: format_query(LISTING_1),
     }
     figures = [_timed(name, each, options.times) for name, each in work.items()]
     report(
-        "Listing 1 of the paper, queries per second", figures, ["lark", "rdflib", "pyoxigraph"], as_json=options.json
+        "Listing 1 of the paper, queries per second",
+        figures,
+        ["lark", "rdflib", "pyoxigraph"],
+        as_json=options.json,
     )
 
 

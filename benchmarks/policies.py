@@ -80,11 +80,17 @@ class Recording:
         mapping = self.bound.stream.mapping
         known = {
             TIME: pa.array(mentions.times_ms),
-            SUBJECT: pa.array([f"<http://example.org/mention/{row}>" for row in range(len(mentions))]),
-            mapping.column(_OF): pa.array([f"<{_USER}{user}>" for user in mentions.users.tolist()]).dictionary_encode(),
+            SUBJECT: pa.array(
+                [f"<http://example.org/mention/{row}>" for row in range(len(mentions))]
+            ),
+            mapping.column(_OF): pa.array(
+                [f"<{_USER}{user}>" for user in mentions.users.tolist()]
+            ).dictionary_encode(),
             mapping.column(_COUNT): pa.array(np.ones(len(mentions), dtype=np.int64)),
         }
-        columns = [known.get(each.name, pa.nulls(len(mentions), each.type)) for each in mapping.schema]
+        columns = [
+            known.get(each.name, pa.nulls(len(mentions), each.type)) for each in mapping.schema
+        ]
         self.records = pa.record_batch(columns, schema=mapping.schema)
         self._score = vectorise(self.bound.plan.score.expression, self.bound.plan.score.functions)
         self.values = np.empty((trace.windows + 1, trace.users))
@@ -98,16 +104,23 @@ class Recording:
     def batch(self, window: int) -> pa.RecordBatch:
         """Return the events between the previous close and a window's own."""
         after = self.closes[window] - 1000 * (SLIDE if window else WIDTH)
-        begin, end = np.searchsorted(self.trace.mentions.times_ms, [after, self.closes[window]], side="right").tolist()
+        begin, end = np.searchsorted(
+            self.trace.mentions.times_ms, [after, self.closes[window]], side="right"
+        ).tolist()
         return self.records.slice(begin, end - begin)
 
     def merits(self, window: int) -> FloatArray:
         """Return every user's true merit at a window's close; minus infinity if not in it."""
         times, close = self.trace.mentions.times_ms, self.closes[window]
         begin, end = np.searchsorted(times, [close - 1000 * WIDTH, close], side="right").tolist()
-        counts = np.bincount(self.trace.mentions.users[begin:end], minlength=self.trace.users).astype(np.float64)
+        counts = np.bincount(
+            self.trace.mentions.users[begin:end], minlength=self.trace.users
+        ).astype(np.float64)
         score = self.bound.plan.score
-        columns = {score.stream_variables[0]: counts, score.remote_variables[0]: self.values[window]}
+        columns = {
+            score.stream_variables[0]: counts,
+            score.remote_variables[0]: self.values[window],
+        }
         return np.where(counts > 0, self._score(columns), -np.inf)
 
     def window_at(self, now: float) -> int:
@@ -133,7 +146,10 @@ class Remote:
 
     def _solution(self, user: int) -> Solution:
         value = self._recording.values[self._recording.window_at(self._now()), user]
-        return {"user": f"<{_USER}{user}>", "gain": f'"{float(value)!r}"^^<http://www.w3.org/2001/XMLSchema#double>'}
+        return {
+            "user": f"<{_USER}{user}>",
+            "gain": f'"{float(value)!r}"^^<http://www.w3.org/2001/XMLSchema#double>',
+        }
 
 
 def run(case: Case) -> FloatArray:
@@ -142,14 +158,20 @@ def run(case: Case) -> FloatArray:
     service, now = recording.bound.service, EventTime()
     assert service is not None
     budget = Budget(case.items, case.requests, 60.0)
-    service = replace(service, refresh=replace(service.refresh, policy=case.policy, n=N, budget=budget))
+    service = replace(
+        service, refresh=replace(service.refresh, policy=case.policy, n=N, budget=budget)
+    )
     bound = replace(recording.bound, service=service)
     store = ReplicaStore("user", ["gain"])
-    maintainer = Maintainer(store, Remote(recording, now, case.items // case.requests), budget, now=now)
+    maintainer = Maintainer(
+        store, Remote(recording, now, case.items // case.requests), budget, now=now
+    )
     maintainer.load()
     rankers = _rankers(recording, store, now)
     random = np.random.default_rng(case.seed)
-    evaluation = TopKEvaluation(bound, maintainer, clock=lambda: 0.0, rankers=rankers, random=random, expects=False)
+    evaluation = TopKEvaluation(
+        bound, maintainer, clock=lambda: 0.0, rankers=rankers, random=random, expects=False
+    )
     evaluation.join(bound, {})
     stream = bound.stream.iri
     errors = []
@@ -157,7 +179,11 @@ def run(case: Case) -> FloatArray:
         parts = list(reduced(recording.batch(window), evaluation.reducers(stream)))
         evaluation.add(stream, parts, evaluation.names)
         merits = recording.merits(window)
-        right = [user for user in np.argsort(-merits, kind="stable")[:K].tolist() if merits[user] > -np.inf]
+        right = [
+            user
+            for user in np.argsort(-merits, kind="stable")[:K].tolist()
+            if merits[user] > -np.inf
+        ]
         relevance = relevancies(right)
         for answer in evaluation.advance(Tick(stream, close, 0.0)):
             users = [int(str(row.bindings["user"]).removeprefix(_USER)) for row in answer.rows]
@@ -214,36 +240,50 @@ Found = dict[tuple[str, str, tuple[int, int]], Errors]
 
 
 def measure(
-    kinds: Sequence[str], budgets: Sequence[tuple[int, int]], seeds: Sequence[int], windows: int, processes: int
+    kinds: Sequence[str],
+    budgets: Sequence[tuple[int, int]],
+    seeds: Sequence[int],
+    windows: int,
+    processes: int,
 ) -> Found:
     """Run all policies with all budgets over all traces."""
     cases = [
         Case(kind, seed, windows, policy, requests * items, requests)
-        for kind, seed, (requests, items), policy in itertools.product(kinds, seeds, budgets, POLICIES)
+        for kind, seed, (requests, items), policy in itertools.product(
+            kinds, seeds, budgets, POLICIES
+        )
     ]
     with ProcessPoolExecutor(processes) as pool:
         sums = [errors.sum(axis=0) for errors in pool.map(run, cases, chunksize=len(POLICIES))]
     found: dict[tuple[str, str, tuple[int, int]], list[FloatArray]] = {}
     for case, errors in zip(cases, sums, strict=True):
-        found.setdefault((case.kind, case.policy, (case.requests, case.items // case.requests)), []).append(errors)
+        found.setdefault(
+            (case.kind, case.policy, (case.requests, case.items // case.requests)), []
+        ).append(errors)
     return {key: Errors(np.array(several)) for key, several in found.items()}
 
 
 def report(found: Found, windows: int) -> None:
     """Print tables: one per kind of change, one over all, one of requests with several items."""
     kinds = list(dict.fromkeys(kind for kind, _, _ in found))
-    budgets = [budget for budget in dict.fromkeys(budget for _, _, budget in found) if budget[0] == 1]
+    budgets = [
+        budget for budget in dict.fromkeys(budget for _, _, budget in found) if budget[0] == 1
+    ]
     for kind in kinds:
-        table = _table(f"{kind}: error of nDCG / precision, summed up over {windows} windows", budgets, "policy")
+        table = _table(
+            f"{kind}: error of nDCG / precision, summed up over {windows} windows",
+            budgets,
+            "policy",
+        )
         for policy in POLICIES:
             table.add_row(policy, *(_cell(found[kind, policy, budget]) for budget in budgets))
         Console(width=_WIDTH).print(table)
-    title = (
-        f"{OURS}'s error, by how much it differs from that of the papers' best (share of the gap to {KNOWING} closed)"
-    )
+    title = f"{OURS}'s error, by how much it differs from that of the papers' best (share of the gap to {KNOWING} closed)"
     table = _table(title, budgets)
     for metric, name in enumerate(("nDCG", "precision")):
-        shares = np.array([[_compared(found, kind, budget, metric) for budget in budgets] for kind in kinds])
+        shares = np.array(
+            [[_compared(found, kind, budget, metric) for budget in budgets] for kind in kinds]
+        )
         for kind, of_kind in zip(kinds, shares, strict=True):
             table.add_row(f"{name}, {kind}", *map(_shares, of_kind))
         table.add_row(f"{name}, on average", *map(_shares, shares.mean(axis=0)))
@@ -253,12 +293,21 @@ def report(found: Found, windows: int) -> None:
 
 def _by_requests(found: Found, kinds: Sequence[str], windows: int) -> Table:
     """Return the mean errors over all kinds, by requests; the policy groups items into requests."""
-    table = Table("requests of items", title=f"error of nDCG / precision over {windows} windows, mean of all kinds")
+    table = Table(
+        "requests of items",
+        title=f"error of nDCG / precision over {windows} windows, mean of all kinds",
+    )
     for policy in POLICIES:
         table.add_column(policy, justify="right")
     for budget in (each for each in REQUESTS if (kinds[0], OURS, each) in found):
-        means = [np.mean([found[kind, policy, budget].means for kind in kinds], axis=0) for policy in POLICIES]
-        table.add_row(f"{budget[0]} of {budget[1]}", *(f"{ndcg:.1f} / {precision:.1f}" for ndcg, precision in means))
+        means = [
+            np.mean([found[kind, policy, budget].means for kind in kinds], axis=0)
+            for policy in POLICIES
+        ]
+        table.add_row(
+            f"{budget[0]} of {budget[1]}",
+            *(f"{ndcg:.1f} / {precision:.1f}" for ndcg, precision in means),
+        )
     return table
 
 
@@ -309,22 +358,37 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench policies", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer traces and windows")
-    parser.add_argument("--kinds", nargs="+", choices=CHANGES, default=list(CHANGES), help="how values change (all)")
-    parser.add_argument("--items", nargs="+", type=int, default=ITEMS, help="budgets per evaluation (%(default)s)")
-    parser.add_argument("--requests", action="store_true", help="requests that carry several items each, too")
+    parser.add_argument(
+        "--kinds", nargs="+", choices=CHANGES, default=list(CHANGES), help="how values change (all)"
+    )
+    parser.add_argument(
+        "--items", nargs="+", type=int, default=ITEMS, help="budgets per evaluation (%(default)s)"
+    )
+    parser.add_argument(
+        "--requests", action="store_true", help="requests that carry several items each, too"
+    )
     parser.add_argument("--traces", type=int, help="how many traces of each kind (3, quick 2)")
     parser.add_argument("--windows", type=int, help="how many windows of each (150, quick 60)")
-    parser.add_argument("--seed", type=int, default=FIRST_SEED, help="of the first trace (%(default)s)")
-    parser.add_argument("--processes", type=int, default=2, help="how many runs at once (%(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=FIRST_SEED, help="of the first trace (%(default)s)"
+    )
+    parser.add_argument(
+        "--processes", type=int, default=2, help="how many runs at once (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
     windows = options.windows or (60 if options.quick else 150)
     seeds = range(options.seed, options.seed + (options.traces or (2 if options.quick else 3)))
-    budgets = dict.fromkeys([*((1, items) for items in options.items), *(REQUESTS if options.requests else ())])
+    budgets = dict.fromkeys(
+        [*((1, items) for items in options.items), *(REQUESTS if options.requests else ())]
+    )
     found = measure(options.kinds, [*budgets], seeds, windows, options.processes)
     ranking = milliseconds(10_000)
     if options.json:
-        rows = [(*key[:2], *key[2], *errors.means.tolist(), *errors.margins.tolist()) for key, errors in found.items()]
+        rows = [
+            (*key[:2], *key[2], *errors.means.tolist(), *errors.margins.tolist())
+            for key, errors in found.items()
+        ]
         print(json.dumps({"errors": rows, "milliseconds to rank 10 000": ranking}))
         return
     report(found, windows)

@@ -99,7 +99,10 @@ def main() -> None:
     if options.json:
         print(
             json.dumps(
-                [dict(zip(("keys", "changes", "way"), at, strict=True)) | asdict(each) for at, each in found.items()]
+                [
+                    dict(zip(("keys", "changes", "way"), at, strict=True)) | asdict(each)
+                    for at, each in found.items()
+                ]
             )
         )
     else:
@@ -132,7 +135,9 @@ class Stopwatch:
 def took(users: int, changes: int, way: str) -> Took:
     """Return the cost of closes for a query that holds as many candidates as the way says."""
     feed, store = Told(), _store(users)
-    query = ContinuousQuery(_bound(_n(way, users)), Maintainer(store, SilentRemote(), NOTHING, feed=Subscription(feed)))
+    query = ContinuousQuery(
+        _bound(_n(way, users)), Maintainer(store, SilentRemote(), NOTHING, feed=Subscription(feed))
+    )
     operator = query.operator
     assert isinstance(operator, TopKN)
     held = operator.list
@@ -144,7 +149,12 @@ def took(users: int, changes: int, way: str) -> Took:
     refills = scored = spent = 0
     for at, said in enumerate(_changes(users, changes)):
         if at == WARM:
-            refills, scored, spent, stopwatch.nanoseconds = held.refills, operator.scoring.scored, 0, 0
+            refills, scored, spent, stopwatch.nanoseconds = (
+                held.refills,
+                operator.scoring.scored,
+                0,
+                0,
+            )
         feed.sink(said, float(at))
         started = time.process_time_ns()
         for answer in query.advance("", 1_000 * (at + 1)):
@@ -168,7 +178,11 @@ def by_scan(users: int, changes: int) -> Took:
     rows, nothing = store.rows(keys.tolist()), np.zeros(users, dtype=np.int64)
     spent = 0
     for at, said in enumerate(_changes(users, changes)):
-        store.put(list(said), [solution for solutions in said.values() for solution in solutions], float(at))
+        store.put(
+            list(said),
+            [solution for solutions in said.values() for solution in solutions],
+            float(at),
+        )
         started = time.process_time_ns()
         chosen = best(K, scoring.merits_at(rows, ()), nothing, keys)
         spent += (time.process_time_ns() - started) * (at >= WARM)
@@ -177,7 +191,10 @@ def by_scan(users: int, changes: int) -> Took:
 
 
 def _bound(n: str) -> BoundQuery:
-    bound = bind_query(QUERY, Catalog.parse(CATALOG.replace("N,", f"{n},"), file=Path("catalog.toml"), variables={}))
+    bound = bind_query(
+        QUERY,
+        Catalog.parse(CATALOG.replace("N,", f"{n},"), file=Path("catalog.toml"), variables={}),
+    )
     assert isinstance(bound, BoundQuery)
     return bound
 
@@ -187,13 +204,20 @@ def _term(user: int) -> str:
 
 
 def _solution(user: int, count: int) -> Solution:
-    return {"user": _term(user), "followers": f'"{count}"^^<http://www.w3.org/2001/XMLSchema#integer>'}
+    return {
+        "user": _term(user),
+        "followers": f'"{count}"^^<http://www.w3.org/2001/XMLSchema#integer>',
+    }
 
 
 def _store(users: int) -> ReplicaStore:
     """Return a replica that has all keys."""
     store = ReplicaStore("user", ["user", "followers"])
-    store.put([_term(at) for at in range(users)], [_solution(at, 1_000_000 + at) for at in range(users)], 0.0)
+    store.put(
+        [_term(at) for at in range(users)],
+        [_solution(at, 1_000_000 + at) for at in range(users)],
+        0.0,
+    )
     return store
 
 

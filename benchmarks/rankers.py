@@ -25,7 +25,9 @@ class _Item:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench rankers", description=__doc__)
-    parser.add_argument("--candidates", type=int, default=100_000, help="how many candidates (%(default)s)")
+    parser.add_argument(
+        "--candidates", type=int, default=100_000, help="how many candidates (%(default)s)"
+    )
     parser.add_argument("--times", type=int, default=20, help="how often each (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
@@ -36,7 +38,9 @@ def main() -> None:
     }
     for name, ranker in DEFAULT_RANKERS.items():
         work[name] = _ranking(ranker(), candidates)
-    work["LRU as a sort of objects by a key function"] = lambda: sorted(items, key=lambda each: each.fetched_at)
+    work["LRU as a sort of objects by a key function"] = lambda: sorted(
+        items, key=lambda each: each.fetched_at
+    )
     work["WBM as a sort of objects by a key function"] = lambda: sorted(items, key=_as_in_wbm)
     figures: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(1 + options.times):

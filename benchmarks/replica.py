@@ -115,7 +115,9 @@ class World:
     def _store(self, users: IntArray) -> None:
         for start in range(0, len(users), 5_000):
             some = users[start : start + 5_000]
-            store_followers(self._server, ((f"u{user}", int(self.followers[user])) for user in some))
+            store_followers(
+                self._server, ((f"u{user}", int(self.followers[user])) for user in some)
+            )
 
     def change(self) -> None:
         """Change the followers of some users."""
@@ -156,7 +158,9 @@ def right_answer(slides: Sequence[Slide], followers: IntArray) -> list[str]:
 def acquatop(world: World, proxy: FaultProxy, budget: int, evaluations: int) -> Line:
     """Return the engine's requests and time, with a replica filled before."""
     catalog = CATALOG.format(ns=NS, user=USER, endpoint=proxy.url, items=budget, requests=1)
-    bound = bind_query(QUERY.read_text("utf-8"), Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
+    bound = bind_query(
+        QUERY.read_text("utf-8"), Catalog.parse(catalog, file=Path("catalog.toml"), variables={})
+    )
     assert isinstance(bound, BoundQuery)
     replicas = Replicas()
     try:
@@ -215,7 +219,10 @@ def everything(proxy: FaultProxy, users: Sequence[str], block: int) -> tuple[flo
 def fetched(port: int, blocks: Sequence[Sequence[str]]) -> int:
     """Fetch blocks one after the other over one connection; return the number of solutions."""
     connection = HTTPConnection("127.0.0.1", port)
-    headers = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
+    headers = {
+        "Content-Type": "application/sparql-query",
+        "Accept": "application/sparql-results+json",
+    }
     found = 0
     for block in blocks:
         values = " ".join(f"<{user}>" for user in block)
@@ -282,10 +289,14 @@ for await (const line of createInterface({ input: process.stdin })) {
             return None
         command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *COMUNICA]
         try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=240, check=False
+            )
         except subprocess.TimeoutExpired:
             return "npm took more than four minutes"
-        return None if done.returncode == 0 else f"npm failed: {(done.stderr.splitlines() or [''])[0]}"
+        return (
+            None if done.returncode == 0 else f"npm failed: {(done.stderr.splitlines() or [''])[0]}"
+        )
 
     def join(self, users: Sequence[str], url: str, *, service: bool) -> float:
         """Return the seconds to fetch some users' values."""
@@ -294,7 +305,10 @@ for await (const line of createInterface({ input: process.stdin })) {
         query = f"SELECT * {{ ?user <urn:mentioned> ?m . {remote} }}"
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps({"users": users, "url": url, "query": query, "both": not service}), file=self._process.stdin)
+        print(
+            json.dumps({"users": users, "url": url, "query": query, "both": not service}),
+            file=self._process.stdin,
+        )
         self._process.stdin.flush()
         said = json.loads(self._process.stdout.readline())
         assert said["rows"] == len(users), "the remote knows every user"
@@ -325,12 +339,16 @@ def lines(
     for way, block in (("one by one", 1), ("blocks of 16", 16), ("blocks of 100", 100)):
         requests, seconds = everything(proxy, users, block)
         sampled = requests > LONGEST_SAMPLE
-        yield Line(events, latency_ms, f"all, {way}", requests, len(users), seconds, sampled=sampled)
+        yield Line(
+            events, latency_ms, f"all, {way}", requests, len(users), seconds, sampled=sampled
+        )
     if peer is not None:
         yield from peer_lines(proxy, users, Line(events, latency_ms, "", 0, 0, 0), peer)
 
 
-def peer_lines(proxy: FaultProxy, users: Sequence[str], blank: Line, peer: Comunica) -> Iterator[Line]:
+def peer_lines(
+    proxy: FaultProxy, users: Sequence[str], blank: Line, peer: Comunica
+) -> Iterator[Line]:
     """Yield Comunica's requests and time, for each way to write the query."""
     some = users[:PEER_SAMPLE]
     times = len(users) / len(some)
@@ -351,7 +369,9 @@ def peer_lines(proxy: FaultProxy, users: Sequence[str], blank: Line, peer: Comun
 
 def window_users(world: World) -> list[str]:
     """Return the distinct users of a window's events."""
-    found = np.unique(np.concatenate([world.slide(number)[0] for number in range(SLIDES_PER_WINDOW)]))
+    found = np.unique(
+        np.concatenate([world.slide(number)[0] for number in range(SLIDES_PER_WINDOW)])
+    )
     return [f"{USER}u{user}" for user in found]
 
 
@@ -363,7 +383,9 @@ def run(options: argparse.Namespace, peer: Comunica | None, console: Console) ->
             world = World(events, server)
             for latency_ms in (0, 100) if options.quick else (0, 10, 100):
                 with console.status(f"{events:,} events per window, a remote {latency_ms} ms away"):
-                    yield from lines(proxy, world, latency_ms, (3,) if options.quick else (1, 3, 10, 30), peer)
+                    yield from lines(
+                        proxy, world, latency_ms, (3,) if options.quick else (1, 3, 10, 30), peer
+                    )
 
 
 def main() -> None:
@@ -387,17 +409,25 @@ def main() -> None:
     if options.json:
         print(json.dumps({"machine": machine, "figures": [asdict(line) for line in found]}))
         return
-    for (events, latency_ms), job in groupby(found, key=lambda line: (line.events, line.latency_ms)):
-        console.print(_table(f"{events:,} events per window, a remote {latency_ms} ms away", list(job)))
+    for (events, latency_ms), job in groupby(
+        found, key=lambda line: (line.events, line.latency_ms)
+    ):
+        console.print(
+            _table(f"{events:,} events per window, a remote {latency_ms} ms away", list(job))
+        )
     console.print(NOTE, style="dim")
     console.print(", ".join(f"{key} {value}" for key, value in machine.items()), style="dim")
 
 
-def _peer(options: argparse.Namespace, stack: ExitStack, console: Console) -> AbstractContextManager[Comunica | None]:
+def _peer(
+    options: argparse.Namespace, stack: ExitStack, console: Console
+) -> AbstractContextManager[Comunica | None]:
     if options.comunica is None and options.quick:
         console.print("Comunica is left out (--quick)", style="dim")
         return nullcontext()
-    folder = options.comunica or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="comunica-")))
+    folder = options.comunica or Path(
+        stack.enter_context(tempfile.TemporaryDirectory(prefix="comunica-"))
+    )
     folder.mkdir(parents=True, exist_ok=True)
     with console.status("installing Comunica"):
         problem = Comunica.install(folder)

@@ -28,20 +28,31 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench runtimes", description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000, help="how many (%(default)s)")
-    parser.add_argument("--users", type=int, default=10_000, help="how many the remote knows (%(default)s)")
+    parser.add_argument(
+        "--users", type=int, default=10_000, help="how many the remote knows (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, OxigraphServer() as server:
         stream = Path(folder) / "mentions.ndjson"
         _write(stream, options.events, options.users)
         chance = random.Random(2)
-        store_followers(server, ((f"u{user}", chance.randrange(100_000)) for user in range(options.users)))
+        store_followers(
+            server, ((f"u{user}", chance.randrange(100_000)) for user in range(options.users))
+        )
         figures = [
             _timed("floor: parse the JSON, nothing else", options.events, lambda: _parse(stream)),
             _timed("read lines and decode them", options.events, lambda: _decode(stream, server)),
         ]
-        figures += [_engine(runtime, stream, server, options.events) for runtime in reversed(RUNTIMES)]
-    report(f"{NS} query, 6 s windows every 2 s", figures, ["pyarrow", "pyspark", "numpy"], as_json=options.json)
+        figures += [
+            _engine(runtime, stream, server, options.events) for runtime in reversed(RUNTIMES)
+        ]
+    report(
+        f"{NS} query, 6 s windows every 2 s",
+        figures,
+        ["pyarrow", "pyspark", "numpy"],
+        as_json=options.json,
+    )
 
 
 def _write(file: Path, events: int, users: int) -> None:

@@ -100,7 +100,9 @@ class Bench:
         pq.write_table(names, folder / "weights.parquet")
         (folder / "readings").mkdir()
         for number, block in enumerate(itertools.islice(blocks(self.world), WARM + MEASURED)):
-            pq.write_table(block, folder / "readings" / f"{number}.parquet", dictionary_pagesize_limit=16 << 20)
+            pq.write_table(
+                block, folder / "readings" / f"{number}.parquet", dictionary_pagesize_limit=16 << 20
+            )
         (folder / "catalog.toml").write_text(catalog_text(folder, job, rows))
         self._catalog = Catalog.load(folder / "catalog.toml")
         self._bound = [self._bind(query(job, number), f"q{number}") for number in range(queries)]
@@ -130,7 +132,9 @@ class Bench:
             yield rows, START_MS + (number + 1) * SLIDE_MS
             offset = latest
 
-    def parts(self, rows: pa.RecordBatch, reducers: Sequence[Reducer], watch: Stopwatch) -> list[bytes]:
+    def parts(
+        self, rows: pa.RecordBatch, reducers: Sequence[Reducer], watch: Stopwatch
+    ) -> list[bytes]:
         """Do the executors' work, and return the data they send."""
         records = watch("decode", lambda: self._bound[0].stream.mapping.records(rows))
         matcher = self._bound[0].matcher
@@ -155,8 +159,13 @@ class Bench:
             sent = self.parts(rows, group.reducers(self._iri), watch)
             parts = watch("receive", lambda sent=sent: [Part.from_bytes(each) for each in sent])  # type: ignore[misc]
             watch("merge", lambda parts=parts: group.add(self._iri, parts, group.names))  # type: ignore[misc]
-            watch("close", lambda until=watermark_ms: list(group.advance(Tick(self._iri, until, 0.0))))  # type: ignore[misc]
-            sizes = {"sent rows": sum(len(part.table) for part in parts), "sent bytes": sum(map(len, sent))}
+            watch(
+                "close", lambda until=watermark_ms: list(group.advance(Tick(self._iri, until, 0.0)))
+            )  # type: ignore[misc]
+            sizes = {
+                "sent rows": sum(len(part.table) for part in parts),
+                "sent bytes": sum(map(len, sent)),
+            }
         sizes["job bytes"] = self.job_bytes(group)
         sizes["state bytes"] = len(watch("snapshot", group.snapshot))
         return watch, sizes
@@ -164,7 +173,10 @@ class Bench:
     def held(self) -> int:
         """Return the memory that the driver holds for full windows, without the replica."""
         watch, maker = Stopwatch(), self.group()
-        arrived = [(self.parts(rows, maker.reducers(self._iri), watch), until) for rows, until in self.batches()]
+        arrived = [
+            (self.parts(rows, maker.reducers(self._iri), watch), until)
+            for rows, until in self.batches()
+        ]
         group = self.group()
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes()
@@ -179,7 +191,10 @@ class Bench:
 
 def executor_ns(watch: Stopwatch, rows: int) -> dict[str, float]:
     """Return the executors' nanoseconds per event, by step."""
-    return {f"{step} ns/event": watch.median(step) / rows * 1e9 for step in ("decode", "match", "reduce")}
+    return {
+        f"{step} ns/event": watch.median(step) / rows * 1e9
+        for step in ("decode", "match", "reduce")
+    }
 
 
 def by_keys(options: argparse.Namespace) -> Sheet:
@@ -205,7 +220,8 @@ def by_keys(options: argparse.Namespace) -> Sheet:
                 }
             )
     return Sheet(
-        f"sums of ever more keys, 1 query, {rows:,} events in a batch and in a slide, 3 slides in a window", found
+        f"sums of ever more keys, 1 query, {rows:,} events in a batch and in a slide, 3 slides in a window",
+        found,
     )
 
 
@@ -227,7 +243,9 @@ def by_queries(job: str, options: argparse.Namespace) -> Sheet:
                     "driver ms/close and query": close / queries * 1e3,
                 }
             )
-    return Sheet(f"ever more queries, {job}, {keys:,} keys, {rows:,} events in a batch and in a slide", found)
+    return Sheet(
+        f"ever more queries, {job}, {keys:,} keys, {rows:,} events in a batch and in a slide", found
+    )
 
 
 def by_cores(job: str, options: argparse.Namespace) -> Sheet:
@@ -236,7 +254,12 @@ def by_cores(job: str, options: argparse.Namespace) -> Sheet:
     prepare(world)
     found = []
     for cores in options.cores:
-        arguments = [str(world.folder), f"--job={job}", f"--cores={cores}", f"--rows={options.rows_of_cores // 20}"]
+        arguments = [
+            str(world.folder),
+            f"--job={job}",
+            f"--cores={cores}",
+            f"--rows={options.rows_of_cores // 20}",
+        ]
         results = [child.python("cores", arguments, lambda _: None) for _ in range(options.repeat)]
         figures = {name: statistics.median(each[name] for each in results) for name in results[0]}
         found.append({"cores": cores, "events/s": world.rows / figures["s"], **figures})
@@ -247,8 +270,14 @@ def by_cores(job: str, options: argparse.Namespace) -> Sheet:
 
 PARTS: Mapping[str, Sequence[Callable[[argparse.Namespace], Sheet]]] = {
     "keys": [by_keys],
-    "queries": [lambda options: by_queries("sums", options), lambda options: by_queries("events", options)],
-    "cores": [lambda options: by_cores("sums", options), lambda options: by_cores("events", options)],
+    "queries": [
+        lambda options: by_queries("sums", options),
+        lambda options: by_queries("events", options),
+    ],
+    "cores": [
+        lambda options: by_cores("sums", options),
+        lambda options: by_cores("events", options),
+    ],
 }
 
 
@@ -256,7 +285,9 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench scaling", description=__doc__)
     parser.add_argument("--only", choices=PARTS, action="append", help="a part (all)")
-    parser.add_argument("--repeat", type=int, default=1, help="how often to run Spark; medians count (%(default)s)")
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="how often to run Spark; medians count (%(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="less of everything")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
@@ -277,7 +308,11 @@ def main() -> None:
             sheets.append(measure(options))
             if not options.json:
                 console.print(sheets[-1].table())
-    machine = {**_machine(), "load before": round(load, 1), "load after": round(os.getloadavg()[0], 1)}
+    machine = {
+        **_machine(),
+        "load before": round(load, 1),
+        "load after": round(os.getloadavg()[0], 1),
+    }
     if options.json:
         print(json.dumps({"machine": machine, "sheets": [asdict(sheet) for sheet in sheets]}))
     else:

@@ -81,7 +81,9 @@ class Outcome:
         delays = sorted(self.delays)
         self.deliveries = len(delays)
         self.answers = len(delays) // self.readers
-        self.median_ms, self.p99_ms = (round(delays[int(part * (len(delays) - 1))], 1) for part in (0.5, 0.99))
+        self.median_ms, self.p99_ms = (
+            round(delays[int(part * (len(delays) - 1))], 1) for part in (0.5, 0.99)
+        )
         self.latest_ms = round(delays[-1], 1)
         self.delays = []
 
@@ -93,7 +95,11 @@ class Outcome:
 def started(command: list[str], folder: Path) -> Iterator[tuple[str, int, int]]:
     """Run a server; yield its host, its port and its process id."""
     child = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
     )
     try:
         assert child.stderr is not None
@@ -122,7 +128,8 @@ def events(file: Path) -> Iterator[None]:
             number += 1
             now = time.time_ns() // 1_000_000
             batch = [
-                {"t": now, "user": f"u{(7 * number + at) % USERS}", "mentions": number % 97 + at} for at in range(5)
+                {"t": now, "user": f"u{(7 * number + at) % USERS}", "mentions": number % 97 + at}
+                for at in range(5)
             ]
             with file.open("a") as stream:
                 stream.writelines(json.dumps(each) + "\n" for each in batch)
@@ -164,7 +171,13 @@ def floor(payload: int) -> None:
             beating.cancel()
             await send({"type": "lifespan.shutdown.complete"})
             return
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-type", b"text/event-stream")],
+            }
+        )
         await send({"type": "http.response.body", "body": b":\n\n", "more_body": True})
         while True:
             frame = asyncio.get_running_loop().create_future()
@@ -218,13 +231,17 @@ class Reading(asyncio.Protocol):
         self._rest = data[-60:] if data.rfind(b'"emitted"') < len(data) - 60 else b" "
 
 
-async def read(outcome: Outcome, host: str, port: int, path: str, process: int, seconds: float) -> None:
+async def read(
+    outcome: Outcome, host: str, port: int, path: str, process: int, seconds: float
+) -> None:
     """Let all readers read for some seconds."""
     loop, delays, begun = asyncio.get_running_loop(), outcome.delays, Counter[str]()
     request = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
     transports = []
     for _ in range(outcome.readers):
-        transport, _ = await loop.create_connection(lambda: Reading(request, delays, begun), host, port)
+        transport, _ = await loop.create_connection(
+            lambda: Reading(request, delays, begun), host, port
+        )
         transports.append(transport)
         await asyncio.sleep(0.002)
     while begun["here"] < outcome.readers:
@@ -265,7 +282,9 @@ async def burst(host: str, port: int, count: int) -> tuple[Counter[int], float]:
 # Main ---------------------------------------------------------------------------------------------
 
 
-def measure(readers: int, seconds: float, registrations: int) -> tuple[list[Outcome], Counter[int], float]:
+def measure(
+    readers: int, seconds: float, registrations: int
+) -> tuple[list[Outcome], Counter[int], float]:
     """Measure the floor and the service, one after the other."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="acquatop-bench-")))
@@ -273,12 +292,26 @@ def measure(readers: int, seconds: float, registrations: int) -> tuple[list[Outc
         (folder / "top.rspql").write_text(QUERY)
         stack.enter_context(events(folder / "events"))
         ours, bare = Outcome("acquatop serve", readers), Outcome("bare uvicorn", readers)
-        command = [sys.executable, "-m", "acquatop", "serve", "top.rspql", "--catalog", "catalog.toml"]
-        with started([*command, "--runtime", "local", "--listen", "0"], folder) as (host, port, process):
+        command = [
+            sys.executable,
+            "-m",
+            "acquatop",
+            "serve",
+            "top.rspql",
+            "--catalog",
+            "catalog.toml",
+        ]
+        with started([*command, "--runtime", "local", "--listen", "0"], folder) as (
+            host,
+            port,
+            process,
+        ):
             asyncio.run(read(ours, host, port, "/queries/top/events", process, seconds))
             counts, took = asyncio.run(burst(host, port, registrations))
             payload = asyncio.run(_size(host, port))
-        with started([sys.executable, "-m", "benchmarks.serve", "--floor", str(payload)], folder) as (
+        with started(
+            [sys.executable, "-m", "benchmarks.serve", "--floor", str(payload)], folder
+        ) as (
             host,
             port,
             process,
@@ -290,7 +323,9 @@ def measure(readers: int, seconds: float, registrations: int) -> tuple[list[Outc
 async def _size(host: str, port: int) -> int:
     """Return the size of an answer's event."""
     reader, writer = await asyncio.open_connection(host, port)
-    writer.write(f"GET /queries/top/answer HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    writer.write(
+        f"GET /queries/top/answer HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+    )
     body = (await reader.read()).partition(b"\r\n\r\n")[2]
     writer.close()
     return len(body) + len(b"id: 1750000000000\nevent: answer\ndata: \n\n")
@@ -300,7 +335,9 @@ def main() -> None:
     """Measure, and print the results."""
     parser = argparse.ArgumentParser(prog="run bench serve", description=__doc__.splitlines()[0])
     parser.add_argument("--readers", type=int, default=1000)
-    parser.add_argument("--seconds", type=float, default=20.0, help="for how long they read (%(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="for how long they read (%(default)s)"
+    )
     parser.add_argument("--registrations", type=int, default=200, help="at once (%(default)s)")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--floor", type=int, help=argparse.SUPPRESS)
@@ -311,15 +348,31 @@ def main() -> None:
     outcomes, counts, took = measure(options.readers, options.seconds, options.registrations)
     machine = {"python": platform.python_version(), "cores": os.cpu_count()}
     machine |= {package: version(package) for package in ("starlette", "uvicorn", "httptools")}
-    rows = [{name: value for name, value in asdict(each).items() if name != "delays"} for each in outcomes]
+    rows = [
+        {name: value for name, value in asdict(each).items() if name != "delays"}
+        for each in outcomes
+    ]
     if options.json:
-        print(json.dumps({"machine": machine, "readers": rows, "registrations": counts, "seconds": round(took, 2)}))
+        print(
+            json.dumps(
+                {
+                    "machine": machine,
+                    "readers": rows,
+                    "registrations": counts,
+                    "seconds": round(took, 2),
+                }
+            )
+        )
         return
     table = Table(
-        title="Readers of one stream", box=box.SIMPLE, caption=", ".join(f"{k} {v}" for k, v in machine.items())
+        title="Readers of one stream",
+        box=box.SIMPLE,
+        caption=", ".join(f"{k} {v}" for k, v in machine.items()),
     )
     for heading in rows[0]:
-        table.add_column(heading.replace("_", " "), justify="left" if heading == "name" else "right")
+        table.add_column(
+            heading.replace("_", " "), justify="left" if heading == "name" else "right"
+        )
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)

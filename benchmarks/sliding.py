@@ -57,7 +57,9 @@ class Point:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench sliding", description=__doc__)
-    parser.add_argument("--only", choices=SECTIONS, action="append", help="one of the plots; may be given again")
+    parser.add_argument(
+        "--only", choices=SECTIONS, action="append", help="one of the plots; may be given again"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--out", type=Path, help="a folder to draw the plots into, as SVG")
     options = parser.parse_args()
@@ -109,7 +111,9 @@ def by_stream() -> Iterator[Point]:
             ways = _ways(k, WINDOW)
             # Falling values are not dominated: on the sensor's evenings the strict ways take
             # minutes.
-            names = ("RA", "PA", "RAPF") if stream == "a sensor" else ("SA", "RA", "PA", "SASF", "RAPF")
+            names = (
+                ("RA", "PA", "RAPF") if stream == "a sensor" else ("SA", "RA", "PA", "SASF", "RAPF")
+            )
             chosen = {way: ways[way] for way in (FLOOR, ARRAYS, "hybrid", *names)}
             yield from _timed(f"k, {stream}", "k", k, merits, WINDOW, chosen)
 
@@ -126,15 +130,22 @@ def by_buffer() -> Iterator[Point]:
     merits = STREAMS["in random order"](EVENTS)
     for buffer in (200, 2_000, 20_000):
         ways = {name: partial(_paper, name, 27, WINDOW, buffer=buffer) for name in FILTERED}
-        yield from _timed("buffer, in random order, k 27", "events in the buffer", buffer, merits, WINDOW, ways)
+        yield from _timed(
+            "buffer, in random order, k 27", "events in the buffer", buffer, merits, WINDOW, ways
+        )
 
 
 def by_pruning() -> Iterator[Point]:
     """Compare how lazily the relaxed skyband is pruned."""
     merits = STREAMS["in random order"](EVENTS)
     for gamma in (0.05, 0.2, 1.0):
-        ways = {name: partial(_paper, name, 27, WINDOW, gamma=gamma, buffer=BUFFER) for name in ("RA", "RARF", "RAPF")}
-        yield from _timed("pruning coefficient, in random order, k 27", "γ", gamma, merits, WINDOW, ways)
+        ways = {
+            name: partial(_paper, name, 27, WINDOW, gamma=gamma, buffer=BUFFER)
+            for name in ("RA", "RARF", "RAPF")
+        }
+        yield from _timed(
+            "pruning coefficient, in random order, k 27", "γ", gamma, merits, WINDOW, ways
+        )
 
 
 def by_error() -> Iterator[Point]:
@@ -165,8 +176,17 @@ def by_memory() -> Iterator[Point]:
             yield Point("events held, in random order", "k", k, name, len(held), "events")
         arrays = BlockSkyline(k, WINDOW)
         arrays.add(merits)
-        yield Point("events held, in random order", "k", k, "block skyline: merits", len(arrays), "events")
-        yield Point("events held, in random order", "k", k, "block skyline: rows needed", len(arrays.held()), "events")
+        yield Point(
+            "events held, in random order", "k", k, "block skyline: merits", len(arrays), "events"
+        )
+        yield Point(
+            "events held, in random order",
+            "k",
+            k,
+            "block skyline: rows needed",
+            len(arrays.held()),
+            "events",
+        )
 
 
 def _ways(k: int, n: int) -> dict[str, Made]:
@@ -175,7 +195,10 @@ def _ways(k: int, n: int) -> dict[str, Made]:
         FLOOR: lambda: lambda merits: merits > 0.999,
         ARRAYS: lambda: BlockSkyline(k, n).add,
         "hybrid": lambda: Hybrid(k, n, safe_limit(n, k, SIGMA)).add,
-        **{name: partial(_paper, name, k, n, buffer=min(BUFFER, n // 2)) for name in (*UNFILTERED, *FILTERED)},
+        **{
+            name: partial(_paper, name, k, n, buffer=min(BUFFER, n // 2))
+            for name in (*UNFILTERED, *FILTERED)
+        },
     }
 
 
@@ -212,7 +235,9 @@ class Job:
     def alone(self) -> Add:
         """Answer each by itself, with all distances."""
         each = [(centre[None, :], BlockSkyline(self.k, WINDOW)) for centre in self.centres]
-        return lambda points: [held.add(-squared_distances(centre, points)) for centre, held in each]
+        return lambda points: [
+            held.add(-squared_distances(centre, points)) for centre, held in each
+        ]
 
     def baseline(self, first: FloatArray, *, skyband: bool, sums: bool) -> Add:
         """Answer as TMA, SMA, CPM/w or SNN, from the first window on."""
@@ -252,7 +277,9 @@ def nearest_by_queries() -> Iterator[Point]:
     """Compare them for several numbers of queries."""
     points = uniform(4 * WINDOW, 2)
     for queries in (100, 400, 1_600):
-        yield from _timed_queries("number of queries", "queries", queries, points, Job(queries=queries))
+        yield from _timed_queries(
+            "number of queries", "queries", queries, points, Job(queries=queries)
+        )
 
 
 def nearest_by_dimensions() -> Iterator[Point]:
@@ -260,7 +287,9 @@ def nearest_by_dimensions() -> Iterator[Point]:
     for dimensions in (2, 3, 4):
         points = uniform(4 * WINDOW, dimensions)
         job = Job(dimensions=dimensions)
-        yield from _timed_queries(f"dimensions, {QUERIES} queries", "dimensions", dimensions, points, job)
+        yield from _timed_queries(
+            f"dimensions, {QUERIES} queries", "dimensions", dimensions, points, job
+        )
 
 
 def nearest_by_resolution() -> Iterator[Point]:
@@ -268,13 +297,17 @@ def nearest_by_resolution() -> Iterator[Point]:
     points = uniform(4 * WINDOW, 2)
     for resolution in (3, 10, 40):
         job = Job(resolution=resolution)
-        yield from _timed_queries(f"grid, {QUERIES} queries", "cells along each axis", resolution, points, job)
+        yield from _timed_queries(
+            f"grid, {QUERIES} queries", "cells along each axis", resolution, points, job
+        )
 
 
 # Timing and showing -------------------------------------------------------------------------------
 
 
-def _timed(plot: str, axis: str, at: float, merits: FloatArray, n: int, ways: Mapping[str, Made]) -> Iterator[Point]:
+def _timed(
+    plot: str, axis: str, at: float, merits: FloatArray, n: int, ways: Mapping[str, Made]
+) -> Iterator[Point]:
     """Time each way from the first whole window on."""
     for way, made in ways.items():
         add = made()
@@ -282,7 +315,9 @@ def _timed(plot: str, axis: str, at: float, merits: FloatArray, n: int, ways: Ma
         yield Point(plot, axis, at, way, 1e9 * _seconds_per_event(add, merits[n:], BATCH))
 
 
-def _timed_queries(plot: str, axis: str, at: float, points: FloatArray, job: Job) -> Iterator[Point]:
+def _timed_queries(
+    plot: str, axis: str, at: float, points: FloatArray, job: Job
+) -> Iterator[Point]:
     for way, add in job.ways(points[:WINDOW]).items():
         batch = BATCH if "arrays" in way else 100
         microseconds = 1e6 * _seconds_per_event(add, points[WINDOW:], batch)
@@ -325,7 +360,9 @@ def table(points: Sequence[Point]) -> Table:
         shown.add_column(f"{place:,g}", justify="right")
     for way in dict.fromkeys(point.way for point in points):
         values = {point.at: point.value for point in points if point.way == way}
-        shown.add_row(way, *(_rounded(values[place]) if place in values else "" for place in places))
+        shown.add_row(
+            way, *(_rounded(values[place]) if place in values else "" for place in places)
+        )
     return shown
 
 
@@ -343,11 +380,25 @@ def draw(points: Sequence[Point]) -> Figure:
     panels = np.atleast_1d(figure.subplots(1, len(plots), sharey=True))
     for plot, axes in zip(plots, panels, strict=True):
         for way, colour in zip(ways, colours, strict=True):
-            line = [(point.at, point.value) for point in points if point.plot == plot and point.way == way]
+            line = [
+                (point.at, point.value)
+                for point in points
+                if point.plot == plot and point.way == way
+            ]
             array = "array" in way or way == FLOOR
-            axes.plot(*zip(*line, strict=True) if line else ((), ()), "o-" if array else ".--", color=colour, label=way)
+            axes.plot(
+                *zip(*line, strict=True) if line else ((), ()),
+                "o-" if array else ".--",
+                color=colour,
+                label=way,
+            )
         of_plot = next(point for point in points if point.plot == plot)
-        axes.set(title=plot, xlabel=of_plot.axis, xscale="log", yscale="symlog" if of_plot.unit == "events" else "log")
+        axes.set(
+            title=plot,
+            xlabel=of_plot.axis,
+            xscale="log",
+            yscale="symlog" if of_plot.unit == "events" else "log",
+        )
         axes.set_xticks(sorted({point.at for point in points if point.plot == plot}))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()

@@ -131,7 +131,9 @@ class Baseline:
         for cell, reach in zip(query.cells, query.reach, strict=True):
             if len(query.held) >= self.k and query.held[-self.k][0] > reach:
                 break
-            query.held += [(query.merit(point), position) for position, point in self._points[cell].items()]
+            query.held += [
+                (query.merit(point), position) for position, point in self._points[cell].items()
+            ]
             query.held.sort()
             del query.held[: -self.k]
             looked_at += 1
@@ -154,7 +156,10 @@ class Baseline:
 
     def _corners(self) -> FloatArray:
         """Return the cells' indices along each axis, one row per cell."""
-        return np.stack(np.unravel_index(np.arange(len(self._points)), (self._resolution,) * self._dimensions), axis=1)
+        return np.stack(
+            np.unravel_index(np.arange(len(self._points)), (self._resolution,) * self._dimensions),
+            axis=1,
+        )
 
 
 def _square(point: Point, centre: Sequence[float]) -> float:

@@ -36,7 +36,9 @@ def trades(size: int, seed: int = 1) -> FloatArray:
     """Return values of trades: random-walk prices, and more volume early and late in the day."""
     chance = np.random.default_rng(seed)
     shares = np.minimum(chance.zipf(1.3, size), SHARES) - 1
-    prices = np.exp(np.cumsum(chance.normal(0, 0.01, (STEPS, SHARES)), axis=0) + chance.normal(3, 1, SHARES))
+    prices = np.exp(
+        np.cumsum(chance.normal(0, 0.01, (STEPS, SHARES)), axis=0) + chance.normal(3, 1, SHARES)
+    )
     of_day = np.arange(size) / max(1, size - 1)
     volumes = chance.lognormal(5, 1.2, size) * (1 + 2 * np.abs(2 * (4 * of_day % 1) - 1))
     values: FloatArray = prices[(of_day * (STEPS - 1)).astype(np.int64), shares] * volumes

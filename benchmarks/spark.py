@@ -58,12 +58,30 @@ PEERS = {
         _sql("HDFS state", is_quick=True, job="sums", way="streaming", state="hdfs"),
         _sql("RocksDB state", job="sums", way="streaming", state="rocksdb"),
         _sql("HDFS state, keys as text", job="sums", way="streaming", state="hdfs", key="key"),
-        _sql("HDFS state, by panes", "an expert's: sums of 3 min first", job="sums", way="panes", state="hdfs"),
-        _sql("RocksDB state, by panes", "an expert's: sums of 3 min first", job="sums", way="panes", state="rocksdb"),
+        _sql(
+            "HDFS state, by panes",
+            "an expert's: sums of 3 min first",
+            job="sums",
+            way="panes",
+            state="hdfs",
+        ),
+        _sql(
+            "RocksDB state, by panes",
+            "an expert's: sums of 3 min first",
+            job="sums",
+            way="panes",
+            state="rocksdb",
+        ),
         _sql("one batch job", "not a stream", is_quick=True, job="sums", way="batch"),
     ),
     "events": (
-        _sql("row_number in foreachBatch", "merged by hand", is_quick=True, job="events", way="streaming"),
+        _sql(
+            "row_number in foreachBatch",
+            "merged by hand",
+            is_quick=True,
+            job="events",
+            way="streaming",
+        ),
         _sql("HDFS state, max_by", "an expert's", job="events", way="max_by", state="hdfs"),
         _sql("one batch job", "not a stream", is_quick=True, job="events", way="batch"),
     ),
@@ -102,10 +120,15 @@ class Bench:
         return self.run(way.name, lambda tell: self._measured(way, expected, rows, tell))
 
     def _measured(self, way: Way, expected: Answers, rows: int, tell: child.Told) -> Line:
-        arguments = [str(self.world.folder), *(f"--{key}={value}" for key, value in way.arguments.items())]
+        arguments = [
+            str(self.world.folder),
+            *(f"--{key}={value}" for key, value in way.arguments.items()),
+        ]
         rounds = [child.python(way.module, arguments, tell) for _ in range(self.options.repeat)]
         seconds = statistics.median(each["seconds"] for each in rounds)
-        return _checked(Line(way.name, {"s": seconds, "rows/s": rows / seconds}, way.note), expected, rounds[0])
+        return _checked(
+            Line(way.name, {"s": seconds, "rows/s": rows / seconds}, way.note), expected, rounds[0]
+        )
 
 
 def _teller(name: str, status: Status) -> child.Told:
@@ -119,7 +142,9 @@ def _timed(work: Callable[[], Answers]) -> tuple[float, Answers]:
 
 
 def _checked(line: Line, expected: Answers, result: Mapping[str, Any]) -> Line:
-    given = {close: [(number, score) for number, score in rows] for close, rows in result["answers"]}
+    given = {
+        close: [(number, score) for number, score in rows] for close, rows in result["answers"]
+    }
     wrong = differences(expected, given)
     if not wrong:
         return line
@@ -138,17 +163,26 @@ def job_part(bench: Bench, letter: str, job: str, title: str, wanted: str) -> Pa
     files = str(bench.options.files)
     peers = [replace(way, arguments={**way.arguments, "files": files}) for way in PEERS[job]]
     batch = str(bench.world.rows_per_file * bench.options.files)
-    ours = [_ours(job, "spark", batch, keeps_state=True), *(_ours(job, each, batch) for each in ("spark", "local"))]
+    ours = [
+        _ours(job, "spark", batch, keeps_state=True),
+        *(_ours(job, each, batch) for each in ("spark", "local")),
+    ]
     ways = [way for way in (*peers, *ours) if way.is_quick or not bench.options.quick]
     lines += [bench.measured(way, expected, rows) for way in ways]
     column = "× Spark SQL"
-    return Part(letter, title, wanted, ("s", "rows/s", column), _relative(lines, 1, "rows/s", column))
+    return Part(
+        letter, title, wanted, ("s", "rows/s", column), _relative(lines, 1, "rows/s", column)
+    )
 
 
 def _ours(job: str, runtime: str, rows: str, *, keeps_state: bool = False) -> Way:
-    note = "state kept for a crash, as Spark SQL does" if keeps_state else "nothing kept for a crash"
+    note = (
+        "state kept for a crash, as Spark SQL does" if keeps_state else "nothing kept for a crash"
+    )
     arguments = {"job": job, "runtime": runtime, "rows": rows, "state": str(int(keeps_state))}
-    return Way(f"AcquaTop, {runtime}{', with state' if keeps_state else ''}", "ours", arguments, note=note)
+    return Way(
+        f"AcquaTop, {runtime}{', with state' if keeps_state else ''}", "ours", arguments, note=note
+    )
 
 
 def _relative(lines: Sequence[Line], to: int, figure: str, column: str) -> list[Line]:
@@ -157,19 +191,29 @@ def _relative(lines: Sequence[Line], to: int, figure: str, column: str) -> list[
     if not one:
         return list(lines)
     return [
-        replace(line, figures={**line.figures, column: line.figures[figure] / one}) if figure in line.figures else line
+        replace(line, figures={**line.figures, column: line.figures[figure] / one})
+        if figure in line.figures
+        else line
         for line in lines
     ]
 
 
 def part_a(bench: Bench) -> Part:
     """Compare sums per key."""
-    return job_part(bench, "a", "sums", f"SUM per key × weight, {_size(bench)}", "AcquaTop on Spark ≥ 8×")
+    return job_part(
+        bench, "a", "sums", f"SUM per key × weight, {_size(bench)}", "AcquaTop on Spark ≥ 8×"
+    )
 
 
 def part_b(bench: Bench) -> Part:
     """Compare scores of events."""
-    return job_part(bench, "b", "events", f"value × weight of each event, {_size(bench)}", "AcquaTop on Spark ≥ 10×")
+    return job_part(
+        bench,
+        "b",
+        "events",
+        f"value × weight of each event, {_size(bench)}",
+        "AcquaTop on Spark ≥ 10×",
+    )
 
 
 def _size(bench: Bench) -> str:
@@ -188,10 +232,14 @@ def part_c(bench: Bench) -> Part:
     triples = rows * TRIPLES_PER_EVENT
     lines = [bench.run("pyoxigraph, parsing alone, one core", lambda _: _parsed(bench))]
     for runtime in ("spark", "local"):
-        way = Way(f"AcquaTop, {runtime}, SUM per key", "ours", {"job": "triples", "runtime": runtime})
+        way = Way(
+            f"AcquaTop, {runtime}, SUM per key", "ours", {"job": "triples", "runtime": runtime}
+        )
         line = bench.measured(way, expected, rows)
         if "s" in line.figures:
-            line = replace(line, figures={"s": line.figures["s"], "triples/s": triples / line.figures["s"]})
+            line = replace(
+                line, figures={"s": line.figures["s"], "triples/s": triples / line.figures["s"]}
+            )
         lines.append(line)
     title = f"N-Triples, {triples:,} lines, decoded in executors"
     return Part("c", title, "≥ 300,000 triples/s on 2 cores", ("s", "triples/s"), lines)
@@ -202,7 +250,11 @@ def _parsed(bench: Bench) -> Line:
     (file, *_) = sorted(bench.world.triples.iterdir())
     count = sum(1 for _ in parse_rdf(path=str(file), format=RdfFormat.N_TRIPLES))
     seconds = time.perf_counter() - started
-    return Line("pyoxigraph, parsing alone, one core", {"s": seconds, "triples/s": count / seconds}, "the first file")
+    return Line(
+        "pyoxigraph, parsing alone, one core",
+        {"s": seconds, "triples/s": count / seconds},
+        "the first file",
+    )
 
 
 # d: many queries ----------------------------------------------------------------------------------
@@ -279,7 +331,12 @@ def _beside(feed: Feed, tell: child.Told) -> dict[str, Any]:
 
 def _ours_live(runtime: str) -> Measure:
     def measure(feed: Feed, tell: child.Told) -> dict[str, Any]:
-        arguments = [f"--runtime={runtime}", f"--slides={feed.slides}", f"--events={feed.events}", f"--warm={_WARM}"]
+        arguments = [
+            f"--runtime={runtime}",
+            f"--slides={feed.slides}",
+            f"--events={feed.events}",
+            f"--warm={_WARM}",
+        ]
         arguments += [f"--keys={feed.keys}", *([] if feed.joined else ["--plain"])]
         return {**child.python("live", arguments, tell), "note": "reads lines of JSON"}
 
@@ -288,18 +345,32 @@ def _ours_live(runtime: str) -> Measure:
 
 # All ----------------------------------------------------------------------------------------------
 
-PARTS: dict[str, Callable[[Bench], Part]] = {"a": part_a, "b": part_b, "c": part_c, "d": part_d, "e": part_e}
+PARTS: dict[str, Callable[[Bench], Part]] = {
+    "a": part_a,
+    "b": part_b,
+    "c": part_c,
+    "d": part_d,
+    "e": part_e,
+}
 
 
 def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench spark", description=__doc__)
-    parser.add_argument("--rows", type=int, default=10_000_000, help="how many readings (%(default)s)")
+    parser.add_argument(
+        "--rows", type=int, default=10_000_000, help="how many readings (%(default)s)"
+    )
     parser.add_argument("--keys", type=int, help="of how many keys (a hundredth of the rows)")
-    parser.add_argument("--batch", type=int, help="how many rows a batch has (a twentieth of the rows)")
-    parser.add_argument("--files", type=int, default=2, help="in how many files a batch is (%(default)s)")
+    parser.add_argument(
+        "--batch", type=int, help="how many rows a batch has (a twentieth of the rows)"
+    )
+    parser.add_argument(
+        "--files", type=int, default=2, help="in how many files a batch is (%(default)s)"
+    )
     parser.add_argument("--queries", type=_numbers, help="how many in part d (1,10,100,1000)")
-    parser.add_argument("--repeat", type=int, default=1, help="how often; medians are shown (%(default)s)")
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="how often; medians are shown (%(default)s)"
+    )
     parser.add_argument("--only", type=_parts, default=list(PARTS), help="parts, such as a,b (all)")
     parser.add_argument("--quick", action="store_true", help="fewer peers, queries and windows")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
@@ -337,7 +408,9 @@ def _numbers(text: str) -> list[int]:
 def _parts(text: str) -> list[str]:
     wanted = text.split(",")
     if unknown := set(wanted) - set(PARTS):
-        raise argparse.ArgumentTypeError(f"there is no part {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
+        raise argparse.ArgumentTypeError(
+            f"there is no part {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}"
+        )
     return wanted
 
 

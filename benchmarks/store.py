@@ -62,7 +62,9 @@ class Dictionaries:
 
     def values(self, keys: Sequence[str]) -> list[object]:
         """Return the numbers of some keys."""
-        return [None if (known := self._known.get(key)) is None else known["number"] for key in keys]
+        return [
+            None if (known := self._known.get(key)) is None else known["number"] for key in keys
+        ]
 
 
 class Columns:
@@ -98,25 +100,42 @@ def key_of(number: int) -> str:
 def answers(first: int, stop: int, change: int = 0) -> list[Solution]:
     """Return a remote's answer for some keys."""
     return [
-        {"user": key_of(at), "followers": f'"{at * 7 % 100_003 + change}"^^<{_INTEGER}>'} for at in range(first, stop)
+        {"user": key_of(at), "followers": f'"{at * 7 % 100_003 + change}"^^<{_INTEGER}>'}
+        for at in range(first, stop)
     ]
 
 
 def lines(count: int) -> Iterator[Line]:
     """Yield the costs to hold, load, look up and refresh a number of keys."""
     yield Line(
-        "held, beside the key's text", "B/key", bytes_per_key(Columns, count), bytes_per_key(Dictionaries, count)
+        "held, beside the key's text",
+        "B/key",
+        bytes_per_key(Columns, count),
+        bytes_per_key(Dictionaries, count),
     )
     ways: tuple[Store, Store] = (Columns(), Dictionaries())
-    yield Line(f"loaded, {PAGE:,} at once", "keys/s", *(rate(pages(count), stored(way, 1.0)) for way in ways))
+    yield Line(
+        f"loaded, {PAGE:,} at once",
+        "keys/s",
+        *(rate(pages(count), stored(way, 1.0)) for way in ways),
+    )
     chance = np.random.default_rng(1)
     for size in BATCHES:
         numbers = chance.integers(0, count + count // 10, (max(1, min(300, 200_000 // size)), size))
         batches = [list(map(key_of, batch)) for batch in numbers.tolist()]
-        yield Line(f"looked up, {size:,} at once", "keys/s", *(rate(batches, way.values) for way in ways))
+        yield Line(
+            f"looked up, {size:,} at once", "keys/s", *(rate(batches, way.values) for way in ways)
+        )
     for size in BATCHES:
-        refreshed = [answers(at, at + size, change=1) for at in range(0, min(100 * size, count - size + 1), size)]
-        yield Line(f"refreshed, {size:,} at once", "keys/s", *(rate(refreshed, stored(way, 2.0)) for way in ways))
+        refreshed = [
+            answers(at, at + size, change=1)
+            for at in range(0, min(100 * size, count - size + 1), size)
+        ]
+        yield Line(
+            f"refreshed, {size:,} at once",
+            "keys/s",
+            *(rate(refreshed, stored(way, 2.0)) for way in ways),
+        )
 
 
 def bytes_per_key(way: Callable[[], Store], count: int) -> float:
@@ -172,7 +191,15 @@ def main() -> None:
     with console.status(f"{options.keys:,} keys with one integer each"):
         found = list(lines(options.keys))
     if options.json:
-        print(json.dumps({"machine": machine, "keys": options.keys, "figures": [asdict(line) for line in found]}))
+        print(
+            json.dumps(
+                {
+                    "machine": machine,
+                    "keys": options.keys,
+                    "figures": [asdict(line) for line in found],
+                }
+            )
+        )
         return
     caption = ", ".join(f"{key} {value}" for key, value in machine.items())
     table = Table(title=f"{options.keys:,} keys with one integer each", caption=caption)
@@ -180,7 +207,9 @@ def main() -> None:
         table.add_column(heading, justify="right" if heading else "left")
     for line in found:
         ratio = line.columns / line.dictionaries
-        table.add_row(line.job, line.unit, f"{line.columns:,.0f}", f"{line.dictionaries:,.0f}", f"{ratio:.2f}")
+        table.add_row(
+            line.job, line.unit, f"{line.columns:,.0f}", f"{line.dictionaries:,.0f}", f"{ratio:.2f}"
+        )
     console.print(table)
 
 

@@ -26,8 +26,12 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench strategies", description=__doc__)
     parser.add_argument("--only", choices=SECTIONS, help="run one section instead of all")
-    parser.add_argument("--quick", action="store_true", help="a few points of each, and no pictures")
-    parser.add_argument("--fit", action="store_true", help="print the costs of steps that the grid comes to")
+    parser.add_argument(
+        "--quick", action="store_true", help="a few points of each, and no pictures"
+    )
+    parser.add_argument(
+        "--fit", action="store_true", help="print the costs of steps that the grid comes to"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
     console = Console(stderr=options.json)

@@ -27,7 +27,9 @@ class Figure:
         return self.events / self.seconds
 
 
-def report(title: str, figures: Sequence[Figure], packages: Sequence[str], *, as_json: bool) -> None:
+def report(
+    title: str, figures: Sequence[Figure], packages: Sequence[str], *, as_json: bool
+) -> None:
     """Print the figures, the first of which is the floor."""
     machine = {
         "python": platform.python_version(),
@@ -49,7 +51,9 @@ def report(title: str, figures: Sequence[Figure], packages: Sequence[str], *, as
     if as_json:
         print(json.dumps({"title": title, "machine": machine, "figures": rows}))
         return
-    table = Table(title=title, caption=", ".join(f"{key} {value}" for key, value in machine.items()))
+    table = Table(
+        title=title, caption=", ".join(f"{key} {value}" for key, value in machine.items())
+    )
     for heading in ("", "events", "s", "events/s", "× floor"):
         table.add_column(heading, justify="left" if not heading else "right")
     for row in rows:

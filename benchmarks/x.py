@@ -32,7 +32,10 @@ NS = "http://example.org/"
 USER = Template.parse(NS + "user/{}")
 MENTIONS = PostsMapping(
     Template.parse(NS + "mention/{item}"),
-    properties={NS + "of": Property("entities.mentions.id", IRI, USER), NS + "by": Property("author_id", IRI, USER)},
+    properties={
+        NS + "of": Property("entities.mentions.id", IRI, USER),
+        NS + "by": Property("author_id", IRI, USER),
+    },
 )
 PER_CHUNK = 100
 """Posts per chunk of the server."""
@@ -42,7 +45,9 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(prog="run bench x", description=__doc__)
     parser.add_argument("--posts", type=int, default=100_000, help="how many (%(default)s)")
-    parser.add_argument("--repeat", type=int, default=3, help="how often; the best counts (%(default)s)")
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="how often; the best counts (%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     pa.set_cpu_count(1)
@@ -52,11 +57,16 @@ def main() -> None:
     works: list[tuple[str, Callable[[], object]]] = [
         ("floor: pyarrow reads the fields wanted", lambda: _read(data)),
         ("json.loads", lambda: [json.loads(line) for line in lines]),
-        ("bytes to lines, posts told from those that came before", lambda: RecentIds().add(Messages.of(rows[0]).ids)),
+        (
+            "bytes to lines, posts told from those that came before",
+            lambda: RecentIds().add(Messages.of(rows[0]).ids),
+        ),
         ("lines to columns, a row per mention", lambda: MENTIONS.records(rows)),
     ]
     figures = [_best(name, options.posts, options.repeat, work) for name, work in works]
-    figures.append(_best("socket to log to columns", options.posts, options.repeat, lambda: _whole_way(lines)))
+    figures.append(
+        _best("socket to log to columns", options.posts, options.repeat, lambda: _whole_way(lines))
+    )
     size = len(data) // options.posts
     title = f"{options.posts:,} posts of {size} bytes (events here)"
     report(title, figures, ["pyarrow", "requests"], as_json=options.json)
@@ -70,8 +80,13 @@ def _posts(count: int) -> list[bytes]:
 def _line(number: int, chance: random.Random) -> bytes:
     users = [str(chance.randrange(10**9)) for _ in range(chance.choice((1, 1, 2)))]
     mentions = [{"start": 0, "end": 9, "username": f"user{user}", "id": user} for user in users]
-    metrics = dict.fromkeys(("retweet_count", "reply_count", "like_count", "quote_count", "impression_count"), 0)
-    text = " ".join(f"@user{user}" for user in users) + " Grüße, what do you think of this? 👋 https://t.co/abcdefghij"
+    metrics = dict.fromkeys(
+        ("retweet_count", "reply_count", "like_count", "quote_count", "impression_count"), 0
+    )
+    text = (
+        " ".join(f"@user{user}" for user in users)
+        + " Grüße, what do you think of this? 👋 https://t.co/abcdefghij"
+    )
     post = {
         "id": str(10**18 + number),
         "text": text,
@@ -87,18 +102,24 @@ def _line(number: int, chance: random.Random) -> bytes:
 
 def _read(data: bytes) -> pa.Table:
     reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
-    options = pj.ParseOptions(explicit_schema=MENTIONS.line_schema, unexpected_field_behavior="ignore")
+    options = pj.ParseOptions(
+        explicit_schema=MENTIONS.line_schema, unexpected_field_behavior="ignore"
+    )
     return pj.read_json(pa.BufferReader(data), reading, options)
 
 
 def _whole_way(lines: list[bytes]) -> None:
     """Let a server send all posts at once, and read them from the log until they are columns."""
     token = os.environ[VARIABLE] = "xyzzy"
-    chunks = [b"".join(lines[start : start + PER_CHUNK]) for start in range(0, len(lines), PER_CHUNK)]
+    chunks = [
+        b"".join(lines[start : start + PER_CHUNK]) for start in range(0, len(lines), PER_CHUNK)
+    ]
     with tempfile.TemporaryDirectory() as folder, XServer(token=token) as server:
         server.rules["1"] = {"value": "has:mentions", "tag": ""}
         settings = Settings(server.url)
-        reader = LiveReader(lambda: FilteredStream(settings), log_options("x", {"log": str(Path(folder) / "log")}))
+        reader = LiveReader(
+            lambda: FilteredStream(settings), log_options("x", {"log": str(Path(folder) / "log")})
+        )
         with closing(_Reading(reader)) as reading:
             reading.until(0)
             assert server.wait_for(streams=1)

@@ -62,7 +62,10 @@ def _milliseconds(counts: pa.Int64Array, per_second: int) -> pa.Int64Array:
 def _of_decimals(column: pa.Array) -> pa.Int64Array:
     # A slow path for a rare type: kernels on decimals reject a whole column if one value does not
     # fit.
-    values = [None if each is None or each % 1 or abs(each) >= 2**63 else int(each) for each in column.to_pylist()]
+    values = [
+        None if each is None or each % 1 or abs(each) >= 2**63 else int(each)
+        for each in column.to_pylist()
+    ]
     return pa.array(values, pa.int64())
 
 
@@ -72,7 +75,11 @@ def _doubles(column: pa.Array) -> pa.Array:
     if not _is_number(column.type):
         return pa.nulls(len(column), pa.float64())
     column = column.cast(pa.float64(), safe=False)
-    return column if pc.all(pc.is_finite(column)).as_py() else pc.if_else(pc.is_finite(column), column, None)
+    return (
+        column
+        if pc.all(pc.is_finite(column)).as_py()
+        else pc.if_else(pc.is_finite(column), column, None)
+    )
 
 
 def _texts(column: pa.Array) -> pa.Array:
@@ -95,7 +102,11 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _is_text(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+    return bool(
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_string_view(type_)
+    )
 
 
 _FITTERS: Mapping[pa.DataType, Callable[[pa.Array], pa.Array]] = {

@@ -67,7 +67,8 @@ class CsvMapping(FieldMapping):
         indices = headers.indices.to_numpy(zero_copy_only=False)
         known = [self._names(each) for each in headers.dictionary.to_pylist()]
         return [
-            (pa.array(np.flatnonzero(indices == at).astype(np.int32)), names) for at, names in enumerate(known)
+            (pa.array(np.flatnonzero(indices == at).astype(np.int32)), names)
+            for at, names in enumerate(known)
         ] or [(pa.array([], pa.int32()), ())]
 
     def _names(self, header: bytes) -> Sequence[str]:
@@ -77,7 +78,9 @@ class CsvMapping(FieldMapping):
             return ()
         return list(self._split(text, 0).to_pylist()[0].values())
 
-    def _fields(self, batch: pa.RecordBatch, rows: pa.Int32Array, columns: Sequence[str]) -> pa.Table:
+    def _fields(
+        self, batch: pa.RecordBatch, rows: pa.Int32Array, columns: Sequence[str]
+    ) -> pa.Table:
         """Return the fields of the lines of one file."""
         lines = pc.fill_null(batch.column("value").take(rows), b"")
         text, faults = _texts(lines)
@@ -109,7 +112,9 @@ class CsvMapping(FieldMapping):
             quote = re.escape(self.dialect.quote)
             quoted = pc.match_substring(text, self.dialect.quote)
             if pc.any(quoted).as_py():
-                bare = pc.replace_substring_regex(text.filter(quoted), rf"{quote}[^{quote}]*{quote}", "")
+                bare = pc.replace_substring_regex(
+                    text.filter(quoted), rf"{quote}[^{quote}]*{quote}", ""
+                )
                 text = pc.replace_with_mask(text, quoted, bare)
         return pc.count_substring(text, self.dialect.delimiter)
 
@@ -124,10 +129,14 @@ class CsvMapping(FieldMapping):
             pa.BufferReader(data),
             pcsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
             pcsv.ParseOptions(
-                delimiter=self.dialect.delimiter, quote_char=self.dialect.quote or False, ignore_empty_lines=False
+                delimiter=self.dialect.delimiter,
+                quote_char=self.dialect.quote or False,
+                ignore_empty_lines=False,
             ),
             pcsv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+                column_types=dict.fromkeys(names, pa.string()),
+                strings_can_be_null=True,
+                null_values=[""],
             ),
         )
 

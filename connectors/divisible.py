@@ -49,4 +49,8 @@ def cut(reader: Divisible, start: Any, end: Any, size: int) -> Any:
     """Return where to stop on the way to an end: behind so much at most, and so that no small rest is left."""
     left = reader.size(start, end)
     count = max(1, -(-left // size))
-    return end if count == 1 else reader.up_to(end).latestOffset(start, step(reader).limit(-(-left // count)))
+    return (
+        end
+        if count == 1
+        else reader.up_to(end).latestOffset(start, step(reader).limit(-(-left // count)))
+    )

@@ -75,7 +75,9 @@ class FilesDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of a row."""
-        return f"value binary, {FILE} string, {POSITION} bigint, {ARRIVED} timestamp, {MISFIT} string"
+        return (
+            f"value binary, {FILE} string, {POSITION} bigint, {ARRIVED} timestamp, {MISFIT} string"
+        )
 
     def streamReader(self, schema: Any) -> FilesReader:  # noqa: N802 (the name is PySpark's)
         """Return a reader for the options given."""
@@ -89,7 +91,12 @@ class FilesDataSource(DataSource):
             int(self.options.get("maxBytesPerFile", usual.file_bytes)),
         )
         partitions = int(self.options.get("maxPartitions", "0"))
-        return FilesReader(Path(path), bounds, ending=self.options.get("ending", ""), max_partitions=partitions or None)
+        return FilesReader(
+            Path(path),
+            bounds,
+            ending=self.options.get("ending", ""),
+            max_partitions=partitions or None,
+        )
 
 
 @dataclass
@@ -102,7 +109,9 @@ class _Files(InputPartition):
 class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of files that have not been read yet; the module describes offsets."""
 
-    def __init__(self, path: Path, bounds: Bounds, *, ending: str = "", max_partitions: int | None = None) -> None:
+    def __init__(
+        self, path: Path, bounds: Bounds, *, ending: str = "", max_partitions: int | None = None
+    ) -> None:
         self._path = path
         self._bounds = bounds
         self._ending = ending
@@ -163,7 +172,11 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield self._path.name, self._path.stat().st_size
             return
         with os.scandir(self._path) as entries:
-            files = [each for each in entries if each.name[0] not in "._" and each.name.endswith(self._ending)]
+            files = [
+                each
+                for each in entries
+                if each.name[0] not in "._" and each.name.endswith(self._ending)
+            ]
             yield from sorted((each.name, each.stat().st_size) for each in files if each.is_file())
 
     # Files -----------------------------------------------------------------------------------
@@ -186,7 +199,10 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield a partition's files as one Arrow batch."""
         assert isinstance(partition, _Files)
         rows = [self._row(name) for name in partition.names]
-        columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
+        columns = [
+            pa.array(column, field.type)
+            for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)
+        ]
         yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
     def _row(self, name: str) -> tuple[bytes | None, str, int, int, str | None]:
@@ -197,6 +213,8 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             value = None if is_long else file.read_bytes()
         except OSError as error:
             hint = "files must stay as long as they may be read again"
-            raise ConnectorError(f"{file} cannot be read: {error.strerror}\n  hint: {hint}") from error
+            raise ConnectorError(
+                f"{file} cannot be read: {error.strerror}\n  hint: {hint}"
+            ) from error
         misfit = f"longer than {self._bounds.file_bytes} bytes" if is_long else None
         return value, name, 0, about.st_mtime_ns // 1_000, misfit

@@ -40,11 +40,17 @@ class Syntax(NamedTuple):
 
 
 SYNTAXES: Mapping[str, Syntax] = {
-    "turtle": Syntax("Turtle", ox.RdfFormat.TURTLE, ("text/turtle", "application/x-turtle"), (".ttl",)),
+    "turtle": Syntax(
+        "Turtle", ox.RdfFormat.TURTLE, ("text/turtle", "application/x-turtle"), (".ttl",)
+    ),
     "trig": Syntax("TriG", ox.RdfFormat.TRIG, ("application/trig",), (".trig",)),
-    "ntriples": Syntax("N-Triples", ox.RdfFormat.N_TRIPLES, ("application/n-triples", "text/plain"), (".nt",)),
+    "ntriples": Syntax(
+        "N-Triples", ox.RdfFormat.N_TRIPLES, ("application/n-triples", "text/plain"), (".nt",)
+    ),
     "nquads": Syntax("N-Quads", ox.RdfFormat.N_QUADS, ("application/n-quads",), (".nq",)),
-    "rdfxml": Syntax("RDF/XML", ox.RdfFormat.RDF_XML, ("application/rdf+xml",), (".rdf", ".owl", ".xml")),
+    "rdfxml": Syntax(
+        "RDF/XML", ox.RdfFormat.RDF_XML, ("application/rdf+xml",), (".rdf", ".owl", ".xml")
+    ),
     "jsonld": Syntax(
         "JSON-LD with contexts that are known here",
         ox.RdfFormat.JSON_LD,
@@ -97,8 +103,14 @@ class GraphMapping:
 
         The documents are in the column ``value``.
         """
-        documents = [self._document(at, row) for at, row in enumerate(_rows(batch)) if row.value.strip() or row.fault]
-        times = fitted(batch.column(ARRIVED), pa.int64()).to_pylist() if self.time == ARRIVAL else []
+        documents = [
+            self._document(at, row)
+            for at, row in enumerate(_rows(batch))
+            if row.value.strip() or row.fault
+        ]
+        times = (
+            fitted(batch.column(ARRIVED), pa.int64()).to_pylist() if self.time == ARRIVAL else []
+        )
         return records_of(self, *_statements(self._timed(documents, times)))
 
     def _document(self, at: int, row: _Row) -> _Document:
@@ -138,7 +150,9 @@ class GraphMapping:
             raise _BadError("no statement in it")
         names = _Names(row)
         return [
-            _Quad(names.of(quad.subject), str(quad.predicate), names.of(quad.object), quad.graph_name)
+            _Quad(
+                names.of(quad.subject), str(quad.predicate), names.of(quad.object), quad.graph_name
+            )
             for quad in parsed
         ]
 
@@ -158,7 +172,10 @@ class GraphMapping:
         if isinstance(self.time, Template):
             place, said = "the graph's name", _in_names(quads, self.time)
         else:
-            place, said = f"<{self.time}>", {quad.object for quad in quads if quad.predicate == f"<{self.time}>"}
+            place, said = (
+                f"<{self.time}>",
+                {quad.object for quad in quads if quad.predicate == f"<{self.time}>"},
+            )
         if not said:
             raise _BadError(f"no time in {place}")
         if len(said) > 1:
@@ -206,7 +223,11 @@ def _rows(batch: pa.RecordBatch) -> Iterator[_Row]:
     names = (("value", b""), (FILE, ""), (POSITION, None), (CONTENT_TYPE, ""), (MISFIT, None))
     rows = map(_Row, *(column(name, nothing) for name, nothing in names))
     for row, size in zip(rows, column(SIZE, 0), strict=True):
-        yield row if size <= len(row.value) or row.fault else row._replace(fault="only its beginning was kept")
+        yield (
+            row
+            if size <= len(row.value) or row.fault
+            else row._replace(fault="only its beginning was kept")
+        )
 
 
 class _Names:
@@ -244,14 +265,21 @@ def _with_contexts(data: bytes, contexts: Mapping[str, str]) -> bytes:
     def known(context: Any) -> Any:
         if isinstance(context, list):
             return [known(each) for each in context]
-        return json.loads(contexts[context]) if isinstance(context, str) and context in contexts else context
+        return (
+            json.loads(contexts[context])
+            if isinstance(context, str) and context in contexts
+            else context
+        )
 
     def changed(node: Any) -> Any:
         if isinstance(node, list):
             return [changed(each) for each in node]
         if not isinstance(node, dict):
             return node
-        return {key: known(value) if key == "@context" else changed(value) for key, value in node.items()}
+        return {
+            key: known(value) if key == "@context" else changed(value)
+            for key, value in node.items()
+        }
 
     return json.dumps(changed(json.loads(data))).encode()
 
@@ -267,14 +295,19 @@ def _statements(documents: Sequence[_Document]) -> tuple[Statements, pa.Int64Arr
         by_subject: dict[str, list[_Quad]] = {}
         for quad in document.quads if document.fault is None else ():
             by_subject.setdefault(quad.subject, []).append(quad)
-        said = [[(each.subject, each.predicate, each.object) for each in quads] for quads in by_subject.values()]
+        said = [
+            [(each.subject, each.predicate, each.object) for each in quads]
+            for quads in by_subject.values()
+        ]
         for triples in said or [[NOTHING]]:
             terms += triples
             faults += [document.fault] * len(triples)
             groups += [len(times)] * len(triples)
             rows += [document.row] * len(triples)
             times.append(document.time_ms)
-    subject, predicate, object_ = (pa.array([each[at] for each in terms], pa.string()) for at in range(3))
+    subject, predicate, object_ = (
+        pa.array([each[at] for each in terms], pa.string()) for at in range(3)
+    )
     statements = Statements(
         subject,
         predicate,

@@ -29,7 +29,9 @@ def milliseconds(texts: pa.StringArray) -> pa.Int64Array:
     >>> milliseconds(pa.array(["1970-01-01T01:00:00.0019+01:00", "1970-02-29T00:00:00Z"])).to_pylist()
     [1, None]
     """
-    written = pc.fill_null(pc.match_substring_regex(texts, _WRITTEN), False).to_numpy(zero_copy_only=False)
+    written = pc.fill_null(pc.match_substring_regex(texts, _WRITTEN), False).to_numpy(
+        zero_copy_only=False
+    )
     found = np.zeros(len(texts), np.int64)
     known = np.flatnonzero(written)
     if len(known):

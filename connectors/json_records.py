@@ -64,7 +64,9 @@ def _parse_at_once(text: pa.StringArray, fields: Fields) -> pa.Table:
     if not len(text):
         return pa.table({name: pa.array([], type_) for name, type_ in fields.items()})
     data = pc.binary_join(pa.ListArray.from_arrays([0, len(text)], text), "\n")[0].as_buffer()
-    options = pj.ParseOptions(explicit_schema=_schema_of(fields), unexpected_field_behavior="ignore")
+    options = pj.ParseOptions(
+        explicit_schema=_schema_of(fields), unexpected_field_behavior="ignore"
+    )
     table = pj.read_json(pa.BufferReader(data), pj.ReadOptions(block_size=len(data) + 1), options)
     if len(table) != len(text):
         raise pa.ArrowInvalid("a line holds more than one object")
@@ -88,20 +90,31 @@ def _schema_of(fields: Fields) -> pa.Schema:
 
 
 def _types(tree: Mapping[str, Any]) -> Sequence[tuple[str, pa.DataType]]:
-    return [(name, pa.struct(_types(each)) if isinstance(each, dict) else each) for name, each in tree.items()]
+    return [
+        (name, pa.struct(_types(each)) if isinstance(each, dict) else each)
+        for name, each in tree.items()
+    ]
 
 
 def _at(table: pa.Table, path: Sequence[str]) -> pa.Array:
     first, *rest = path
-    column = table[first].combine_chunks() if isinstance(table[first], pa.ChunkedArray) else table[first]
+    column = (
+        table[first].combine_chunks() if isinstance(table[first], pa.ChunkedArray) else table[first]
+    )
     return pc.struct_field(column, rest) if rest else column
 
 
 def _parse_singly(lines: pa.BinaryArray, fields: Fields, names: Collection[str]) -> pa.Table:
     """Parse line by line, so that a bad line costs only itself."""
-    parsed = [(at, _parse_line(line, fields, names)) for at, line in enumerate(lines.to_pylist()) if line.strip()]
+    parsed = [
+        (at, _parse_line(line, fields, names))
+        for at, line in enumerate(lines.to_pylist())
+        if line.strip()
+    ]
     types = {**fields, FAULT: pa.string()}
-    columns = {name: pa.array([row.get(name) for _, row in parsed], type_) for name, type_ in types.items()}
+    columns = {
+        name: pa.array([row.get(name) for _, row in parsed], type_) for name, type_ in types.items()
+    }
     return pa.table({**columns, ROW: pa.array([at for at, _ in parsed], pa.int32())})
 
 
@@ -111,7 +124,9 @@ def _all_objects(text: pa.StringArray) -> bool:
     Then only line breaks stand between objects, and no value can contain one. As many objects as
     lines means one object per line.
     """
-    return bool(pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")), min_count=0).as_py())
+    return bool(
+        pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")), min_count=0).as_py()
+    )
 
 
 def _parse_line(line: bytes, fields: Fields, names: Collection[str]) -> dict[str, Any]:

@@ -16,7 +16,9 @@ def fits(value: Any, type_: pa.DataType) -> bool:
     """
     if type_ == pa.string():
         # JSON's escapes can encode half a character, which no text can contain.
-        return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+        return isinstance(value, str) and not any(
+            "\ud800" <= character <= "\udfff" for character in value
+        )
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     if type_ == pa.float64():

@@ -62,4 +62,6 @@ def received(lines: Sequence[bytes], at: datetime | None = None) -> pa.RecordBat
     if not lines:
         return None
     now = pa.scalar(datetime.now(UTC) if at is None else at, SCHEMA.field(ARRIVED).type)
-    return pa.record_batch([pa.array(lines, pa.binary()), pa.repeat(now, len(lines))], schema=SCHEMA)
+    return pa.record_batch(
+        [pa.array(lines, pa.binary()), pa.repeat(now, len(lines))], schema=SCHEMA
+    )

@@ -73,7 +73,9 @@ class LinesDataSource(DataSource):
             raise ConnectorError('the connector "lines" needs the option path: a file or a folder')
         if together and together not in TOGETHER:
             known = ", ".join(f'"{each}"' for each in TOGETHER)
-            raise ConnectorError(f'the option together of the connector "lines" is one of {known}, not "{together}"')
+            raise ConnectorError(
+                f'the option together of the connector "lines" is one of {known}, not "{together}"'
+            )
         limit = int(self.options.get("maxBytesPerBatch", str(64 << 20)))
         partitions = int(self.options.get("maxPartitions", "0"))
         return LinesReader(
@@ -158,7 +160,9 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _grown(self, name: str, file: Path, start: Offset) -> int:
         begin, size = start.get(name, 0), self._size(name, file)
         if size < begin:
-            raise ConnectorError(f"{file} has shrunk from {begin} to {size} bytes; lines may only be appended")
+            raise ConnectorError(
+                f"{file} has shrunk from {begin} to {size} bytes; lines may only be appended"
+            )
         return size - begin
 
     def up_to(self, end: Offset) -> Self:
@@ -182,7 +186,9 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _files(self) -> list[tuple[str, Path]]:
         if self._path.is_dir():
             return sorted(
-                (file.name, file) for file in self._path.iterdir() if file.is_file() and file.name[0] not in "._"
+                (file.name, file)
+                for file in self._path.iterdir()
+                if file.is_file() and file.name[0] not in "._"
             )
         return [(self._path.name, self._path)] if self._path.exists() else []
 
@@ -253,7 +259,9 @@ class LinesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _under(header: bytes, lines: pa.RecordBatch) -> pa.RecordBatch:
     """Return a file's lines without its first one, which is in a column beside the others."""
     lines = lines.slice(1) if len(lines) and not lines.column("position")[0].as_py() else lines
-    headers = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(lines)), pa.array([header]))
+    headers = pa.DictionaryArray.from_arrays(
+        pa.repeat(pa.scalar(0, pa.int32()), len(lines)), pa.array([header])
+    )
     return lines.append_column("header", headers.cast(pa.binary()))
 
 
@@ -265,9 +273,15 @@ def _split(data: bytes, file: str, position: int) -> pa.RecordBatch:
     # One array of line, break, line, break, … over the same bytes; every second value is a line.
     edges = np.empty(2 * len(ends) + 1, dtype=np.int32)
     edges[0:-1:2], edges[1::2], edges[-1] = starts, ends, min(len(data), int(ends[-1]) + 1)
-    pieces = pa.BinaryArray.from_buffers(pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(data)])
+    pieces = pa.BinaryArray.from_buffers(
+        pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(data)]
+    )
     lines = pieces.take(pa.array(np.arange(0, len(pieces), 2)))
     return pa.RecordBatch.from_arrays(
-        [lines, pa.repeat(pa.scalar(file, pa.string()), len(lines)), pa.array(starts + position, pa.int64())],
+        [
+            lines,
+            pa.repeat(pa.scalar(file, pa.string()), len(lines)),
+            pa.array(starts + position, pa.int64()),
+        ],
         schema=SCHEMA,
     )

@@ -29,7 +29,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 
 from connectors import ConnectorError
 from connectors.log.folder import LogFolder
@@ -127,7 +132,9 @@ def log_options(connector: str, options: Mapping[str, str]) -> LogOptions:
     """
     path = options.get("log")
     if not path:
-        raise ConnectorError(f'the connector "{connector}" needs the option log: a folder for what it has received')
+        raise ConnectorError(
+            f'the connector "{connector}" needs the option log: a folder for what it has received'
+        )
     size = int(options.get("maxLogBytes", MAX_LOG_BYTES))
     if size < LEAST_LOG_BYTES:
         raise ConnectorError(f"the option maxLogBytes must be {LEAST_LOG_BYTES} at least")
@@ -151,7 +158,9 @@ class Receiver:
         self._caught_up = threading.Event()
         self._error: BaseException | None = None
         self._end: Position | None = None
-        self._thread = threading.Thread(target=self._run, name=f"receiver-{folder.path.name}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"receiver-{folder.path.name}", daemon=True
+        )
         self._thread.start()
 
     def end(self) -> Position | None:
@@ -179,7 +188,9 @@ class Receiver:
     def _run(self) -> None:
         try:
             source = self._source()
-            writer = LogWriter(self._folder, source.schema, self._max_bytes, stopping=self._stopping)
+            writer = LogWriter(
+                self._folder, source.schema, self._max_bytes, stopping=self._stopping
+            )
             self._end = writer.end
             try:
                 source.open(writer.remembered)
@@ -284,7 +295,9 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def size(self, start: Offset, end: Offset) -> int:
         """Return how many bytes are between two offsets."""
-        spans = self._reader().spans(Position.from_json(start), Position.from_json(end), LEAST_PARTITION)
+        spans = self._reader().spans(
+            Position.from_json(start), Position.from_json(end), LEAST_PARTITION
+        )
         return sum(span.end - span.start for span in spans)
 
     def is_mixed(self, start: Offset, end: Offset) -> bool:
@@ -324,7 +337,9 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[LogPart]:
         """Return the records between two offsets, cut so that every core has some."""
-        spans = self._reader().spans(Position.from_json(start), Position.from_json(end), LEAST_PARTITION)
+        spans = self._reader().spans(
+            Position.from_json(start), Position.from_json(end), LEAST_PARTITION
+        )
         size = sum(span.end - span.start for span in spans)
         least = max(LEAST_PARTITION, size // (self._options.max_partitions or os.cpu_count() or 1))
         parts: list[list[RecordSpan]] = []

@@ -37,9 +37,17 @@ DATATYPES: Mapping[str, pa.DataType] = {
 TIME, SUBJECT, BAD = "time_ms", "subject", "bad"
 ARRIVAL = "@arrival"
 """Mark used instead of the time's field if a row's arrival is its time."""
-TIMES: Mapping[str, pa.DataType] = {"milliseconds": pa.int64(), "seconds": pa.float64(), "dateTime": pa.string()}
+TIMES: Mapping[str, pa.DataType] = {
+    "milliseconds": pa.int64(),
+    "seconds": pa.float64(),
+    "dateTime": pa.string(),
+}
 """Forms of a time (since the epoch, or as an xsd:dateTime), with the columns that hold them."""
-_TIME_NAMES = {"milliseconds": "a time in milliseconds", "seconds": "a time in seconds", "dateTime": "an xsd:dateTime"}
+_TIME_NAMES = {
+    "milliseconds": "a time in milliseconds",
+    "seconds": "a time in seconds",
+    "dateTime": "an xsd:dateTime",
+}
 # Characters allowed in an IRI by RFC 3987, in the syntax of Arrow's regular expressions.
 _FIT_FOR_IRI = (
     r"^(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2}|"
@@ -66,7 +74,9 @@ class Template:
         """Return the template in a text; raise ValueError unless it has exactly one ``{field}``."""
         match = re.fullmatch(r"([^{}]*)\{([^{}]*)\}([^{}]*)", text)
         if match is None or not (match[1] or match[2]):
-            raise ValueError(f'"{text}" must have one {{field}} in it, such as "http://example.org/user/{{id}}"')
+            raise ValueError(
+                f'"{text}" must have one {{field}} in it, such as "http://example.org/user/{{id}}"'
+            )
         return Template(match[1], match[2], match[3])
 
 
@@ -164,7 +174,15 @@ def schema_of(properties: Mapping[str, Property]) -> pa.Schema:
         (column_of(properties, iri), coded if each.datatype == IRI else DATATYPES[each.datatype])
         for iri, each in properties.items()
     ]
-    return pa.schema([(TIME, pa.int64()), (SUBJECT, pa.string()), *objects, (BAD, pa.string()), (ROW, pa.int32())])
+    return pa.schema(
+        [
+            (TIME, pa.int64()),
+            (SUBJECT, pa.string()),
+            *objects,
+            (BAD, pa.string()),
+            (ROW, pa.int32()),
+        ]
+    )
 
 
 class _Items:
@@ -175,7 +193,9 @@ class _Items:
         self._fields = fields
         self._source = rows
         self._rows = _single(fields[ROW])
-        self._bad = fields[FAULT] if FAULT in fields.column_names else pa.nulls(len(fields), pa.string())
+        self._bad = (
+            fields[FAULT] if FAULT in fields.column_names else pa.nulls(len(fields), pa.string())
+        )
 
     def batch(self) -> pa.RecordBatch:
         """Return the items."""
@@ -200,7 +220,10 @@ class _Items:
         self._note(pc.is_valid(written), f'no time in the field "{name}"')
         times = _READ_AS[written_as](_single(written))
         self._note(pc.or_(pc.is_null(written), pc.is_valid(times)), _no_time(name, written_as))
-        self._note(pc.fill_null(is_time(times), True), f'the time in the field "{name}" is not in the years 1 to 9999')
+        self._note(
+            pc.fill_null(is_time(times), True),
+            f'the time in the field "{name}" is not in the years 1 to 9999',
+        )
         return times
 
     def _subjects(self) -> pa.StringArray:
@@ -209,7 +232,9 @@ class _Items:
             return _in_template(_own_names(self._source).take(self._rows), subject)
         names = self._fields[subject.field]
         self._note(pc.is_valid(names), f'no subject in the field "{subject.field}"')
-        self._note(_make_iris(names, subject), f'the field "{subject.field}" does not fit into an IRI')
+        self._note(
+            _make_iris(names, subject), f'the field "{subject.field}" does not fit into an IRI'
+        )
         return _in_template(names.cast(pa.string()), subject)
 
     def _objects(self, about: Property) -> pa.Array:
@@ -221,7 +246,9 @@ class _Items:
             good = _of_each(_make_iris(coded.dictionary, about.template), coded)
             self._note(good, f'the field "{about.field}" does not fit into an IRI')
             return _recoded(coded, _in_template(coded.dictionary.cast(pa.string()), about.template))
-        self._note(_of_each(_is_iri(coded.dictionary), coded), f'the field "{about.field}" is not an IRI')
+        self._note(
+            _of_each(_is_iri(coded.dictionary), coded), f'the field "{about.field}" is not an IRI'
+        )
         return _recoded(coded, pc.binary_join_element_wise("<", coded.dictionary, ">", ""))
 
 
@@ -233,8 +260,12 @@ def _own_names(rows: pa.RecordBatch) -> pa.StringArray:
     if files is None:
         return numbers
     coded = _distinct(files)
-    hashes = [hashlib.sha256(each.encode()).hexdigest()[:16] for each in coded.dictionary.to_pylist()]
-    return pc.binary_join_element_wise(pa.array(hashes, pa.string()).take(coded.indices), numbers, "-")
+    hashes = [
+        hashlib.sha256(each.encode()).hexdigest()[:16] for each in coded.dictionary.to_pylist()
+    ]
+    return pc.binary_join_element_wise(
+        pa.array(hashes, pa.string()).take(coded.indices), numbers, "-"
+    )
 
 
 def _no_time(field: str, written_as: str) -> str:
@@ -278,7 +309,9 @@ def _make_iris(names: pa.Array, template: Template) -> pa.BooleanArray:
     Numbers fit every template with a prefix, and none without.
     """
     if pa.types.is_integer(names.type):
-        return pa.repeat(bool(template.prefix), len(names)) if template.prefix else pc.is_null(names)
+        return (
+            pa.repeat(bool(template.prefix), len(names)) if template.prefix else pc.is_null(names)
+        )
     fit = pc.match_substring_regex(names, _FIT_FOR_IRI if template.prefix else WHOLE_IRI)
     return pc.fill_null(fit, True)
 

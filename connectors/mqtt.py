@@ -93,7 +93,9 @@ class MqttDataSource(DataSource):
     def streamReader(self, schema: Any) -> LiveReader:  # noqa: N802 (the name is PySpark's)
         """Return a reader for the options given; it connects when first asked for new data."""
         log = log_options("mqtt", self.options)
-        return LiveReader(functools.partial(_source, read_options(self.options), LogFolder(log.path)), log)
+        return LiveReader(
+            functools.partial(_source, read_options(self.options), LogFolder(log.path)), log
+        )
 
 
 def _source(options: MqttOptions, folder: LogFolder) -> LiveSource:

@@ -85,7 +85,9 @@ class StatementMapping(Protocol):
         """The columns of decoded batches."""
 
 
-def records_of(mapping: StatementMapping, statements: Statements, times: pa.Int64Array | None = None) -> pa.RecordBatch:
+def records_of(
+    mapping: StatementMapping, statements: Statements, times: pa.Int64Array | None = None
+) -> pa.RecordBatch:
     """Return the records of groups of statements; ``times`` are the groups' times, if known."""
     if not len(statements.subject):
         return pa.RecordBatch.from_pylist([], schema=mapping.schema)
@@ -95,7 +97,9 @@ def records_of(mapping: StatementMapping, statements: Statements, times: pa.Int6
 class _Assembly:
     """Assembler of the records of one batch, column by column."""
 
-    def __init__(self, mapping: StatementMapping, statements: Statements, times: pa.Int64Array | None) -> None:
+    def __init__(
+        self, mapping: StatementMapping, statements: Statements, times: pa.Int64Array | None
+    ) -> None:
         self._mapping = mapping
         self._statements = statements
         self._known_times = times
@@ -109,7 +113,9 @@ class _Assembly:
         time = [mapping.time] if isinstance(mapping.time, str) else []
         self._predicates = list(dict.fromkeys((*mapping.properties, *time)))
         names = pa.array([f"<{each}>" for each in self._predicates], pa.string())
-        self._codes = pc.fill_null(pc.index_in(statements.predicate, names), -1).to_numpy(zero_copy_only=False)
+        self._codes = pc.fill_null(pc.index_in(statements.predicate, names), -1).to_numpy(
+            zero_copy_only=False
+        )
 
     def rows(self) -> pa.RecordBatch:
         """Return the records, one row each, and one more for each further object that is kept."""
@@ -148,7 +154,9 @@ class _Assembly:
     def _subjects(self) -> pa.StringArray:
         subjects = self._of_each(self._statements.subject)
         is_blank = pc.fill_null(pc.starts_with(subjects, "_:"), False)
-        self._note(np.flatnonzero(is_blank.to_numpy(zero_copy_only=False)), "the subject is a blank node")
+        self._note(
+            np.flatnonzero(is_blank.to_numpy(zero_copy_only=False)), "the subject is a blank node"
+        )
         return subjects
 
     def _of_each(self, column: pa.StringArray) -> pa.StringArray:
@@ -165,13 +173,21 @@ class _Assembly:
         if self._known_times is not None:
             place, times = "its document", self._known_times
         elif isinstance(time, Template):
-            place, times = "the graph's name", _times_in_graphs(self._of_each(self._statements.graph), time)
+            place, times = (
+                "the graph's name",
+                _times_in_graphs(self._of_each(self._statements.graph), time),
+            )
         else:
             place, said = f"the object of <{time}>", self._said(time, times_of)
             self._note(said.record[_is_null(said.values)], f"{place} is not a time")
-            self._note(said.record[said.number > 0], f"more than one time in <{time}>: an empty line ends a record")
+            self._note(
+                said.record[said.number > 0],
+                f"more than one time in <{time}>: an empty line ends a record",
+            )
             place = f"<{time}>"
-            times = said.column(np.arange(self._count), np.ones(self._count, bool) & (self._fault < 0), self._count)
+            times = said.column(
+                np.arange(self._count), np.ones(self._count, bool) & (self._fault < 0), self._count
+            )
         out = pc.invert(pc.fill_null(is_time(times), True)).to_numpy(zero_copy_only=False)
         self._note(np.flatnonzero(out), f"the time in {place} is not in the years 1 to 9999")
         self._note(np.flatnonzero(_is_null(times)), f"no time in {place}")
@@ -180,7 +196,10 @@ class _Assembly:
     def _objects(self, predicate: str) -> _Said:
         datatype = self._mapping.properties[predicate].datatype
         said = self._said(predicate, lambda terms: values_of(terms, datatype))
-        self._note(said.record[_is_null(said.values)], f"the object of <{predicate}> is not {_NAMES[datatype]}")
+        self._note(
+            said.record[_is_null(said.values)],
+            f"the object of <{predicate}> is not {_NAMES[datatype]}",
+        )
         if not self._mapping.several:
             self._note(said.record[said.number > 0], f"more than one object of <{predicate}>")
         return said
@@ -193,14 +212,23 @@ class _Assembly:
         again = record[1:][record[1:] == record[:-1]]
         if not len(again):
             return _Said(record, np.zeros(len(record), np.int64), values)
-        kept = np.delete(np.arange(len(record)), _repeated(record, values, np.flatnonzero(np.isin(record, again))))
+        kept = np.delete(
+            np.arange(len(record)),
+            _repeated(record, values, np.flatnonzero(np.isin(record, again))),
+        )
         record = record[kept]
-        return _Said(record, np.arange(len(kept)) - np.searchsorted(record, record), values.take(pa.array(kept)))
+        return _Said(
+            record,
+            np.arange(len(kept)) - np.searchsorted(record, record),
+            values.take(pa.array(kept)),
+        )
 
 
 def _repeated(record: Numbers, values: pa.Array, places: Numbers) -> Numbers:
     """Return those of the given places whose value its record has had before."""
-    codes = pc.fill_null(values.take(pa.array(places)).dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
+    codes = pc.fill_null(values.take(pa.array(places)).dictionary_encode().indices, -1).to_numpy(
+        zero_copy_only=False
+    )
     _, first = np.unique(record[places] * (len(codes) + 1) + codes + 1, return_index=True)
     return np.delete(places, first)
 

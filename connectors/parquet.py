@@ -71,7 +71,9 @@ class ParquetDataSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of a row."""
-        names = [(name.replace("`", "``"), TYPE_NAMES[type_]) for name, type_ in self._types().items()]
+        names = [
+            (name.replace("`", "``"), TYPE_NAMES[type_]) for name, type_ in self._types().items()
+        ]
         more = [(MISFIT, "string"), (ROW_FILE, "string"), (ROW_NUMBER, "bigint")]
         return ", ".join(f"`{name}` {type_}" for name, type_ in [*names, *more])
 
@@ -79,18 +81,28 @@ class ParquetDataSource(DataSource):
         """Return a reader for the options given."""
         path = self.options.get("path")
         if not path:
-            raise ConnectorError('the connector "parquet" needs the option path: a file or a folder')
-        limit, partitions = (int(self.options.get(each, "0")) for each in ("maxRowsPerBatch", "maxPartitions"))
-        return ParquetReader(Path(path), self._types(), limit or ROWS_PER_BATCH, max_partitions=partitions or None)
+            raise ConnectorError(
+                'the connector "parquet" needs the option path: a file or a folder'
+            )
+        limit, partitions = (
+            int(self.options.get(each, "0")) for each in ("maxRowsPerBatch", "maxPartitions")
+        )
+        return ParquetReader(
+            Path(path), self._types(), limit or ROWS_PER_BATCH, max_partitions=partitions or None
+        )
 
     def _types(self) -> Mapping[str, pa.DataType]:
         try:
             columns = json.loads(self.options.get("columns", ""))
             coded = dict.fromkeys(json.loads(self.options.get("coded", "[]")), CODED)
-            return {str(name): coded.get(name, COLUMN_TYPES[type_]) for name, type_ in columns.items()}
+            return {
+                str(name): coded.get(name, COLUMN_TYPES[type_]) for name, type_ in columns.items()
+            }
         except (ValueError, KeyError, AttributeError, TypeError):
             hint = f'a JSON object from names to {", ".join(COLUMN_TYPES)}, such as {{"user": "string"}}'
-            raise ConnectorError(f'the connector "parquet" needs the option columns: {hint}') from None
+            raise ConnectorError(
+                f'the connector "parquet" needs the option columns: {hint}'
+            ) from None
 
 
 @dataclass
@@ -104,7 +116,12 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of rows from an offset on; the module describes offsets."""
 
     def __init__(
-        self, path: Path, types: Mapping[str, pa.DataType], max_rows: int, *, max_partitions: int | None = None
+        self,
+        path: Path,
+        types: Mapping[str, pa.DataType],
+        max_rows: int,
+        *,
+        max_partitions: int | None = None,
     ) -> None:
         self._path = path
         self._types = dict(types)
@@ -165,13 +182,17 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of rows read up to an offset, and the total."""
-        return sum(offset.values()), sum(map(self._length, self._names() if self._target is None else self._target))
+        return sum(offset.values()), sum(
+            map(self._length, self._names() if self._target is None else self._target)
+        )
 
     def _names(self) -> list[str]:
         if not self._path.is_dir():
             return [self._path.name] if self._path.exists() else []
         files = (file for file in self._path.iterdir() if file.name[0] not in "._")
-        return sorted(file.name for file in files if file.suffix.lower() == ".parquet" and file.is_file())
+        return sorted(
+            file.name for file in files if file.suffix.lower() == ".parquet" and file.is_file()
+        )
 
     def _file(self, name: str) -> Path:
         return self._path / name if self._path.is_dir() else self._path
@@ -244,7 +265,9 @@ class _Cursor:
         self._length = file.metadata.num_rows
         groups, skipped = _groups_from(file.metadata, begin)
         columns = [each for each in wanted if each in file.schema_arrow.names]
-        self._batches = file.iter_batches(CHUNK, row_groups=groups, columns=columns, use_threads=False)
+        self._batches = file.iter_batches(
+            CHUNK, row_groups=groups, columns=columns, use_threads=False
+        )
         self._rest: list[pa.RecordBatch] = []
         self._take(skipped)
 

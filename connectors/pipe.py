@@ -62,9 +62,13 @@ class PipeDataSource(DataSource):
         """Return a reader for the options given; it opens the pipe when first asked for data."""
         path = self.options.get("path")
         if not path:
-            raise ConnectorError('the connector "pipe" needs the option path: a named pipe, or - for standard input')
+            raise ConnectorError(
+                'the connector "pipe" needs the option path: a named pipe, or - for standard input'
+            )
         longest = int(self.options.get("maxLineBytes", LONGEST_LINE))
-        return LiveReader(functools.partial(PipeSource, path, longest), log_options("pipe", self.options))
+        return LiveReader(
+            functools.partial(PipeSource, path, longest), log_options("pipe", self.options)
+        )
 
 
 class PipeSource(LiveSource):
@@ -89,8 +93,12 @@ class PipeSource(LiveSource):
             self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
             hint = f"make a named pipe with mkfifo {self._path}"
-            raise ConnectorError(f"{self._path} cannot be opened: {error.strerror}\n  hint: {hint}") from error
-        self._is_named = stat.S_ISFIFO(os.fstat(self._file).st_mode) and not self._path.startswith("/proc/")
+            raise ConnectorError(
+                f"{self._path} cannot be opened: {error.strerror}\n  hint: {hint}"
+            ) from error
+        self._is_named = stat.S_ISFIFO(os.fstat(self._file).st_mode) and not self._path.startswith(
+            "/proc/"
+        )
 
     def receive(self, wait_seconds: float) -> pa.RecordBatch | None:
         """Return the received lines, once there are some."""

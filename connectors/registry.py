@@ -53,7 +53,12 @@ class Connector:
     def to_json(self) -> dict[str, Any]:
         """Return the description as JSON values."""
         options = [{"name": name, **asdict(option)} for name, option in self.options.items()]
-        said = {"name": self.name, "summary": self.summary, "formats": list(self.formats), "guarantee": self.guarantee}
+        said = {
+            "name": self.name,
+            "summary": self.summary,
+            "formats": list(self.formats),
+            "guarantee": self.guarantee,
+        }
         return {**said, "options": options}
 
     @property
@@ -63,7 +68,9 @@ class Connector:
 
 
 _PARTITIONS = Option(
-    "into how many parts to cut what is read at a time, so that as many cores decode it", Kind.NUMBER, "one per core"
+    "into how many parts to cut what is read at a time, so that as many cores decode it",
+    Kind.NUMBER,
+    "one per core",
 )
 _REPLAYABLE = "every row once: offsets are places in files, which can be read again"
 
@@ -83,7 +90,9 @@ LINES = Connector(
             choices=("subject", "subject and graph"),
             implied=True,
         ),
-        "header": Option("whether a file's first line stands beside all others", Kind.FLAG, "false", implied=True),
+        "header": Option(
+            "whether a file's first line stands beside all others", Kind.FLAG, "false", implied=True
+        ),
     },
 )
 
@@ -117,7 +126,9 @@ FILES = Connector(
         "ending": Option("what names must end with to be read", default="any", names_source=True),
         "maxFilesPerBatch": Option("how many files to read at a time", Kind.NUMBER, "1000"),
         "maxBytesPerBatch": Option("how much to read at a time", Kind.NUMBER, "64 MiB"),
-        "maxBytesPerFile": Option("how long a file may be; longer ones are bad", Kind.NUMBER, "64 MiB"),
+        "maxBytesPerFile": Option(
+            "how long a file may be; longer ones are bad", Kind.NUMBER, "64 MiB"
+        ),
         "maxPartitions": _PARTITIONS,
     },
     says=(PLACES, ARRIVALS),
@@ -131,7 +142,9 @@ SPARK = Connector(
     guarantee="every row once if the source can be read again, as Kafka, Delta and files can",
     options={
         "format": Option(
-            "the source's name in Spark; all other options are handed on to it", required=True, names_source=True
+            "the source's name in Spark; all other options are handed on to it",
+            required=True,
+            names_source=True,
         ),
     },
     says=(),
@@ -140,9 +153,14 @@ SPARK = Connector(
 
 _LOG = {
     "log": Option(
-        "a folder of its own on a local disk for what has been received", Kind.PATH, required=True, names_source=True
+        "a folder of its own on a local disk for what has been received",
+        Kind.PATH,
+        required=True,
+        names_source=True,
     ),
-    "maxLogBytes": Option("how much may wait there; then nothing is received", Kind.NUMBER, "1 GiB", least=1 << 20),
+    "maxLogBytes": Option(
+        "how much may wait there; then nothing is received", Kind.NUMBER, "1 GiB", least=1 << 20
+    ),
     "maxBytesPerBatch": Option("how much to read at a time", Kind.NUMBER, "64 MiB"),
     "maxPartitions": _PARTITIONS,
     "commits": Option(
@@ -161,9 +179,14 @@ MQTT = Connector(
     formats=("json", "rdf"),
     guarantee="with QoS 1 every message once, with QoS 2 as long as the broker lives; with QoS 0 at most once",
     options={
-        "url": Option("the broker: mqtt://HOST[:PORT], or mqtts:// for TLS", required=True, names_source=True),
+        "url": Option(
+            "the broker: mqtt://HOST[:PORT], or mqtts:// for TLS", required=True, names_source=True
+        ),
         "topics": Option(
-            "topic filters; in PySpark with commas between them", Kind.TEXTS, required=True, names_source=True
+            "topic filters; in PySpark with commas between them",
+            Kind.TEXTS,
+            required=True,
+            names_source=True,
         ),
         "qos": Option("the quality of service", Kind.NUMBER, "1", least=0),
         **_LOG,
@@ -174,16 +197,36 @@ MQTT = Connector(
             default="persistent",
             choices=("persistent", "clean"),
         ),
-        "sessionExpiry": Option("for how many seconds it is kept (MQTT 5)", Kind.NUMBER, "a day", least=0),
-        "receiveMaximum": Option("how many messages may be under way (MQTT 5)", Kind.NUMBER, "2000"),
-        "keepAlive": Option("after how many seconds of silence a connection is probed", Kind.NUMBER, "30"),
-        "patience": Option("within how many seconds the first connection must come about", Kind.NUMBER, "30", least=0),
-        "quietMs": Option(
-            "with Trigger.AvailableNow, after how long without a message the stream ends", Kind.NUMBER, "1000", least=0
+        "sessionExpiry": Option(
+            "for how many seconds it is kept (MQTT 5)", Kind.NUMBER, "a day", least=0
         ),
-        "maxMessageBytes": Option("of longer messages only the beginning is kept", Kind.NUMBER, "8 MiB"),
-        "userVariable": Option("the environment variable with the user", default="ACQUATOP_MQTT_USER"),
-        "passwordVariable": Option("the environment variable with the password", default="ACQUATOP_MQTT_PASSWORD"),
+        "receiveMaximum": Option(
+            "how many messages may be under way (MQTT 5)", Kind.NUMBER, "2000"
+        ),
+        "keepAlive": Option(
+            "after how many seconds of silence a connection is probed", Kind.NUMBER, "30"
+        ),
+        "patience": Option(
+            "within how many seconds the first connection must come about",
+            Kind.NUMBER,
+            "30",
+            least=0,
+        ),
+        "quietMs": Option(
+            "with Trigger.AvailableNow, after how long without a message the stream ends",
+            Kind.NUMBER,
+            "1000",
+            least=0,
+        ),
+        "maxMessageBytes": Option(
+            "of longer messages only the beginning is kept", Kind.NUMBER, "8 MiB"
+        ),
+        "userVariable": Option(
+            "the environment variable with the user", default="ACQUATOP_MQTT_USER"
+        ),
+        "passwordVariable": Option(
+            "the environment variable with the password", default="ACQUATOP_MQTT_PASSWORD"
+        ),
         "caFile": Option("the certificates to trust with TLS", Kind.PATH, "the system's"),
         "certificateFile": Option("this client's certificate", Kind.PATH, "none"),
         "keyFile": Option("its key, where it is not in the same file", Kind.PATH, "none"),
@@ -195,9 +238,13 @@ MQTT = Connector(
     says=(PLACES, ARRIVALS, TOPICS),
 )
 
-_UNANSWERED = "every row once that has reached the log; what is on its way there is lost with this end"
+_UNANSWERED = (
+    "every row once that has reached the log; what is on its way there is lost with this end"
+)
 _PATIENCE = Option(
-    "within how many seconds the first connection must come about; later ones are tried for ever", Kind.NUMBER, "30"
+    "within how many seconds the first connection must come about; later ones are tried for ever",
+    Kind.NUMBER,
+    "30",
 )
 _LONGEST_LINE = Option("of a longer line only the beginning is kept", Kind.NUMBER, "8 MiB")
 
@@ -223,15 +270,23 @@ WEBSOCKET = Connector(
     formats=("json", "csv", "rdf"),
     guarantee=_UNANSWERED,
     options={
-        "url": Option("the server, as `ws://HOST[:PORT]/PATH` or `wss://…`", required=True, names_source=True),
+        "url": Option(
+            "the server, as `ws://HOST[:PORT]/PATH` or `wss://…`", required=True, names_source=True
+        ),
         **_LOG,
         "subscribe": Option("a text to send whenever a connection is made", default="none"),
         "split": Option(
-            "whether a message is one record, or holds one per line", default="none", choices=("none", "lines")
+            "whether a message is one record, or holds one per line",
+            default="none",
+            choices=("none", "lines"),
         ),
         "tokenVariable": Option("the environment variable with a token to show", default="none"),
-        "maxMessageBytes": Option("of a longer message only the beginning is kept", Kind.NUMBER, "8 MiB"),
-        "keepAlive": Option("after how many seconds of silence the connection is probed", Kind.NUMBER, "30"),
+        "maxMessageBytes": Option(
+            "of a longer message only the beginning is kept", Kind.NUMBER, "8 MiB"
+        ),
+        "keepAlive": Option(
+            "after how many seconds of silence the connection is probed", Kind.NUMBER, "30"
+        ),
         "patience": _PATIENCE,
     },
     says=(PLACES, ARRIVALS),
@@ -260,21 +315,28 @@ X = Connector(
     options={
         **_LOG,
         "rules": Option(
-            "which posts are wanted, by tags; X has these rules and no others then", Kind.TABLE, "the rules that X has"
+            "which posts are wanted, by tags; X has these rules and no others then",
+            Kind.TABLE,
+            "the rules that X has",
         ),
-        "backfillMinutes": Option("for how many missed minutes X may be asked, 5 at most", Kind.NUMBER, "0", least=0),
+        "backfillMinutes": Option(
+            "for how many missed minutes X may be asked, 5 at most", Kind.NUMBER, "0", least=0
+        ),
         "fields": Option(
             "the fields of posts to ask for besides `id` and `text`, with commas between them",
             default="author_id,created_at,entities,public_metrics",
             implied=True,
         ),
-        "tokenVariable": Option("the environment variable with the app's bearer token", default="X_BEARER_TOKEN"),
+        "tokenVariable": Option(
+            "the environment variable with the app's bearer token", default="X_BEARER_TOKEN"
+        ),
         "url": Option("where X is", default="https://api.x.com", names_source=True),
     },
     says=(PLACES, ARRIVALS),
 )
 
 CONNECTORS: Mapping[str, Connector] = {
-    connector.name: connector for connector in (LINES, PARQUET, FILES, MQTT, TCP, WEBSOCKET, PIPE, SPARK, X)
+    connector.name: connector
+    for connector in (LINES, PARQUET, FILES, MQTT, TCP, WEBSOCKET, PIPE, SPARK, X)
 }
 """Every connector, by its name in catalogs."""

@@ -24,7 +24,9 @@ NOT_A_STATEMENT = "not N-Triples"
 
 # IRIs by RFC 3987; the rarer ones (IP literals, some scripts) are left to the parser.
 _CHARACTER = r"A-Za-z0-9._~!$&'()*+,;=\x{A0}-\x{D7FF}-"
-_UNIT, _SEGMENT, _PATH, _REST = (rf"(?:[{more}{_CHARACTER}]|%[0-9A-Fa-f]{{2}})" for more in ("", ":@", ":@/", ":@/?"))
+_UNIT, _SEGMENT, _PATH, _REST = (
+    rf"(?:[{more}{_CHARACTER}]|%[0-9A-Fa-f]{{2}})" for more in ("", ":@", ":@/", ":@/?")
+)
 _IRI = (
     rf"<[A-Za-z][A-Za-z0-9+.-]*:(?://{_UNIT}*(?::[0-9]*)?(?:/{_PATH}*)?|/?(?:{_SEGMENT}{_PATH}*)?)"
     rf"(?:\?{_REST}*)?(?:#{_REST}*)?>"
@@ -82,14 +84,24 @@ def parse(lines: pa.BinaryArray, key: LineKey, *, with_graphs: bool) -> Statemen
     fault = pa.nulls(len(text), pa.string())
     written = lines.filter(odd).to_pylist()
     if written:
-        parsed = [each for start in range(0, len(written), _CHUNK) for each in _parsed(written[start : start + _CHUNK])]
+        parsed = [
+            each
+            for start in range(0, len(written), _CHUNK)
+            for each in _parsed(written[start : start + _CHUNK])
+        ]
         nothing = f"{' '.join(NOTHING)} ."
-        text = pc.replace_with_mask(text, odd, pa.array([each or nothing for each, _ in parsed], pa.string()))
-        fault = pc.replace_with_mask(fault, odd, pa.array([reason for _, reason in parsed], pa.string()))
+        text = pc.replace_with_mask(
+            text, odd, pa.array([each or nothing for each, _ in parsed], pa.string())
+        )
+        fault = pc.replace_with_mask(
+            fault, odd, pa.array([reason for _, reason in parsed], pa.string())
+        )
     subject, predicate, object_, graph = _terms(text)
     keys = pc.binary_join_element_wise(subject, graph, " ") if with_graphs else subject
     if written:
-        keys = pc.replace_with_mask(keys, odd, pa.array([_key(key, line) for line in written], pa.string()))
+        keys = pc.replace_with_mask(
+            keys, odd, pa.array([_key(key, line) for line in written], pa.string())
+        )
     return Statements(subject, predicate, object_, graph, fault, _groups(keys, breaks), rows)
 
 
@@ -124,7 +136,9 @@ def _parsed(lines: Sequence[bytes]) -> Iterable[tuple[str | None, str | None]]:
         except (SyntaxError, ValueError):
             quads = []
         # No line can hold two statements, so as many statements as lines means one in each.
-        if len(quads) == len(lines) and not any(isinstance(quad.object, ox.Triple) for quad in quads):
+        if len(quads) == len(lines) and not any(
+            isinstance(quad.object, ox.Triple) for quad in quads
+        ):
             return [(f"{quad} .", None) for quad in quads]
     return map(_parsed_alone, lines)
 

@@ -90,7 +90,9 @@ class TcpDataSource(DataSource):
         log = log_options("tcp", self.options)
         longest = int(self.options.get("maxLineBytes", LONGEST_LINE))
         patience = float(self.options.get("patience", "30"))
-        return LiveReader(functools.partial(TcpSource, TcpAddress.parse(address), longest, patience), log)
+        return LiveReader(
+            functools.partial(TcpSource, TcpAddress.parse(address), longest, patience), log
+        )
 
 
 class TcpSource(ReconnectingSource):

@@ -23,7 +23,11 @@ class TextSlices:
 
     def __init__(self, texts: pa.StringArray) -> None:
         _, offsets, data = texts.buffers()
-        edges = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1] if len(texts) else [0]
+        edges = (
+            np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+            if len(texts)
+            else [0]
+        )
         self._edges: Positions = np.asarray(edges, np.int64)
         self._buffer = data if data is not None else pa.py_buffer(b"")
 
@@ -40,12 +44,16 @@ class TextSlices:
     def places_of(self, character: str) -> Positions:
         """Return the positions of an ASCII character in the texts in order, then the texts' end."""
         low, high = int(self._edges[0]), int(self._edges[-1])
-        found = np.flatnonzero(np.frombuffer(self._buffer, np.uint8)[low:high] == ord(character)) + low
+        found = (
+            np.flatnonzero(np.frombuffer(self._buffer, np.uint8)[low:high] == ord(character)) + low
+        )
         return np.append(found, high)
 
     def bytes_at(self, starts: Positions, length: int) -> npt.NDArray[np.uint8]:
         """Return ``length`` bytes from each position on, a row per position."""
-        found: npt.NDArray[np.uint8] = np.frombuffer(self._buffer, np.uint8)[starts[:, None] + np.arange(length)]
+        found: npt.NDArray[np.uint8] = np.frombuffer(self._buffer, np.uint8)[
+            starts[:, None] + np.arange(length)
+        ]
         return found
 
     def between(self, starts: Positions, ends: Positions) -> pa.StringArray:

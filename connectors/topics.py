@@ -35,7 +35,9 @@ def topic_fields(rows: pa.RecordBatch, fields: Iterable[str]) -> Mapping[str, pa
     >>> topic_fields(rows, ["@topic.1"])["@topic.1"].to_pylist()
     ['m7', None]
     """
-    said = rows.column(COLUMN) if COLUMN in rows.schema.names else pa.nulls(rows.num_rows, pa.string())
+    said = (
+        rows.column(COLUMN) if COLUMN in rows.schema.names else pa.nulls(rows.num_rows, pa.string())
+    )
     coded = fitted(said, pa.dictionary(pa.int32(), pa.string()))
     levels = pc.split_pattern(coded.dictionary, "/")
     return {field: _part(field, coded.dictionary, levels).take(coded.indices) for field in fields}

@@ -88,12 +88,18 @@ class WebSocketDataSource(DataSource):
         """Return a reader for the options given; it connects when first asked for new data."""
         url, split = self.options.get("url"), self.options.get("split", "none")
         if not url:
-            raise ConnectorError('the connector "websocket" needs the option url: ws://HOST[:PORT]/PATH, or wss://')
+            raise ConnectorError(
+                'the connector "websocket" needs the option url: ws://HOST[:PORT]/PATH, or wss://'
+            )
         log = log_options("websocket", self.options)
         if not url.startswith(("ws://", "wss://")):
-            raise ConnectorError('the option url of the connector "websocket" must begin with ws:// or wss://')
+            raise ConnectorError(
+                'the option url of the connector "websocket" must begin with ws:// or wss://'
+            )
         if split not in SPLITS:
-            raise ConnectorError(f'the option split of the connector "websocket" is "none" or "lines", not "{split}"')
+            raise ConnectorError(
+                f'the option split of the connector "websocket" is "none" or "lines", not "{split}"'
+            )
         usual = WebSocketOptions(url)
         options = WebSocketOptions(
             url,
@@ -147,7 +153,9 @@ class WebSocketSource(ReconnectingSource):
             return {}
         token = os.environ.get(variable)
         if not token:
-            raise ConnectorError(f"the environment variable {variable}, which should hold a token, is not set")
+            raise ConnectorError(
+                f"the environment variable {variable}, which should hold a token, is not set"
+            )
         return {"Authorization": f"Bearer {token}"}
 
     def _read(self, seconds: float) -> list[bytes]:

@@ -73,14 +73,19 @@ class XDataSource(DataSource):
 
     def streamReader(self, schema: Any) -> LiveReader:  # noqa: N802 (the name is PySpark's)
         """Return a reader for the options given."""
-        return LiveReader(functools.partial(FilteredStream, _settings(self.options)), log_options("x", self.options))
+        return LiveReader(
+            functools.partial(FilteredStream, _settings(self.options)),
+            log_options("x", self.options),
+        )
 
 
 def _settings(options: Mapping[str, str]) -> Settings:
     """Return the stream's settings; raise :class:`~connectors.ConnectorError` for wrong ones."""
     minutes = options.get("backfillMinutes", "0")
     if not minutes.isdecimal() or int(minutes) > MOST_BACKFILL_MINUTES:
-        raise ConnectorError(f"the option backfillMinutes is a whole number from 0 to {MOST_BACKFILL_MINUTES}")
+        raise ConnectorError(
+            f"the option backfillMinutes is a whole number from 0 to {MOST_BACKFILL_MINUTES}"
+        )
     fields = options.get("fields", ",".join(FIELDS)).split(",")
     return Settings(
         url=check_url(options.get("url", URL)),

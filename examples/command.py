@@ -18,12 +18,16 @@ def run(demo: Callable[[argparse.Namespace], None], name: str, about: str, *, se
     """
     parser = argparse.ArgumentParser(prog=f"run demo {name}", description=about)
     add_run_options(parser, windows=10)
-    parser.add_argument("--seed", type=int, default=7, metavar="S", help=f"of the simulated {seeded} (%(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=7, metavar="S", help=f"of the simulated {seeded} (%(default)s)"
+    )
     options = parser.parse_args()
     return guarded(lambda: demo(options), debug=options.debug)
 
 
-def show_answers(options: argparse.Namespace, scene: Path, variables: dict[str, str], start: Callable[[], str]) -> None:
+def show_answers(
+    options: argparse.Namespace, scene: Path, variables: dict[str, str], start: Callable[[], str]
+) -> None:
     """Show the answers to a scene's query.
 
     ``start`` starts the simulation, and returns a message about it.

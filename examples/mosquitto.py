@@ -56,7 +56,9 @@ class MosquittoBroker:
         program = shutil.which("mosquitto", path=_PATH)
         if program is None:
             hint = "apt-get install mosquitto (Debian, Ubuntu), brew install mosquitto (macOS)"
-            raise EnvironmentProblem(f"there is no MQTT broker: the program mosquitto is not installed\n  hint: {hint}")
+            raise EnvironmentProblem(
+                f"there is no MQTT broker: the program mosquitto is not installed\n  hint: {hint}"
+            )
         settings = Path(self._folder.name) / "mosquitto.conf"
 
         def command(port: int) -> list[str]:
@@ -70,7 +72,10 @@ class MosquittoBroker:
     def _answers(self, process: ServerProcess) -> bool:
         """Say whether this very broker lets clients in."""
         reply = b""
-        with suppress(OSError), socket.create_connection(("127.0.0.1", process.port), _REPLY_SECONDS) as client:
+        with (
+            suppress(OSError),
+            socket.create_connection(("127.0.0.1", process.port), _REPLY_SECONDS) as client,
+        ):
             client.sendall(_CONNECT)
             while self._mark.encode() not in reply and (more := client.recv(256)):
                 reply += more

@@ -25,7 +25,9 @@ class OxigraphServer:
 
     def __init__(self, port: int = 0, *, clock: Clock = time.monotonic) -> None:
         self._session = requests.Session()
-        self._process = ServerProcess("the SPARQL server", _command, self._answers, port=port, clock=clock)
+        self._process = ServerProcess(
+            "the SPARQL server", _command, self._answers, port=port, clock=clock
+        )
 
     @property
     def port(self) -> int:
@@ -64,7 +66,9 @@ class OxigraphServer:
         if _LISTENS not in process.said:
             return False
         try:
-            self._session.get(self.query_url, params={"query": "ASK {}"}, timeout=5).raise_for_status()
+            self._session.get(
+                self.query_url, params={"query": "ASK {}"}, timeout=5
+            ).raise_for_status()
         except requests.RequestException:
             return False
         return True

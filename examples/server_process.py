@@ -87,7 +87,9 @@ class ServerProcess:
     def _must_run(self) -> None:
         if self._process is not None and self._process.poll() is not None:
             code = self._process.returncode
-            raise EnvironmentProblem(f"{self._name} ended as it started, with exit code {code}: {self._last_words()}")
+            raise EnvironmentProblem(
+                f"{self._name} ended as it started, with exit code {code}: {self._last_words()}"
+            )
 
     @property
     def said(self) -> str:

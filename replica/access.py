@@ -78,7 +78,11 @@ class Access:
         """Return the learned state."""
         breaker = self.breaker.state()
         with self._lock:
-            settings = {"breaker": breaker, "block size": self.block_size.state(), "failure": self._last_failure}
+            settings = {
+                "breaker": breaker,
+                "block size": self.block_size.state(),
+                "failure": self._last_failure,
+            }
         return pack(_KIND, _VERSION, State(settings, {}))
 
     def resume(self, snapshot: bytes) -> None:

@@ -14,7 +14,9 @@ class Budget:
     seconds: float
 
     def __add__(self, other: Budget) -> Budget:
-        return Budget(self.items + other.items, self.requests + other.requests, self.seconds + other.seconds)
+        return Budget(
+            self.items + other.items, self.requests + other.requests, self.seconds + other.seconds
+        )
 
 
 NOTHING = Budget(0, 0, 0.0)

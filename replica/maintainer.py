@@ -41,7 +41,14 @@ class Store(Protocol):
         """Most keys that may be held; None for no limit."""
         ...
 
-    def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float, *, pushed: bool = False) -> Stored:
+    def put(
+        self,
+        asked: Iterable[str],
+        solutions: Iterable[Solution],
+        now: float,
+        *,
+        pushed: bool = False,
+    ) -> Stored:
         """Store an answer to a question sent at ``now`` about ``asked``, or a pushed change."""
         ...
 
@@ -138,7 +145,9 @@ class Maintainer(Generic[StoreT]):
         request_timeout: float = 30.0,
     ) -> None:
         self.store = store
-        self.account = Account(account, quota=Quota(), clock=clock) if isinstance(account, Budget) else account
+        self.account = (
+            Account(account, quota=Quota(), clock=clock) if isinstance(account, Budget) else account
+        )
         self.now = now or SteadyTime()
         self._remote = remote
         self._access = access or Access(block_size=max(1, remote.block_size), clock=clock)
@@ -251,7 +260,10 @@ class Maintainer(Generic[StoreT]):
         for delivery in self._arrived():
             (asked.on_time if delivery.number in asked.sent else asked.late).append(delivery)
         if self._under_way:
-            asked.refusal = asked.refusal or "no answer within the deadline; what comes later is used by the next one"
+            asked.refusal = (
+                asked.refusal
+                or "no answer within the deadline; what comes later is used by the next one"
+            )
         return self._store(asked)
 
     def waits(self, asked: InFlight, until: float, most: float = math.inf) -> bool:
@@ -341,7 +353,9 @@ class Maintainer(Generic[StoreT]):
     def _shortage(self) -> str | None:
         """Say for how long the limits over time allow nothing more, if they ended the asking."""
         wait = self.account.quota.wait(1, 1)
-        return f"the limits over time allow no request for another {wait:.0f} s" if wait > 0 else None
+        return (
+            f"the limits over time allow no request for another {wait:.0f} s" if wait > 0 else None
+        )
 
     def _send(self, block: list[str], asked: InFlight) -> None:
         number, sent_at, request = next(self._numbers), self.now(), self._access.breaker.sent()
@@ -408,15 +422,37 @@ class Maintainer(Generic[StoreT]):
             stored = self.store.put(keys, solutions, fetched_at)
             changed.update(dict.fromkeys(stored.changed))
             ambiguous += stored.ambiguous
-            fetched.update(key for delivery in deliveries if delivery.number in asked.sent for key in delivery.keys)
+            fetched.update(
+                key
+                for delivery in deliveries
+                if delivery.number in asked.sent
+                for key in delivery.keys
+            )
         self.store.evict()
-        spending = Spending(asked.items, len(asked.sent), self._clock() - asked.started, len(failures))
-        failure = failures[0] if failures else asked.refusal or (self._feed.failure if self._feed else None)
-        return Refreshed(frozenset(fetched), tuple(changed), spending, ambiguous, failure, dict(self._newly_rejected()))
+        spending = Spending(
+            asked.items, len(asked.sent), self._clock() - asked.started, len(failures)
+        )
+        failure = (
+            failures[0]
+            if failures
+            else asked.refusal or (self._feed.failure if self._feed else None)
+        )
+        return Refreshed(
+            frozenset(fetched),
+            tuple(changed),
+            spending,
+            ambiguous,
+            failure,
+            dict(self._newly_rejected()),
+        )
 
     def _newly_rejected(self) -> Counter[str]:
         rejected = self._rejected_so_far()
-        newly, self._rejected, self._owed = self._owed + (rejected - self._rejected), rejected, Counter()
+        newly, self._rejected, self._owed = (
+            self._owed + (rejected - self._rejected),
+            rejected,
+            Counter(),
+        )
         return newly
 
     def _rejected_so_far(self) -> Counter[str]:

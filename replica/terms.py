@@ -34,7 +34,9 @@ _UNIT = rf"(?:[A-Za-z0-9._~!$&'()*+,;={_UCS}-]|%[0-9A-Fa-f]{{2}})"
 _PATH = rf"(?:{_UNIT}|[:@/])*"
 _AUTHORITY = rf"//(?:(?:{_UNIT}|:)*@)?{_UNIT}*(?::[0-9]*)?(?:/{_PATH})?"
 _IRI = rf"<[A-Za-z][A-Za-z0-9+.-]*:(?:{_AUTHORITY}|(?!//){_PATH})(?:\?(?:{_UNIT}|[:@/?])*)?(?:#(?:{_UNIT}|[:@/?])*)?>"
-_SAFE = re.compile(rf'{_IRI}|"(?:[^"\\\n\r\ud800-\udfff]|\\[tbnrf"\\])*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?')
+_SAFE = re.compile(
+    rf'{_IRI}|"(?:[^"\\\n\r\ud800-\udfff]|\\[tbnrf"\\])*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{_IRI})?'
+)
 
 _LANGUAGE_AT_END = re.compile(r"@([A-Za-z0-9-]+)\Z")
 _LANGUAGE = re.compile(
@@ -65,7 +67,11 @@ def can_be_asked(text: str) -> bool:
     """
     if not is_term(text) or is_blank(text):
         return False
-    language = _LANGUAGE_AT_END.search(text) if text.startswith('"') and not text.endswith((">", '"')) else None
+    language = (
+        _LANGUAGE_AT_END.search(text)
+        if text.startswith('"') and not text.endswith((">", '"'))
+        else None
+    )
     return language is None or _LANGUAGE.fullmatch(language[1]) is not None
 
 

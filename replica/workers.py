@@ -33,7 +33,11 @@ class Workers:
 
     def reserve(self, timeout: float) -> bool:
         """Reserve a thread, waiting at most ``timeout`` seconds for one to be free."""
-        return self._free.acquire(timeout=timeout) if timeout > 0 else self._free.acquire(blocking=False)
+        return (
+            self._free.acquire(timeout=timeout)
+            if timeout > 0
+            else self._free.acquire(blocking=False)
+        )
 
     def release(self) -> None:
         """Give back a reservation that is not needed."""

@@ -419,7 +419,10 @@ def base_of(node: Node) -> str | None:
 
 
 def rewritten(
-    node: _AnyNode, change: Callable[[Node], Node], *, opaque: Callable[[Node], bool] = lambda _: False
+    node: _AnyNode,
+    change: Callable[[Node], Node],
+    *,
+    opaque: Callable[[Node], bool] = lambda _: False,
 ) -> _AnyNode:
     """Return a copy of the tree with ``change`` applied to every node, from the leaves up.
 
@@ -436,7 +439,9 @@ def rewritten(
     return result  # type: ignore[no-any-return]
 
 
-def _rewritten_value(value: Any, change: Callable[[Node], Node], opaque: Callable[[Node], bool]) -> Any:
+def _rewritten_value(
+    value: Any, change: Callable[[Node], Node], opaque: Callable[[Node], bool]
+) -> Any:
     if isinstance(value, Node):
         return rewritten(value, change, opaque=opaque)
     if isinstance(value, tuple):

@@ -93,7 +93,9 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     ``bare_unit`` is the unit of durations without one; if it is None, they are an error.
     """
 
-    def __init__(self, source: Source, prefixes: Mapping[str, str], base: str, bare_unit: str | None) -> None:
+    def __init__(
+        self, source: Source, prefixes: Mapping[str, str], base: str, bare_unit: str | None
+    ) -> None:
         super().__init__(visit_tokens=False)
         self.diagnostics: list[Diagnostic] = []
         self._source = source
@@ -166,13 +168,17 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     def string(self, meta: Meta, children: list[Token]) -> str:
         quotes = 3 if children[0].type.startswith("STRING_LITERAL_LONG") else 1
         text = children[0][quotes:-quotes]
-        return re.sub(r"\\(.)", lambda match: _ESCAPES[match[1]], text) if "\\" in text else str(text)
+        return (
+            re.sub(r"\\(.)", lambda match: _ESCAPES[match[1]], text) if "\\" in text else str(text)
+        )
 
     def rdf_literal(self, meta: Meta, children: list[str]) -> ast.Literal:
         return ast.Literal(children[0], span=self._span(meta))
 
     def tagged_literal(self, meta: Meta, children: list[str]) -> ast.Literal:
-        return ast.Literal(children[0], ast.RDF + "langString", children[1][1:].lower(), span=self._span(meta))
+        return ast.Literal(
+            children[0], ast.RDF + "langString", children[1][1:].lower(), span=self._span(meta)
+        )
 
     def typed_literal(self, meta: Meta, children: list[Any]) -> ast.Literal:
         return ast.Literal(children[0], children[1].value, span=self._span(meta))
@@ -213,7 +219,9 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
 
     def function_call(self, meta: Meta, children: list[Any]) -> ast.Call:
         name, *arguments = _nodes(children)
-        return ast.Call(name, tuple(arguments), "DISTINCT" in _keywords(children), span=self._span(meta))
+        return ast.Call(
+            name, tuple(arguments), "DISTINCT" in _keywords(children), span=self._span(meta)
+        )
 
     def relation(self, meta: Meta, children: list[Any]) -> ast.Binary:
         return ast.Binary(str(children[1]), children[0], children[2], span=self._span(meta))
@@ -232,16 +240,22 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     def count(self, meta: Meta, children: list[Any]) -> ast.Aggregate:
         arguments = _nodes(children)
         argument = arguments[0] if arguments else None
-        return ast.Aggregate("count", argument, "DISTINCT" in _keywords(children), span=self._span(meta))
+        return ast.Aggregate(
+            "count", argument, "DISTINCT" in _keywords(children), span=self._span(meta)
+        )
 
     def aggregate(self, meta: Meta, children: list[Any]) -> ast.Aggregate:
         distinct = "DISTINCT" in _keywords(children)
-        return ast.Aggregate(children[0].lower(), _nodes(children)[0], distinct, span=self._span(meta))
+        return ast.Aggregate(
+            children[0].lower(), _nodes(children)[0], distinct, span=self._span(meta)
+        )
 
     def group_concat(self, meta: Meta, children: list[Any]) -> ast.Aggregate:
         argument, *separator = _nodes(children)
         distinct = "DISTINCT" in _keywords(children)
-        return ast.Aggregate("group_concat", argument, distinct, next(iter(separator), None), span=self._span(meta))
+        return ast.Aggregate(
+            "group_concat", argument, distinct, next(iter(separator), None), span=self._span(meta)
+        )
 
     # Triples
 
@@ -252,7 +266,9 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         for verb, objects in properties or ():
             for each in objects:
                 node = each if isinstance(each, _Described) else _Described(each, [])
-                triples.append(ast.TriplePattern(described.term, verb, node.term, span=self._span(meta)))
+                triples.append(
+                    ast.TriplePattern(described.term, verb, node.term, span=self._span(meta))
+                )
                 triples += node.triples
         return _Described(described.term, triples)
 
@@ -285,14 +301,20 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     def collection(self, meta: Meta, children: list[Any]) -> _Described:
         cells = [self._new_blank(meta) for _ in children]
         triples = []
-        for cell, child, rest in zip(cells, children, [*cells[1:], ast.Iri(_NIL, span=self._span(meta))], strict=True):
+        for cell, child, rest in zip(
+            cells, children, [*cells[1:], ast.Iri(_NIL, span=self._span(meta))], strict=True
+        ):
             first = ast.Iri(_FIRST, span=self._span(meta)), [child]
-            triples += self._describe(cell, [first, (ast.Iri(_REST, span=self._span(meta)), [rest])], meta).triples
+            triples += self._describe(
+                cell, [first, (ast.Iri(_REST, span=self._span(meta)), [rest])], meta
+            ).triples
         return _Described(cells[0], triples)
 
     collection_path = collection
 
-    def triples_block(self, meta: Meta, children: list[list[ast.TriplePattern]]) -> list[ast.TriplePattern]:
+    def triples_block(
+        self, meta: Meta, children: list[list[ast.TriplePattern]]
+    ) -> list[ast.TriplePattern]:
         return [triple for block in children for triple in block]
 
     triples_template = triples_block
@@ -337,7 +359,9 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
 
     def service_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.ServicePattern:
         service, group = _nodes(children)
-        return ast.ServicePattern(service, group, "SILENT" in _keywords(children), span=self._span(meta))
+        return ast.ServicePattern(
+            service, group, "SILENT" in _keywords(children), span=self._span(meta)
+        )
 
     def optional_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.OptionalPattern:
         return ast.OptionalPattern(*_nodes(children), span=self._span(meta))
@@ -345,9 +369,15 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     def minus_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.MinusPattern:
         return ast.MinusPattern(*_nodes(children), span=self._span(meta))
 
-    def group_or_union_graph_pattern(self, meta: Meta, children: list[Any]) -> ast.Group | ast.UnionPattern:
+    def group_or_union_graph_pattern(
+        self, meta: Meta, children: list[Any]
+    ) -> ast.Group | ast.UnionPattern:
         groups = _nodes(children)
-        return groups[0] if len(groups) == 1 else ast.UnionPattern(tuple(groups), span=self._span(meta))
+        return (
+            groups[0]
+            if len(groups) == 1
+            else ast.UnionPattern(tuple(groups), span=self._span(meta))
+        )
 
     def filter(self, meta: Meta, children: list[Any]) -> ast.Filter:
         return ast.Filter(*_nodes(children), span=self._span(meta))
@@ -365,13 +395,19 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
 
     def inline_data_one_var(self, meta: Meta, children: list[Any]) -> ast.Values:
         variable, *values = _nodes(children)
-        return ast.Values((variable,), tuple((value or None,) for value in values), span=self._span(meta))
+        return ast.Values(
+            (variable,), tuple((value or None,) for value in values), span=self._span(meta)
+        )
 
     def inline_data_full(self, meta: Meta, children: list[Any]) -> ast.Values:
         variables = tuple(child for child in children if isinstance(child, ast.Variable))
         rows = tuple(child for child in children if isinstance(child, tuple))
         if any(len(row) != len(variables) for row in rows):
-            self._report("values", f"a row of VALUES must have {len(variables)} values, one per variable", meta)
+            self._report(
+                "values",
+                f"a row of VALUES must have {len(variables)} values, one per variable",
+                meta,
+            )
         if len({variable.name for variable in variables}) < len(variables):
             self._report("values", "a variable stands twice in this VALUES", meta)
         return ast.Values(variables, rows, span=self._span(meta))
@@ -410,7 +446,9 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
 
     def register(self, meta: Meta, children: list[Any]) -> ast.Registration:
         output, name, *every = _nodes(children)
-        return ast.Registration(self._named(name, meta), output, next(iter(every), None), span=self._span(meta))
+        return ast.Registration(
+            self._named(name, meta), output, next(iter(every), None), span=self._span(meta)
+        )
 
     def length(self, meta: Meta, children: list[Any]) -> int:
         (written,) = children
@@ -440,7 +478,9 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     def range_spec(self, meta: Meta, children: list[Any]) -> _WindowSpec:
         lengths = [child for child in children if isinstance(child, int)]
         start = next((child for child in children if isinstance(child, ast.Literal)), None)
-        return _WindowSpec(lengths[0], lengths[-1], start_ms=None if start is None else self._instant(start, meta))
+        return _WindowSpec(
+            lengths[0], lengths[-1], start_ms=None if start is None else self._instant(start, meta)
+        )
 
     def _instant(self, literal: ast.Literal, meta: Meta) -> int | None:
         if literal.datatype in (ast.XSD + "dateTime", ast.XSD + "string"):
@@ -457,7 +497,9 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
     def elements_spec(self, meta: Meta, children: list[Any]) -> _WindowSpec:
         counts = [self._whole(child, meta) for child in children if child.type == "INTEGER"]
         if 0 in counts:
-            self._report("window-size", "a window must hold at least one element, and move by one", meta)
+            self._report(
+                "window-size", "a window must hold at least one element, and move by one", meta
+            )
         triples = any(child.type == "TRIPLES" for child in children)
         return _WindowSpec(counts[0], counts[-1], counts=True, triples=triples)
 
@@ -466,7 +508,14 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         stream = next(each for each in rest if not isinstance(each, _WindowSpec))
         spec = next(each for each in rest if isinstance(each, _WindowSpec))
         return ast.WindowClause(
-            window, stream, spec.width, spec.slide, spec.counts, spec.start_ms, spec.triples, span=self._span(meta)
+            window,
+            stream,
+            spec.width,
+            spec.slide,
+            spec.counts,
+            spec.start_ms,
+            spec.triples,
+            span=self._span(meta),
         )
 
     def window_clause_as(self, meta: Meta, children: list[Any]) -> ast.WindowClause:
@@ -506,7 +555,11 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
 
     def _whole(self, digits: str, meta: Meta) -> int:
         if len(digits.lstrip("0")) > MOST_DIGITS:
-            self._report("number", f"this number is too large: at most {MOST_DIGITS} digits are supported", meta)
+            self._report(
+                "number",
+                f"this number is too large: at most {MOST_DIGITS} digits are supported",
+                meta,
+            )
             return 1
         return int(digits)
 
@@ -525,12 +578,16 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
             elif isinstance(part, ast.Values):
                 clauses["values"] = part
         clauses["windows"] = tuple(part for part in parts if isinstance(part, ast.WindowClause))
-        clauses["default_graphs"] = tuple(part.iri for part in parts if isinstance(part, _DefaultGraph))
+        clauses["default_graphs"] = tuple(
+            part.iri for part in parts if isinstance(part, _DefaultGraph)
+        )
         clauses["named_graphs"] = tuple(part.iri for part in parts if isinstance(part, _NamedGraph))
         return clauses
 
     def select_clause(self, meta: Meta, children: list[Any]) -> ast.Select:
-        duplicates = next((each for each in ("DISTINCT", "REDUCED") if each in _keywords(children)), None)
+        duplicates = next(
+            (each for each in ("DISTINCT", "REDUCED") if each in _keywords(children)), None
+        )
         items = tuple(child for child in _nodes(children) if not isinstance(child, _Output))
         self._note_output(children)
         return ast.Select(items, duplicates, span=self._span(meta))
@@ -582,7 +639,9 @@ class AstBuilder(Transformer_NonRecursive[Token, ast.Query]):
         for name in ("windows", "default_graphs", "named_graphs"):
             clauses[name] = dataset[name] + clauses[name]
         clauses["output"] = self._outputs[0].operator if self._outputs else None
-        clauses["registration"] = next((part for part in parts if isinstance(part, ast.Registration)), None)
+        clauses["registration"] = next(
+            (part for part in parts if isinstance(part, ast.Registration)), None
+        )
         clauses["values"] = next((part for part in parts if isinstance(part, ast.Values)), None)
         query = ast.Query(**clauses, span=self._span(meta))
         self._judge_undeclared(query)

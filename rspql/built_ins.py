@@ -14,7 +14,10 @@ ARITIES: Mapping[str, tuple[float, float]] = {
         "md5 minutes month round seconds sha1 sha256 sha384 sha512 str strlen timezone tz ucase uri year".split(),
         (1, 1),
     ),
-    **dict.fromkeys("contains langmatches sameterm strafter strbefore strdt strends strlang strstarts".split(), (2, 2)),
+    **dict.fromkeys(
+        "contains langmatches sameterm strafter strbefore strdt strends strlang strstarts".split(),
+        (2, 2),
+    ),
     "bnode": (0, 1),
     "bound": (1, 1),
     "if": (3, 3),

@@ -114,7 +114,9 @@ def compile_query(
 
     Raises :class:`~rspql.diagnostics.QueryError` with every error; warnings are left out.
     """
-    analysis = analyse(text, prefixes=prefixes, base=base, bare_unit=bare_unit, functions=functions, file=file)
+    analysis = analyse(
+        text, prefixes=prefixes, base=base, bare_unit=bare_unit, functions=functions, file=file
+    )
     if analysis.plan is None:
         raise QueryError([each for each in analysis.diagnostics if each.is_error], text, file)
     return analysis.plan

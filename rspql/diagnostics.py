@@ -111,7 +111,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("http://example.org/peopel", ["http://example.org/people", "http://example.org/w"])
     'http://example.org/people'
     """
-    matches = difflib.get_close_matches(name, itertools.islice(known, MOST_COMPARED), n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(
+        name, itertools.islice(known, MOST_COMPARED), n=1, cutoff=0.6
+    )
     return matches[0] if matches else None
 
 
@@ -127,4 +129,7 @@ def _excerpt(text: str, span: Span) -> list[str]:
     source = "".join(each if each.isprintable() else " " for each in text[first:last]).rstrip()
     start = span.start - first
     width = max(1, min(span.end, last) - span.start) if span.start + 1 < last else 1
-    return [f"  {source}".rstrip(), "  " + " " * start + "^" * max(1, min(width, len(source) - start))]
+    return [
+        f"  {source}".rstrip(),
+        "  " + " " * start + "^" * max(1, min(width, len(source) - start)),
+    ]

@@ -6,9 +6,21 @@ import re
 
 # Patterns for the text at which the grammar fails, with the message and the hint.
 _HERE: tuple[tuple[str, str, str | None], ...] = (
-    (r"P[0-9.]+[YMW]", "years, months and weeks are not supported as lengths of windows", "write days: P30D or 30d"),
-    (r"<<", "RDF-star's quoted triples are not supported", "describe the statement with triples of its own"),
-    (r"LANDMARK\b", "landmark windows are not supported", "use a sliding window: [RANGE 9m STEP 3m]"),
+    (
+        r"P[0-9.]+[YMW]",
+        "years, months and weeks are not supported as lengths of windows",
+        "write days: P30D or 30d",
+    ),
+    (
+        r"<<",
+        "RDF-star's quoted triples are not supported",
+        "describe the statement with triples of its own",
+    ),
+    (
+        r"LANDMARK\b",
+        "landmark windows are not supported",
+        "use a sliding window: [RANGE 9m STEP 3m]",
+    ),
     (
         r"(ON_CONTENT_CHANGE|NON_EMPTY_CONTENT|PERIODIC|TUPLE_DRIVEN|BATCH_DRIVEN)\b",
         "this report or tick strategy is not supported",
@@ -22,7 +34,11 @@ _HERE: tuple[tuple[str, str, str | None], ...] = (
         None,
     ),
     (r"WITH\s+POLICY\b", "policies of Kolibrie are not supported", None),
-    (r"FROM\s+NOW\b", "windows over a stretch of the past are not supported", "use [RANGE 9m STEP 3m]"),
+    (
+        r"FROM\s+NOW\b",
+        "windows over a stretch of the past are not supported",
+        "use [RANGE 9m STEP 3m]",
+    ),
     (r"RETRIEVE\b", "RETRIEVE of Kolibrie is not supported", "name the stream in the query"),
     (r"UNDER\s+ENTAILMENT\b", "entailment regimes are not supported", None),
     (r"DEFINE\s+BASELINE\b", "baselines of Janus are not supported", None),
@@ -43,7 +59,12 @@ _BEFORE: tuple[tuple[str, str, str, str | None], ...] = (
         "stream definitions of Kolibrie are not supported",
         "name the stream's source in the catalog",
     ),
-    (r"\[\s*$", r"START\b", "windows over a stretch of the past are not supported", "use [RANGE 9m STEP 3m]"),
+    (
+        r"\[\s*$",
+        r"START\b",
+        "windows over a stretch of the past are not supported",
+        "use [RANGE 9m STEP 3m]",
+    ),
     (r"\bON\s+LOG\s+$", r"", "windows over a LOG are not supported", "use ON STREAM"),
     (
         r"\bON\s+(STREAM\s+)?\S+\s+$",
@@ -57,7 +78,12 @@ _BEFORE: tuple[tuple[str, str, str, str | None], ...] = (
         "windows without a name are not supported",
         "write FROM NAMED WINDOW :w ON :stream [RANGE 9m STEP 3m]",
     ),
-    (r"\{$", r"\|", "RDF-star's annotations are not supported", "describe the statement with triples of its own"),
+    (
+        r"\{$",
+        r"\|",
+        "RDF-star's annotations are not supported",
+        "describe the statement with triples of its own",
+    ),
     (r"[{.;]\s*$", r"GRAPH\b", "quads in a CONSTRUCT template are not supported", None),
     (
         r"FROM\s+$",
@@ -93,6 +119,8 @@ def not_supported(text: str, at: int) -> tuple[str, str | None] | None:
             return message, hint
     before = text[max(0, at - 40) : at]
     for earlier, pattern, message, hint in _BEFORE:
-        if re.search(earlier, before, re.IGNORECASE) and re.compile(pattern, re.IGNORECASE).match(text, at):
+        if re.search(earlier, before, re.IGNORECASE) and re.compile(pattern, re.IGNORECASE).match(
+            text, at
+        ):
             return message, hint
     return None

@@ -17,7 +17,9 @@ _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
 _LONGEST_MS = 10**15
 _SHORT = re.compile(rf"{_NUMBER}[ \t]*([A-Za-z]+)")
 _ISO = re.compile(rf"P(?:{_NUMBER}D)?(?:T(?=[0-9])(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?")
-_DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)(:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_DATE_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)T(\d\d)(:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?", re.ASCII
+)
 _EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999 in UTC: no event happens before or after them."""
 _ISO_MS = (86_400_000, 3_600_000, 60_000, 1_000)
@@ -64,7 +66,9 @@ def epoch_ms(text: str) -> int:
         raise ValueError(f'"{text}" is not a whole number of milliseconds')
     is_midnight = hour == "24" and rest == ":00:00" and not (fraction or "").strip("0")
     try:
-        instant = datetime.fromisoformat(f"{day}T{'00' if is_midnight else hour}{rest}{zone or 'Z'}")
+        instant = datetime.fromisoformat(
+            f"{day}T{'00' if is_midnight else hour}{rest}{zone or 'Z'}"
+        )
     except ValueError:
         raise ValueError(problem) from None
     whole = (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
@@ -77,14 +81,21 @@ def epoch_ms(text: str) -> int:
 def _iso(text: str) -> Fraction:
     match = _ISO.fullmatch(text)
     if match is None:
-        raise ValueError(f'"{text}" is not an ISO 8601 duration of days, hours, minutes and seconds')
-    return sum((Fraction(part) * unit for part, unit in zip(match.groups(), _ISO_MS, strict=True) if part), Fraction(0))
+        raise ValueError(
+            f'"{text}" is not an ISO 8601 duration of days, hours, minutes and seconds'
+        )
+    return sum(
+        (Fraction(part) * unit for part, unit in zip(match.groups(), _ISO_MS, strict=True) if part),
+        Fraction(0),
+    )
 
 
 def _short(text: str) -> Fraction:
     match = _SHORT.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f'"{text}" is not a duration: write a number and a unit, such as 9m, 30s or PT9M')
+        raise ValueError(
+            f'"{text}" is not a duration: write a number and a unit, such as 9m, 30s or PT9M'
+        )
     unit = _UNITS_MS.get(match[2].lower())
     if unit is None:
         raise ValueError(f'unknown unit "{match[2]}" in "{text}": use ms, s, m, h or d')

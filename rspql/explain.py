@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rspql.compiler import Analysis
-from rspql.plan import Aggregate, AnyWindow, CountWindow, PlannedService, RemotePart, Score, TopKPlan, WindowedPlan
+from rspql.plan import (
+    Aggregate,
+    AnyWindow,
+    CountWindow,
+    PlannedService,
+    RemotePart,
+    Score,
+    TopKPlan,
+    WindowedPlan,
+)
 from rspql.printer import duration_text, expression_text, inside_text, pattern_text, query_text
 from rspql.scoring import DEFAULT_FUNCTIONS, bounds
 
@@ -16,7 +25,9 @@ Document = dict[str, Any]
 
 
 def explain(
-    analysis: Analysis, remotes: Mapping[str, Document] | None = None, structure: Document | None = None
+    analysis: Analysis,
+    remotes: Mapping[str, Document] | None = None,
+    structure: Document | None = None,
 ) -> Document:
     """Return the explanation of a query that has a plan.
 
@@ -28,7 +39,11 @@ def explain(
     plan = analysis.plan
     assert plan is not None, "a query with errors has no plan to explain"
     known = remotes or {}
-    body = _topk(plan, analysis, known) if isinstance(plan, TopKPlan) else _windowed(plan, analysis, known)
+    body = (
+        _topk(plan, analysis, known)
+        if isinstance(plan, TopKPlan)
+        else _windowed(plan, analysis, known)
+    )
     return {
         "query": plan.name,
         "class": "top-k" if analysis.is_topk else "general",
@@ -43,7 +58,11 @@ def explain(
 
 def _reason(analysis: Analysis) -> Document | None:
     found = analysis.reason
-    return None if found is None else {"message": found.message, "line": found.line, "column": found.column}
+    return (
+        None
+        if found is None
+        else {"message": found.message, "line": found.line, "column": found.column}
+    )
 
 
 # The top-k class, answered incrementally --------------------------------------------------------
@@ -72,7 +91,8 @@ def _aggregate(aggregate: Aggregate) -> Document:
     return {
         "key": aggregate.key,
         "columns": [
-            {"variable": each.variable, "function": each.function, "of": each.of} for each in aggregate.columns
+            {"variable": each.variable, "function": each.function, "of": each.of}
+            for each in aggregate.columns
         ],
         "identity": list(aggregate.identity),
     }
@@ -94,7 +114,13 @@ def _score(analysis: Analysis) -> Document | None:
     if ranking is None or ranking.expression is None or not analysis.directions:
         return None
     score = plan.score if isinstance(plan, TopKPlan) else None
-    functions = score.functions if score else plan.functions if isinstance(plan, WindowedPlan) else DEFAULT_FUNCTIONS
+    functions = (
+        score.functions
+        if score
+        else plan.functions
+        if isinstance(plan, WindowedPlan)
+        else DEFAULT_FUNCTIONS
+    )
     reach = bounds(ranking.expression, score.ranges if score else {}, functions=functions)
     return {
         "variable": ranking.variable,
@@ -120,10 +146,16 @@ def _memory(plan: TopKPlan, windows: int, replica: Document | None) -> Document 
     if plan.aggregate or (plan.service and (replica is None or replica["n"] is None)):
         return None
     kept = plan.k + plan.offset + (replica["n"] if replica else 0)
-    harmonic = sum(1 / at for at in range(1, windows + 1)) if windows < 1_000 else math.log(windows) + 0.5772
+    harmonic = (
+        sum(1 / at for at in range(1, windows + 1))
+        if windows < 1_000
+        else math.log(windows) + 0.5772
+    )
     # A window that counts elements never holds more than that number of them.
     largest = plan.window.count if isinstance(plan.window, CountWindow) else math.inf
-    expected, at_most = (min(largest, count) for count in (math.ceil(kept * harmonic), kept * windows))
+    expected, at_most = (
+        min(largest, count) for count in (math.ceil(kept * harmonic), kept * windows)
+    )
     return {"per_window": min(largest, kept), "expected": expected, "at_most": at_most}
 
 
@@ -153,7 +185,12 @@ def _window(window: AnyWindow) -> Document:
     named = {"window": window.name.value, "stream": window.stream.value}
     if isinstance(window, CountWindow):
         open_at_once = -(-window.count // window.step)
-        return {**named, "elements": window.count, "step": window.step, "open_at_once": open_at_once}
+        return {
+            **named,
+            "elements": window.count,
+            "step": window.step,
+            "open_at_once": open_at_once,
+        }
     return {
         **named,
         "width_ms": window.width_ms,
@@ -193,7 +230,10 @@ def _title(document: Document) -> str:
 def _sections(document: Document) -> Iterator[_Branch]:
     yield _strategy(document)
     for window in document["windows"]:
-        yield f"window <{window['window']}> over the stream <{window['stream']}>", list(_window_lines(window))
+        yield (
+            f"window <{window['window']}> over the stream <{window['stream']}>",
+            list(_window_lines(window)),
+        )
     for remote in document["remotes"]:
         yield f"remote <{remote['service']}>", list(_remote_lines(remote))
     if document["score"]:
@@ -209,7 +249,11 @@ def _sections(document: Document) -> Iterator[_Branch]:
 
 def _strategy(document: Document) -> _Branch:
     reason = document["reason"]
-    place = "" if reason is None or reason["line"] is None else f" (line {reason['line']}, column {reason['column']})"
+    place = (
+        ""
+        if reason is None or reason["line"] is None
+        else f" (line {reason['line']}, column {reason['column']})"
+    )
     if document["strategy"] == "incremental":
         return _incremental(document)
     if document["class"] == "top-k":
@@ -227,7 +271,9 @@ def _incremental(document: Document) -> _Branch:
     matched = "WINDOW" + (" aggregated per key" if aggregate else "")
     joined = " joined with SERVICE" if document["remotes"] else ""
     if aggregate:
-        strategy = f"what each ?{aggregate['key']} adds up to is kept up to date as solutions come and go"
+        strategy = (
+            f"what each ?{aggregate['key']} adds up to is kept up to date as solutions come and go"
+        )
     elif document["remotes"]:
         strategy = "Topk+N, a Super-MTK+N list keeps what can still reach an answer"
     elif _is_shared(document):
@@ -255,8 +301,13 @@ def _window_lines(window: Document) -> Iterator[_Branch]:
     if "elements" in window:
         yield from _count_lines(window)
     else:
-        width, slide, pane = (duration_text(window[name]) for name in ("width_ms", "slide_ms", "pane_ms"))
-        yield f"{width} wide, one every {slide}; panes of {pane}; up to {window['open_at_once']} open at once", []
+        width, slide, pane = (
+            duration_text(window[name]) for name in ("width_ms", "slide_ms", "pane_ms")
+        )
+        yield (
+            f"{width} wide, one every {slide}; panes of {pane}; up to {window['open_at_once']} open at once",
+            [],
+        )
     if "pattern" in window:
         yield f"matches {window['pattern']}", []
     for each in window.get("filters", ()):
@@ -267,14 +318,23 @@ def _window_lines(window: Document) -> Iterator[_Branch]:
 
 def _count_lines(window: Document) -> Iterator[_Branch]:
     often = "every element" if window["step"] == 1 else f"every {window['step']} elements"
-    yield f"the last {window['elements']} elements, one window with {often}; the first hold what there is", []
-    yield "an element is a record, be it matched or not; they are counted in the order of event time", []
+    yield (
+        f"the last {window['elements']} elements, one window with {often}; the first hold what there is",
+        [],
+    )
+    yield (
+        "an element is a record, be it matched or not; they are counted in the order of event time",
+        [],
+    )
 
 
 def _aggregate_lines(aggregate: Document) -> Iterator[_Branch]:
     columns: list[_Branch] = [(_column_text(each), []) for each in aggregate["columns"]]
     yield f"for each ?{aggregate['key']}", columns
-    yield f"a solution is one {_variables(aggregate['identity'])}: the same twice in a window counts once", []
+    yield (
+        f"a solution is one {_variables(aggregate['identity'])}: the same twice in a window counts once",
+        [],
+    )
 
 
 def _column_text(column: Document) -> str:
@@ -285,17 +345,27 @@ def _column_text(column: Document) -> str:
 def _remote_lines(remote: Document) -> Iterator[_Branch]:
     yield "asked for", [(remote["pattern"], [])]
     if remote["join"]:
-        many = "at most one solution" if remote["solutions_per_key"] == "one" else "any number of solutions"
+        many = (
+            "at most one solution"
+            if remote["solutions_per_key"] == "one"
+            else "any number of solutions"
+        )
         yield f"joined on {_variables(remote['join'])}, {many} per key", []
     else:
         yield "no window binds a variable of it: fetched whole", []
     replica = remote["replica"]
     if replica is not None:
         n = "N chosen while running" if replica["n"] is None else f"N = {replica['n']}"
-        yield f"candidates proposed by {replica['proposer']}, ranked by {replica['ranker']}; {n}", []
+        yield (
+            f"candidates proposed by {replica['proposer']}, ranked by {replica['ranker']}; {n}",
+            [],
+        )
         items = f"{replica['items']} item{'' if replica['items'] == 1 else 's'}"
         requests = f"{replica['requests']} request{'' if replica['requests'] == 1 else 's'}"
-        yield f"budget per evaluation: {items} in {requests} within {duration_text(replica['deadline_ms'])}", []
+        yield (
+            f"budget per evaluation: {items} in {requests} within {duration_text(replica['deadline_ms'])}",
+            [],
+        )
 
 
 def _score_title(score: Document) -> str:
@@ -310,7 +380,9 @@ def _score_lines(score: Document) -> Iterator[_Branch]:
     for variable in score["variables"]:
         side = f" from the {variable['from']}" if variable["from"] else ""
         yield f"?{variable['name']}{side}: {variable['direction']}", []
-    low, high = ("unbounded" if score[end] is None else f"{score[end]:g}" for end in ("low", "high"))
+    low, high = (
+        "unbounded" if score[end] is None else f"{score[end]:g}" for end in ("low", "high")
+    )
     yield f"range: {low} to {high}", []
 
 
@@ -321,9 +393,15 @@ def _result_lines(document: Document) -> Iterator[_Branch]:
     yield f"result: {first}, of {_variables(result['variables'])}", [(order, [])]
     memory, aggregate = document["memory"], document["windows"][0]["aggregate"]
     if aggregate:
-        yield f"memory: each ?{aggregate['key']}'s aggregates, and the identity of every solution in a window", []
+        yield (
+            f"memory: each ?{aggregate['key']}'s aggregates, and the identity of every solution in a window",
+            [],
+        )
     if memory and _is_shared(document):
-        yield "memory: what the widest window and the largest LIMIT need, for all queries together", []
+        yield (
+            "memory: what the widest window and the largest LIMIT need, for all queries together",
+            [],
+        )
     elif memory:
         yield (
             f"memory: {memory['per_window']} candidates per window; about {memory['expected']} in all, "
@@ -338,7 +416,10 @@ def _certainty(document: Document) -> _Branch:
     return "certainty, said with each answer", [
         ("exact: all that could matter was fetched in that evaluation", []),
         ("certified: right for the replica's values, some of which are older", []),
-        ("approximate: a value not fetched yet, or an event that came too late, could change it", []),
+        (
+            "approximate: a value not fetched yet, or an event that came too late, could change it",
+            [],
+        ),
     ]
 
 

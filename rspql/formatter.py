@@ -35,7 +35,9 @@ _PATTERNS = frozenset("OPTIONAL MINUS GRAPH WINDOW SERVICE FILTER BIND VALUES".s
 _OF_ITEMS = frozenset("SELECT DESCRIBE GROUP HAVING ORDER".split())
 _ITEM_ENDS = _IRIS | {"VAR", ")", "NIL"}
 _OPERATORS = frozenset("|| && = != < > <= >= + - * /".split())
-_CALLED = frozenset("FUNCTION BARE_NAME BOUND COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT ASC DESC".split())
+_CALLED = frozenset(
+    "FUNCTION BARE_NAME BOUND COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT ASC DESC".split()
+)
 # Tokens after which a sign belongs to the operand that follows it.
 _BEFORE_SIGN = _OPERATORS | frozenset("( , ! DISTINCT".split())
 
@@ -135,7 +137,9 @@ def _between(source: Source, start: int, end: int) -> tuple[tuple[Comment, ...],
     line_ends = 0
     for match in _GAP.finditer(source.parsed, start, end):
         if match["comment"] is not None:
-            comments.append(Comment(_written(source, match.start(), match.end()).rstrip(" \t"), line_ends))
+            comments.append(
+                Comment(_written(source, match.start(), match.end()).rstrip(" \t"), line_ends)
+            )
             line_ends = 0
         elif match["end"]:
             line_ends += 1
@@ -154,7 +158,9 @@ def _kind(token: Token) -> str:
 def _text(source: Source, token: Token) -> str:
     if token.type in ("NIL", "ANON"):
         return f"{token[0]}{token[-1]}"
-    word = token.type == "FUNCTION" or (token.isidentifier() and token.type not in _TYPES | _AS_WRITTEN)
+    word = token.type == "FUNCTION" or (
+        token.isidentifier() and token.type not in _TYPES | _AS_WRITTEN
+    )
     return token.upper() if word else _written(source, token.start_pos or 0, token.end_pos or 0)
 
 
@@ -258,7 +264,9 @@ class _Layout:
             return self._gap_in_query(piece, frame)
         if frame.kind == "rows":
             return _Gap("\n", frame.indent)
-        return self._gap_in_line(piece, frame.indent if frame.kind == "values" else frame.indent + 1)
+        return self._gap_in_line(
+            piece, frame.indent if frame.kind == "values" else frame.indent + 1
+        )
 
     def _gap_before_brace(self, piece: Piece, frame: _Frame) -> _Gap:
         breaks = self._before != "{" and (frame.kind != "values" or piece.line_ends > 0)
@@ -312,7 +320,9 @@ class _Layout:
             return ""
         if kind in ("(", "NIL") and self._is_called(frame):
             return ""
-        if not frame.holds_expressions and (kind in ("/", "|", "?", "*", "+") or self._before in ("/", "|", "^")):
+        if not frame.holds_expressions and (
+            kind in ("/", "|", "?", "*", "+") or self._before in ("/", "|", "^")
+        ):
             return "" if frame.kind in ("group", "node") else " "
         return "" if (self._before, kind) == ("SEPARATOR", "=") else " "
 

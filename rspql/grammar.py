@@ -32,14 +32,18 @@ def grammar() -> Lark:
     with suppress(Exception), file.open("rb") as stream:
         if os.fstat(stream.fileno()).st_uid == os.getuid():
             return Lark.load(stream)
-    parser = Lark(source, parser="lalr", start="query", propagate_positions=True, maybe_placeholders=False)
+    parser = Lark(
+        source, parser="lalr", start="query", propagate_positions=True, maybe_placeholders=False
+    )
     with suppress(OSError):
         _save(parser, file)
     return parser
 
 
 def _cache_file(source: str) -> Path:
-    fingerprint = hashlib.sha256(f"{_LARK_VERSION} {sys.version} {source}".encode()).hexdigest()[:32]
+    fingerprint = hashlib.sha256(f"{_LARK_VERSION} {sys.version} {source}".encode()).hexdigest()[
+        :32
+    ]
     root = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not root.is_absolute():  # as the XDG specification requires
         root = Path(os.path.expanduser("~/.cache"))  # noqa: PTH111 (expanduser never raises)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_PARTS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
+_PARTS = re.compile(
+    r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL
+)
 
 
 def is_absolute(iri: str) -> bool:
@@ -31,7 +33,9 @@ def resolve(base: str, reference: str) -> str:
     if authority is not None:
         return _join(base_scheme, authority, _without_dots(path), query, fragment)
     if not path:
-        return _join(base_scheme, base_authority, base_path, base_query if query is None else query, fragment)
+        return _join(
+            base_scheme, base_authority, base_path, base_query if query is None else query, fragment
+        )
     if not path.startswith("/"):
         path = _merged(base_authority, base_path, path)
     return _join(base_scheme, base_authority, _without_dots(path), query, fragment)
@@ -43,7 +47,9 @@ def _split(iri: str) -> tuple[str | None, str | None, str, str | None, str | Non
     return match[1], match[2], match[3], match[4], match[5]
 
 
-def _join(scheme: str | None, authority: str | None, path: str, query: str | None, fragment: str | None) -> str:
+def _join(
+    scheme: str | None, authority: str | None, path: str, query: str | None, fragment: str | None
+) -> str:
     start = "" if scheme is None else f"{scheme}:"
     host = "" if authority is None else f"//{authority}"
     return f"{start}{host}{path}{query or ''}{fragment or ''}"

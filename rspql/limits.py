@@ -14,7 +14,9 @@ class SizeLimit:
     remedy: str
 
 
-LENGTH = SizeLimit(500_000, "characters", "values that are long as a list may come from a static graph")
+LENGTH = SizeLimit(
+    500_000, "characters", "values that are long as a list may come from a static graph"
+)
 
 DEPTH = SizeLimit(
     200,
@@ -24,12 +26,18 @@ DEPTH = SizeLimit(
 )
 
 COLUMNS = SizeLimit(
-    100, "columns in SELECT, VALUES and CONSTRUCT together", "select fewer, or register several queries"
+    100,
+    "columns in SELECT, VALUES and CONSTRUCT together",
+    "select fewer, or register several queries",
 )
 
-ORDER_KEYS = SizeLimit(50, "keys in ORDER BY", "order by fewer, or by one that is computed from them")
+ORDER_KEYS = SizeLimit(
+    50, "keys in ORDER BY", "order by fewer, or by one that is computed from them"
+)
 
-GROUP_KEYS = SizeLimit(50, "keys in GROUP BY", "group by fewer, or by one that is computed from them, as by CONCAT(…)")
+GROUP_KEYS = SizeLimit(
+    50, "keys in GROUP BY", "group by fewer, or by one that is computed from them, as by CONCAT(…)"
+)
 
 JOINED = SizeLimit(
     40,
@@ -37,7 +45,9 @@ JOINED = SizeLimit(
     "join fewer, or join some of them in a sub-query",
 )
 
-OPTIONALS = SizeLimit(50, "OPTIONALs in one group", "put some of them into a sub-query, or one within another")
+OPTIONALS = SizeLimit(
+    50, "OPTIONALs in one group", "put some of them into a sub-query, or one within another"
+)
 
 PATTERNS = SizeLimit(
     1_000,
@@ -46,12 +56,27 @@ PATTERNS = SizeLimit(
 )
 
 NESTED_STEPS = SizeLimit(
-    9, "slashes in a path that is repeated or an alternative", "write it in parts, with a variable between them"
+    9,
+    "slashes in a path that is repeated or an alternative",
+    "write it in parts, with a variable between them",
 )
 
 ALTERNATIVES = SizeLimit(
-    500, "alternatives in paths in all", "a variable for the property, with VALUES for what it may be, says the same"
+    500,
+    "alternatives in paths in all",
+    "a variable for the property, with VALUES for what it may be, says the same",
 )
 
-LIMITS = (LENGTH, DEPTH, COLUMNS, ORDER_KEYS, GROUP_KEYS, JOINED, OPTIONALS, PATTERNS, NESTED_STEPS, ALTERNATIVES)
+LIMITS = (
+    LENGTH,
+    DEPTH,
+    COLUMNS,
+    ORDER_KEYS,
+    GROUP_KEYS,
+    JOINED,
+    OPTIONALS,
+    PATTERNS,
+    NESTED_STEPS,
+    ALTERNATIVES,
+)
 """All of them, as docs/language.md lists them."""

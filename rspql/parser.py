@@ -88,7 +88,10 @@ def parse(
         raise QueryError([Diagnostic("too-long", message, hint=LENGTH.remedy)], text, file)
     source = Source(text)
     if source.unknown:
-        found = [Diagnostic("codepoint", "this escape stands for no character", span) for span in source.unknown]
+        found = [
+            Diagnostic("codepoint", "this escape stands for no character", span)
+            for span in source.unknown
+        ]
         raise QueryError(found, text, file)
     try:
         tree = grammar().parse(source.parsed)
@@ -117,20 +120,34 @@ def _syntax_diagnostic(error: UnexpectedInput, source: Source) -> Diagnostic:
     reason = not_supported(text, start)
     if reason is not None:
         return Diagnostic("unsupported", *reason[:1], span, reason[1])
-    names = set(error.allowed if isinstance(error, UnexpectedCharacters) else getattr(error, "expected", ()) or ())
+    names = set(
+        error.allowed
+        if isinstance(error, UnexpectedCharacters)
+        else getattr(error, "expected", ()) or ()
+    )
     (last,) = (getattr(error, "token_history", None) or [None])[-1:]
     if last is not None and last.type == "BARE_NAME":
         # A bare name was read as a function, but its arguments are missing. It is more likely a
         # misspelt keyword.
         keyword = nearest(last.upper(), _keywords())
-        hint = f"did you mean {keyword}?" if keyword else "a function needs its arguments in parentheses"
-        return Diagnostic("syntax", f'unexpected "{last}"', source.span(last.start_pos, last.end_pos), hint)
+        hint = (
+            f"did you mean {keyword}?"
+            if keyword
+            else "a function needs its arguments in parentheses"
+        )
+        return Diagnostic(
+            "syntax", f'unexpected "{last}"', source.span(last.start_pos, last.end_pos), hint
+        )
     message = "the query ends too early" if not found else f'unexpected "{found}"'
     return Diagnostic("syntax", message, span, _expectation(found, text[:start], names))
 
 
 def _keywords() -> list[str]:
-    return [terminal.name for terminal in grammar().terminals if re.match(terminal.name, terminal.pattern.value)]
+    return [
+        terminal.name
+        for terminal in grammar().terminals
+        if re.match(terminal.name, terminal.pattern.value)
+    ]
 
 
 def _expectation(found: str, before: str, names: set[str]) -> str | None:

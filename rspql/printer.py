@@ -72,7 +72,8 @@ def pattern_text(pattern: Iterable[ast.TriplePattern]) -> str:
     '?s <urn:p> _:b .'
     """
     return " ".join(
-        f"{term_text(triple.subject)} {_verb_text(triple.predicate)} {term_text(triple.object)} ." for triple in pattern
+        f"{term_text(triple.subject)} {_verb_text(triple.predicate)} {term_text(triple.object)} ."
+        for triple in pattern
     )
 
 
@@ -152,7 +153,11 @@ def _function_text(function: ast.Iri | str) -> str:
 def _aggregate_text(aggregate: ast.Aggregate) -> str:
     distinct = "DISTINCT " if aggregate.distinct else ""
     argument = "*" if aggregate.argument is None else expression_text(aggregate.argument)
-    separator = "" if aggregate.separator is None else f" ; SEPARATOR={term_text(ast.Literal(aggregate.separator))}"
+    separator = (
+        ""
+        if aggregate.separator is None
+        else f" ; SEPARATOR={term_text(ast.Literal(aggregate.separator))}"
+    )
     return f"{aggregate.function.upper()}({distinct}{argument}{separator})"
 
 
@@ -275,7 +280,11 @@ def _element_text(element: ast.Pattern) -> str:
 
 
 def _keyword_text(
-    element: ast.WindowPattern | ast.GraphPattern | ast.ServicePattern | ast.OptionalPattern | ast.MinusPattern,
+    element: ast.WindowPattern
+    | ast.GraphPattern
+    | ast.ServicePattern
+    | ast.OptionalPattern
+    | ast.MinusPattern,
 ) -> str:
     """Return the text before the braces of a pattern made of a keyword and a group."""
     match element:
@@ -360,15 +369,24 @@ def _clauses(query: ast.Query) -> Iterator[str]:
 
 
 def _registration_text(registration: ast.Registration) -> str:
-    every = "" if registration.every_ms is None else f" COMPUTED EVERY {duration_text(registration.every_ms)}"
+    every = (
+        ""
+        if registration.every_ms is None
+        else f" COMPUTED EVERY {duration_text(registration.every_ms)}"
+    )
     return f"REGISTER {registration.output} {term_text(registration.name)}{every} AS"
 
 
-def _form_text(form: ast.Select | ast.Construct | ast.Describe | ast.Ask, output: str | None) -> str:
+def _form_text(
+    form: ast.Select | ast.Construct | ast.Describe | ast.Ask, output: str | None
+) -> str:
     operator = f"{output} " if output else ""
     match form:
         case ast.Select(projection, duplicates):
-            items = " ".join(_assignment_text(i) if isinstance(i, ast.Assignment) else term_text(i) for i in projection)
+            items = " ".join(
+                _assignment_text(i) if isinstance(i, ast.Assignment) else term_text(i)
+                for i in projection
+            )
             return f"SELECT {operator}{duplicates + ' ' if duplicates else ''}{items or '*'}"
         case ast.Construct(template):
             return f"CONSTRUCT {operator}{group_text(ast.Group(template))}"
@@ -380,7 +398,9 @@ def _form_text(form: ast.Select | ast.Construct | ast.Describe | ast.Ask, output
 
 def _window_text(clause: ast.WindowClause) -> str:
     if clause.counts:
-        lengths = f"{'TRIPLES' if clause.triples else 'ELEMENTS'} {clause.width} STEP {clause.slide}"
+        lengths = (
+            f"{'TRIPLES' if clause.triples else 'ELEMENTS'} {clause.width} STEP {clause.slide}"
+        )
     else:
         lengths = f"RANGE {duration_text(clause.width)} STEP {duration_text(clause.slide)}"
     start = "" if clause.start_ms is None else f" START {term_text(_moment(clause.start_ms))}"

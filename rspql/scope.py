@@ -33,11 +33,17 @@ def certain_in(element: ast.Pattern) -> Names:
             return variables_of([element])
         case ast.Group():
             return certain(element)
-        case ast.WindowPattern(place, group) | ast.GraphPattern(place, group) | ast.ServicePattern(place, group):
+        case (
+            ast.WindowPattern(place, group)
+            | ast.GraphPattern(place, group)
+            | ast.ServicePattern(place, group)
+        ):
             return _named([place]) | certain(group)
         case ast.UnionPattern(groups):
             branches = [certain(group) for group in groups]
-            return {name: None for name in branches[0] if all(name in branch for branch in branches)}
+            return {
+                name: None for name in branches[0] if all(name in branch for branch in branches)
+            }
         case ast.Values(variables, rows):
             columns = zip(variables, zip(*rows, strict=True), strict=True) if rows else ()
             return {variable.name: None for variable, column in columns if None not in column}
@@ -49,7 +55,9 @@ def certain_in(element: ast.Pattern) -> Names:
 
 def variables_of(pattern: Iterable[ast.TriplePattern]) -> Names:
     """Return the variables of triple patterns."""
-    return _named(term for triple in pattern for term in (triple.subject, triple.predicate, triple.object))
+    return _named(
+        term for triple in pattern for term in (triple.subject, triple.predicate, triple.object)
+    )
 
 
 def selected(query: ast.Query) -> Names:
@@ -70,7 +78,11 @@ def used_in(node: ast.Node) -> Names:
 def _certain_in_query(query: ast.Query) -> Names:
     inner = certain(query.where) if query.where else {}
     grouped = {item.name for item in query.group_by if isinstance(item, ast.Variable)}
-    return {name: None for name in selected(query) if name in inner and (not query.group_by or name in grouped)}
+    return {
+        name: None
+        for name in selected(query)
+        if name in inner and (not query.group_by or name in grouped)
+    }
 
 
 def _visible_in(element: ast.Pattern) -> Names:
@@ -83,7 +95,11 @@ def _visible_in(element: ast.Pattern) -> Names:
             return visible(group)
         case ast.Group():
             return visible(element)
-        case ast.WindowPattern(place, group) | ast.GraphPattern(place, group) | ast.ServicePattern(place, group):
+        case (
+            ast.WindowPattern(place, group)
+            | ast.GraphPattern(place, group)
+            | ast.ServicePattern(place, group)
+        ):
             return _named([place]) | visible(group)
         case ast.UnionPattern(groups):
             return {name: None for group in groups for name in visible(group)}

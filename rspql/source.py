@@ -34,7 +34,10 @@ class Source:
     def span(self, start: int, end: int) -> Span:
         """Return the span of a range of the parsed text."""
         length = len(self.written)
-        start, end = min(self._origin(start), length), min(max(self._origin(start), self._origin(end)), length)
+        start, end = (
+            min(self._origin(start), length),
+            min(max(self._origin(start), self._origin(end)), length),
+        )
         line = bisect.bisect_right(self._lines, start)
         return Span(start, end, line, start - self._lines[line - 1] + 1)
 

@@ -16,7 +16,17 @@ ROOT = Path(__file__).parents[1]
 OURS = ("rspql", "replica", "connectors", "acquatop")
 
 FORBIDDEN = {
-    "rspql": {"replica", "connectors", "acquatop", "examples", "pyspark", "pandas", "pyarrow", "SPARQLWrapper", "time"},
+    "rspql": {
+        "replica",
+        "connectors",
+        "acquatop",
+        "examples",
+        "pyspark",
+        "pandas",
+        "pyarrow",
+        "SPARQLWrapper",
+        "time",
+    },
     "replica": {"rspql", "connectors", "acquatop", "examples", "pyspark", "pandas"},
     "connectors": {"rspql", "replica", "acquatop", "examples"},
     "acquatop": {"examples", "tests"},
@@ -25,12 +35,48 @@ FORBIDDEN = {
     "acquatop/ingest": {"pyspark", "SPARQLWrapper"},
     "acquatop/query": {"pyspark", "SPARQLWrapper"},
     "acquatop/lab/record": {"pyspark"},
-    "acquatop/answer/sinks": {"rspql.plan", "connectors.registry", "connectors.mapping", "connectors.contract"},
-    "acquatop/engine/state": {"pyspark", "numpy", "rspql", "replica", "connectors.registry", "connectors.mapping"},
-    "acquatop/app/serve": {"pyspark", "acquatop.ingest", "acquatop.query", "acquatop.runtime", "acquatop.app.cli"},
-    "acquatop/app/serve/service.py": {"starlette", "uvicorn", "acquatop.app.serve.app", "acquatop.app.serve.guard"},
-    "acquatop/app/serve/client.py": {"starlette", "uvicorn", "acquatop", "rspql", "replica", "connectors"},
-    "acquatop/app/watch": {"pyspark", "rspql", "connectors", "acquatop.engine.engine", "acquatop.runtime"},
+    "acquatop/answer/sinks": {
+        "rspql.plan",
+        "connectors.registry",
+        "connectors.mapping",
+        "connectors.contract",
+    },
+    "acquatop/engine/state": {
+        "pyspark",
+        "numpy",
+        "rspql",
+        "replica",
+        "connectors.registry",
+        "connectors.mapping",
+    },
+    "acquatop/app/serve": {
+        "pyspark",
+        "acquatop.ingest",
+        "acquatop.query",
+        "acquatop.runtime",
+        "acquatop.app.cli",
+    },
+    "acquatop/app/serve/service.py": {
+        "starlette",
+        "uvicorn",
+        "acquatop.app.serve.app",
+        "acquatop.app.serve.guard",
+    },
+    "acquatop/app/serve/client.py": {
+        "starlette",
+        "uvicorn",
+        "acquatop",
+        "rspql",
+        "replica",
+        "connectors",
+    },
+    "acquatop/app/watch": {
+        "pyspark",
+        "rspql",
+        "connectors",
+        "acquatop.engine.engine",
+        "acquatop.runtime",
+    },
 }
 
 
@@ -55,13 +101,17 @@ def test_nothing_is_imported_that_must_not_be(place: str) -> None:
     assert files
     for file in files:
         for name in imports_of(file):
-            broken = [each for each in FORBIDDEN[place] if name == each or name.startswith(each + ".")]
+            broken = [
+                each for each in FORBIDDEN[place] if name == each or name.startswith(each + ".")
+            ]
             assert not broken, f"{file.relative_to(ROOT)} imports {name}"
 
 
 def rooms_imported_by(room: str) -> dict[str, str]:
     """Return the other rooms that a room imports, each with one place where it does."""
-    place = f"acquatop/{room}.py" if (ROOT / f"acquatop/{room}.py").is_file() else f"acquatop/{room}"
+    place = (
+        f"acquatop/{room}.py" if (ROOT / f"acquatop/{room}.py").is_file() else f"acquatop/{room}"
+    )
     found: dict[str, str] = {}
     for file in files_under(place):
         for name in imports_of(file):
@@ -134,7 +184,10 @@ def test_the_design_says_what_this_test_enforces() -> None:
     [
         ("rspql", ["pyspark", "pandas", "pyarrow", "rdflib", "SPARQLWrapper"]),
         ("acquatop", ["pyspark", "pandas", "pyarrow", "rdflib", "numpy", "pyoxigraph"]),
-        ("acquatop.app.cli", ["pyspark", "pandas", "pyarrow", "pyoxigraph", "starlette", "uvicorn"]),
+        (
+            "acquatop.app.cli",
+            ["pyspark", "pandas", "pyarrow", "pyoxigraph", "starlette", "uvicorn"],
+        ),
         (
             "acquatop.app.serve.client",
             ["pyspark", "pandas", "pyarrow", "rdflib", "starlette", "acquatop.engine.engine"],
@@ -147,5 +200,7 @@ def test_the_design_says_what_this_test_enforces() -> None:
 )
 def test_light_modules_stay_light(module: str, heavy: list[str]) -> None:
     code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
+    )
     assert done.stdout.strip() == "[]"

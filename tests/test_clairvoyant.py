@@ -14,7 +14,9 @@ from benchmarks.clairvoyant import clairvoyant, greedy_order
 from replica.rankers import DEFAULT_RANKERS, ranked
 from replica.rankers.battery import sample_candidates
 
-different = st.lists(st.integers(0, 99), min_size=2, max_size=12, unique=True).filter(lambda each: len(each) % 2 == 0)
+different = st.lists(st.integers(0, 99), min_size=2, max_size=12, unique=True).filter(
+    lambda each: len(each) % 2 == 0
+)
 
 
 def worth(merits: list[float], true: list[float], k: int) -> float:
@@ -40,19 +42,29 @@ def test_no_other_first_refresh_is_better(numbers: list[int], k: int) -> None:
 
 
 @given(different, st.integers(1, 4))
-def test_it_ends_where_neither_one_nor_two_refreshes_help_any_more(numbers: list[int], k: int) -> None:
+def test_it_ends_where_neither_one_nor_two_refreshes_help_any_more(
+    numbers: list[int], k: int
+) -> None:
     merits, true = [float(each) for each in numbers[::2]], [float(each) for each in numbers[1::2]]
     k = min(k, len(merits))
     order = tuple(greedy_order(np.array(merits), np.array(true), k).tolist())
-    steps = [worth(refreshed(merits, true, order[:count]), true, k) for count in range(len(order) + 1)]
+    steps = [
+        worth(refreshed(merits, true, order[:count]), true, k) for count in range(len(order) + 1)
+    ]
     # Of two that help together the first alone does not.
-    assert all(max(after) > before for before, *after in zip(steps, steps[1:], [*steps[2:], 0.0], strict=False))
+    assert all(
+        max(after) > before
+        for before, *after in zip(steps, steps[1:], [*steps[2:], 0.0], strict=False)
+    )
     for more in itertools.combinations(range(len(merits)), min(2, len(merits))):
         assert worth(refreshed(merits, true, order + more), true, k) <= steps[-1] + 1e-9
 
 
 def test_what_has_not_changed_or_does_not_help_is_left_out() -> None:
-    assert greedy_order(np.array([9.0, 8.0, 3.0, 1.0]), np.array([9.0, 8.0, 4.0, 1.0]), 2).tolist() == []
+    assert (
+        greedy_order(np.array([9.0, 8.0, 3.0, 1.0]), np.array([9.0, 8.0, 4.0, 1.0]), 2).tolist()
+        == []
+    )
     assert greedy_order(np.array([]), np.array([]), 2).tolist() == []
 
 

@@ -61,7 +61,9 @@ def test_every_verb_and_option_is_documented() -> None:
 
 @pytest.mark.parametrize("demo", ["social_media", "x"])
 def test_every_option_of_the_demos_is_documented(demo: str) -> None:
-    done = subprocess.run([sys.executable, "-m", f"examples.{demo}.demo", "--help"], capture_output=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-m", f"examples.{demo}.demo", "--help"], capture_output=True, cwd=ROOT
+    )
     options = set(re.findall(rb"--[a-z-]+", done.stdout))
     assert len(options) > 4
     assert [each for each in options if each not in text_of("docs/cli.md").encode()] == []
@@ -79,8 +81,15 @@ def catalog_keys() -> set[str]:
     files = (ROOT / "acquatop" / "catalog").glob("*.py")
     nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text())))
     calls = (node for node in nodes if isinstance(node, ast.Call))
-    allowed = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow")
-    found = {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
+    allowed = (
+        call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow"
+    )
+    found = {
+        argument.value
+        for call in allowed
+        for argument in call.args
+        if isinstance(argument, ast.Constant)
+    }
     return {*found, *COMMON_KEYS, *(key for kind in KINDS for key in keys_of(kind))}
 
 
@@ -100,25 +109,40 @@ def test_every_catalog_key_and_choice_is_documented() -> None:
     choices |= {*PROPOSERS, *DEFAULT_RANKERS}
     datatypes = {iri.replace("http://www.w3.org/2001/XMLSchema#", "xsd:") for iri in DATATYPES}
     assert len(catalog_keys()) > 20
-    assert [each for each in {*catalog_keys(), *choices, *datatypes} if f"`{each}`" not in documented] == []
+    assert [
+        each for each in {*catalog_keys(), *choices, *datatypes} if f"`{each}`" not in documented
+    ] == []
 
 
 def test_every_key_of_an_experiment_and_every_measure_is_documented() -> None:
     documented = text_of("docs/evaluate.md")
     calls = (
-        node for node in ast.walk(ast.parse(text_of("acquatop/lab/replay/experiment.py"))) if isinstance(node, ast.Call)
+        node
+        for node in ast.walk(ast.parse(text_of("acquatop/lab/replay/experiment.py")))
+        if isinstance(node, ast.Call)
     )
-    allowed = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow")
-    keys = {argument.value for call in allowed for argument in call.args if isinstance(argument, ast.Constant)}
+    allowed = (
+        call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "allow"
+    )
+    keys = {
+        argument.value
+        for call in allowed
+        for argument in call.args
+        if isinstance(argument, ast.Constant)
+    }
     keys |= {name for kind in KINDS_OF_CHANGE for name in values_of(kind)}
     assert len(keys) > 15
-    assert [each for each in {*keys, *KINDS_OF_CHANGE, *NUMBERS} if f"`{each}`" not in documented] == []
+    assert [
+        each for each in {*keys, *KINDS_OF_CHANGE, *NUMBERS} if f"`{each}`" not in documented
+    ] == []
 
 
 @pytest.mark.parametrize("name", CONNECTORS)
 def test_every_option_of_a_connector_is_documented(name: str) -> None:
     connector, documented = CONNECTORS[name], text_of("docs/connectors.md")
-    ((section, listed),) = re.findall(rf"^\| \[`{name}`\]\(#([\w-]+)\) \|.*\| ([^|]*) \|$", documented, re.MULTILINE)
+    ((section, listed),) = re.findall(
+        rf"^\| \[`{name}`\]\(#([\w-]+)\) \|.*\| ([^|]*) \|$", documented, re.MULTILINE
+    )
     assert re.findall(r"`(\w+)`", listed) == list(connector.formats)
     sections = re.split(r"^##+ ", documented, flags=re.MULTILINE)
     (text,) = (each for each in sections if anchor_of(each.partition("\n")[0]) == section)
@@ -127,7 +151,9 @@ def test_every_option_of_a_connector_is_documented(name: str) -> None:
     assert set(names) >= set(connector.options)
     shared = {option for cell, _ in rows if "," in cell for option in re.findall(r"`(\w+)`", cell)}
     required = {option for option, each in connector.options.items() if each.required}
-    assert {option for option, default in names.items() if default == "required"} == required - shared
+    assert {
+        option for option, default in names.items() if default == "required"
+    } == required - shared
 
 
 def test_every_policy_can_be_named_in_a_catalog() -> None:
@@ -135,7 +161,9 @@ def test_every_policy_can_be_named_in_a_catalog() -> None:
 
 
 def test_the_limits_are_those_that_are_documented() -> None:
-    table = re.search(r"\| at most \| of \|\n\|---\|---\|\n((?:\|.*\n)+)", text_of("docs/language.md"))
+    table = re.search(
+        r"\| at most \| of \|\n\|---\|---\|\n((?:\|.*\n)+)", text_of("docs/language.md")
+    )
     assert table is not None
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table[1].splitlines()]
     assert rows == [[f"{limit.most:,}".replace(",", " "), limit.what] for limit in LIMITS]
@@ -143,7 +171,9 @@ def test_the_limits_are_those_that_are_documented() -> None:
 
 def test_every_scoring_function_is_documented() -> None:
     documented = text_of("docs/language.md")
-    assert [each.signature for each in FUNCTIONS.values() if f"`{each.signature}`" not in documented] == []
+    assert [
+        each.signature for each in FUNCTIONS.values() if f"`{each.signature}`" not in documented
+    ] == []
 
 
 def test_every_environment_variable_is_documented() -> None:
@@ -165,13 +195,17 @@ def test_all_of_the_service_is_documented() -> None:
     addresses = {path.replace("/resume", "/pause") for path in document()["paths"]}
     rows = re.findall(r"^\| `(.+?)` \|(?: ([0-9]{3}) \|)?", shown, re.MULTILINE)
     assert [each for each in addresses if f"{each}`" not in shown] == []
-    assert {name: int(status) for name, status in rows if status} == {name: kind.status for name, kind in KINDS.items()}
+    assert {name: int(status) for name, status in rows if status} == {
+        name: kind.status for name, kind in KINDS.items()
+    }
     assert [each.media_type for each in FORMATS if f"`{each.media_type}`" not in shown] == []
 
 
 def test_the_catalog_and_the_queries_in_the_documents_are_good(tmp_path: Path) -> None:
     shown, _feed = snippets("docs/catalog.md", "toml")
-    assert list(catalog.Catalog.parse(shown, file=tmp_path / "c.toml", variables={}).services) == [f"{NS}people"]
+    assert list(catalog.Catalog.parse(shown, file=tmp_path / "c.toml", variables={}).services) == [
+        f"{NS}people"
+    ]
     for name in ("docs/language.md", "README.md"):
         (query,) = snippets(name, "sparql")
         assert compile_query(query).k > 0
@@ -186,7 +220,9 @@ def test_the_query_in_the_readme_is_the_example_s() -> None:
 @pytest.mark.server
 @pytest.mark.slow
 def test_the_program_in_the_readme_runs(server: OxigraphServer, tmp_path: Path) -> None:
-    server.update(f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 1 . {user_term('bob')} <{NS}followers> 2 }}")
+    server.update(
+        f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 1 . {user_term('bob')} <{NS}followers> 2 }}"
+    )
     (program,) = snippets("README.md", "python")
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -205,7 +241,9 @@ def test_the_program_in_the_readme_runs(server: OxigraphServer, tmp_path: Path) 
     ]
 
 
-def test_the_functions_in_the_language_s_document_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_functions_in_the_language_s_document_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (program,) = snippets("docs/language.md", "python")
     (tmp_path / "catalog.toml").write_text(catalog_text(), "utf-8")
     monkeypatch.chdir(tmp_path)
@@ -215,9 +253,13 @@ def test_the_functions_in_the_language_s_document_work(tmp_path: Path, monkeypat
     assert isinstance(compile_query(query, functions=names["functions"]), TopKPlan)
 
 
-def test_the_ranker_in_the_catalog_s_document_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ranker_in_the_catalog_s_document_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (program,) = snippets("docs/catalog.md", "python")
-    rankers = DEFAULT_RANKERS.with_ranker("OLDEST", type("Any", (), {"__call__": lambda self, given: given.rows}))
+    rankers = DEFAULT_RANKERS.with_ranker(
+        "OLDEST", type("Any", (), {"__call__": lambda self, given: given.rows})
+    )
     (tmp_path / "catalog.toml").write_text(catalog_text(policy="AT-OLDEST"), "utf-8")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
@@ -228,13 +270,17 @@ def test_the_ranker_in_the_catalog_s_document_works(tmp_path: Path, monkeypatch:
     assert set(names["rankers"]) == set(rankers)
 
 
-def test_the_changes_in_the_document_of_sliding_windows_are_these(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_changes_in_the_document_of_sliding_windows_are_these(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (program,) = snippets("docs/sliding.md", "python")
     exec(program, {})
     assert capsys.readouterr().out == "[0 1 2 4] [0 1 2 4] [-1 -1  0  1]\n[1 2] [2 4]\n"
 
 
-def test_the_queries_in_the_document_of_strategies_are_answered(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_queries_in_the_document_of_strategies_are_answered(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (program,) = snippets("docs/strategies.md", "python")
     exec(program, {})
     assert capsys.readouterr().out.splitlines() == [
@@ -246,13 +292,17 @@ def test_the_queries_in_the_document_of_strategies_are_answered(capsys: pytest.C
     ]
 
 
-def test_the_explanation_that_is_shown_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_explanation_that_is_shown_is_what_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (shown,) = (text for text in snippets("docs/cli.md", "console") if "acquatop explain" in text)
     command, expected = shown.split("\n", 1)
     assert main([str(each) for each in command.removeprefix("$ acquatop ").split()]) == 0
     assert capsys.readouterr().out == expected
 
 
-@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda page: page.stem
+)
 def test_links_in_the_documents_lead_somewhere(page: Path) -> None:
     assert broken_links(page) == []

@@ -25,7 +25,9 @@ needs_broker = pytest.mark.skipif(MOSQUITTO is None, reason="there is no mosquit
 class Ticks:
     """A clock that does something when it is read for the nth time, and goes by steps."""
 
-    def __init__(self, step: float = 0.0, at: int = 0, action: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self, step: float = 0.0, at: int = 0, action: Callable[[], object] = lambda: None
+    ) -> None:
         self.reads = 0
         self._step, self._at, self._action = step, at, action
 
@@ -51,14 +53,18 @@ def connects(port: int) -> None:
     client.disconnect()
 
 
-def test_a_broker_that_is_missing_is_named_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_is_missing_is_named_with_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(mosquitto, "_PATH", "")
     with pytest.raises(EnvironmentProblem, match="apt-get install mosquitto"), MosquittoBroker():
         pass
 
 
 @needs_broker
-def test_a_broker_that_is_slow_to_open_its_port_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_is_slow_to_open_its_port_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     pretend(tmp_path, monkeypatch, f'read -r _ < "{gate}"\nexec "{MOSQUITTO}" "$@"')
@@ -78,9 +84,15 @@ def test_a_broker_that_ends_as_it_starts_is_said_with_its_last_words(
         pass
 
 
-def test_a_broker_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_never_answers_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pid = tmp_path / "pid"
-    pretend(tmp_path, monkeypatch, f'echo $$ > "{pid}.new"\nmv "{pid}.new" "{pid}"\nexec cat /dev/zero > /dev/null')
+    pretend(
+        tmp_path,
+        monkeypatch,
+        f'echo $$ > "{pid}.new"\nmv "{pid}.new" "{pid}"\nexec cat /dev/zero > /dev/null',
+    )
 
     def has_begun() -> None:
         while not pid.exists():
@@ -88,7 +100,9 @@ def test_a_broker_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: py
 
     ticks = Ticks(step=10.0, at=2, action=has_begun)
     with (
-        pytest.raises(EnvironmentProblem, match="did not answer within 30 seconds: it did not say why"),
+        pytest.raises(
+            EnvironmentProblem, match="did not answer within 30 seconds: it did not say why"
+        ),
         MosquittoBroker(clock=ticks),
     ):
         pass

@@ -47,7 +47,11 @@ def proxied(_server: OxigraphServer) -> Iterator[FaultProxy]:
 @pytest.fixture
 def proxy(proxied: FaultProxy, server: OxigraphServer) -> FaultProxy:
     """A healthy proxy in front of four users and their followers."""
-    server.update("INSERT DATA { " + " . ".join(f"{key} <urn:followers> {at}" for at, key in enumerate(KEYS)) + " }")
+    server.update(
+        "INSERT DATA { "
+        + " . ".join(f"{key} <urn:followers> {at}" for at, key in enumerate(KEYS))
+        + " }"
+    )
     proxied.fault = Healthy()
     proxied.drop()
     proxied.take()
@@ -69,8 +73,14 @@ def opened(proxy: FaultProxy, timeout: float = 30) -> socket.socket:
 
 
 def request() -> bytes:
-    lines = ["POST /query HTTP/1.1", "Host: x", *(f"{name}: {value}" for name, value in HEADERS.items())]
-    return "\r\n".join([*lines, f"Content-Length: {len(QUERY)}"]).encode() + HEAD_END + QUERY.encode()
+    lines = [
+        "POST /query HTTP/1.1",
+        "Host: x",
+        *(f"{name}: {value}" for name, value in HEADERS.items()),
+    ]
+    return (
+        "\r\n".join([*lines, f"Content-Length: {len(QUERY)}"]).encode() + HEAD_END + QUERY.encode()
+    )
 
 
 def everything(connection: socket.socket) -> bytes:
@@ -119,7 +129,9 @@ def test_what_comes_is_counted(proxy: FaultProxy) -> None:
     ],
 )
 @pytest.mark.parametrize("way", ["form", "body", "GET"])
-def test_keys_are_found_in_every_kind_of_request(proxy: FaultProxy, block: str, keys: list[str], way: str) -> None:
+def test_keys_are_found_in_every_kind_of_request(
+    proxy: FaultProxy, block: str, keys: list[str], way: str
+) -> None:
     query = f"SELECT * WHERE {{ {block} ?k <urn:followers> ?v }}"
     connection = HTTPConnection("127.0.0.1", proxy.port)
     if way == "GET":
@@ -238,7 +250,9 @@ def test_a_head_without_an_end(proxy: FaultProxy) -> None:
             come += connection.recv(1000)
 
 
-@pytest.mark.parametrize("name", ["400", "401", "404", "413", "429, in seconds", "500", "503", "204"])
+@pytest.mark.parametrize(
+    "name", ["400", "401", "404", "413", "429, in seconds", "500", "503", "204"]
+)
 def test_statuses(proxy: FaultProxy, name: str) -> None:
     proxy.fault = FAULTS[name]()
     assert asked(proxy).status == int(name[:3])
@@ -264,7 +278,14 @@ def test_truncated_bodies(proxy: FaultProxy) -> None:
 
 def test_bodies_that_are_not_results(proxy: FaultProxy) -> None:
     said = {}
-    for name in ("empty", "HTML", "not results", "JSON of another kind", "rows that are none", "terms that are none"):
+    for name in (
+        "empty",
+        "HTML",
+        "not results",
+        "JSON of another kind",
+        "rows that are none",
+        "terms that are none",
+    ):
         proxy.fault = FAULTS[name]()
         said[name] = asked(proxy).read()
     assert said["empty"] == b""
@@ -334,14 +355,21 @@ def test_who_follows_a_redirect_is_counted(proxy: FaultProxy, name: str, status:
     proxy.fault = FAULTS[name]()
     reply = asked(proxy)
     assert reply.status == status
-    host, _, port = (reply.getheader("Location") or "").removeprefix("http://").removesuffix("/query").partition(":")
+    host, _, port = (
+        (reply.getheader("Location") or "")
+        .removeprefix("http://")
+        .removesuffix("/query")
+        .partition(":")
+    )
     assert (host, int(port) == proxy.port) == ("127.0.0.1", False)
     assert proxy.counts().redirected == 0
     assert everything(socket.create_connection((host, int(port)), timeout=30)) == b""
     assert proxy.counts().redirected == 1
 
 
-def secured(proxy: FaultProxy, fault: Fault, context: ssl.SSLContext, timeout: float = 30) -> ssl.SSLSocket:
+def secured(
+    proxy: FaultProxy, fault: Fault, context: ssl.SSLContext, timeout: float = 30
+) -> ssl.SSLSocket:
     """Return a connection whose handshake is done."""
     proxy.fault = fault
     assert proxy.url.startswith("https://")

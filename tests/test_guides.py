@@ -36,7 +36,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.server
 @pytest.mark.slow
-def test_the_tutorial_can_be_followed(folder: Path, server: OxigraphServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tutorial_can_be_followed(
+    folder: Path, server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with MosquittoBroker() as broker:
         monkeypatch.setenv("STORE", server.query_url.removesuffix("/query"))
         monkeypatch.setenv("BROKER", broker.url)
@@ -51,7 +53,9 @@ def test_a_how_to_page_can_be_followed(page: str, folder: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("page", NEED_SPARK)
-def test_a_how_to_page_about_spark_can_be_followed(page: str, folder: Path, spark: SparkSession) -> None:
+def test_a_how_to_page_about_spark_can_be_followed(
+    page: str, folder: Path, spark: SparkSession
+) -> None:
     follow(DOCS / "howto" / page)
 
 

@@ -123,7 +123,9 @@ def test_every_place_that_contributors_are_sent_to_is_there() -> None:
 
 
 def test_the_map_of_the_house_has_every_room_in_the_order_of_the_arrows() -> None:
-    rooms = re.findall(r"^\| `acquatop/(\w+)(?:/|\.py)` \|", text_of("CONTRIBUTING.md"), re.MULTILINE)
+    rooms = re.findall(
+        r"^\| `acquatop/(\w+)(?:/|\.py)` \|", text_of("CONTRIBUTING.md"), re.MULTILINE
+    )
     assert tuple(rooms) == ROOMS
 
 

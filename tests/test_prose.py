@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("acquatop", "rspql", "replica", "connectors", "examples", "benchmarks")
-RELATIVE = re.compile(r"(What|Which|How|Who|Whom|Whose|Whether|Where|When|That|Why|Whatever|Whichever|Whoever)\b")
+RELATIVE = re.compile(
+    r"(What|Which|How|Who|Whom|Whose|Whether|Where|When|That|Why|Whatever|Whichever|Whoever)\b"
+)
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:

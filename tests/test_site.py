@@ -38,7 +38,9 @@ def test_the_examples_in_the_hooks_hold(name: str) -> None:
 
 def test_a_docstring_s_doctest_is_a_block_of_code() -> None:
     text = "It adds.\n\n>>> add(1, 1)\n2\n>>> add(1, 2)\n3\n\nO(1). :meth:`stop` ends it."
-    expected = "It adds.\n\n```pycon\n>>> add(1, 1)\n2\n>>> add(1, 2)\n3\n```\n\nO(1). `stop` ends it."
+    expected = (
+        "It adds.\n\n```pycon\n>>> add(1, 1)\n2\n>>> add(1, 2)\n3\n```\n\nO(1). `stop` ends it."
+    )
     assert hook("docstrings").to_markdown(text) == expected
 
 
@@ -55,7 +57,9 @@ def test_a_docstring_s_doctest_is_a_block_of_code() -> None:
         ("topk.md", "https://example.org/a", "https://example.org/a"),
     ],
 )
-def test_links_lead_to_the_pages_made_of_what_they_name(origin: str, link: str, leads_to: str) -> None:
+def test_links_lead_to_the_pages_made_of_what_they_name(
+    origin: str, link: str, leads_to: str
+) -> None:
     shown = hook("repository").on_page_markdown(f"[there]({link})", page(origin), None, None)
     assert shown == f"[there]({leads_to})"
 
@@ -66,7 +70,10 @@ def test_links_lead_to_the_pages_made_of_what_they_name(origin: str, link: str, 
         ('<script src="https://example.org/a.js"></script>', True),
         ("<img alt=x src=//example.org/a.png>", True),
         ('<link rel="stylesheet" href="http://example.org/a.css">', True),
-        ('<a href="https://example.org/">there</a><script src="assets/a.js"></script><img src="kept.svg">', False),
+        (
+            '<a href="https://example.org/">there</a><script src="assets/a.js"></script><img src="kept.svg">',
+            False,
+        ),
     ],
 )
 def test_what_a_page_would_load_from_elsewhere_is_a_warning(

@@ -12,7 +12,16 @@ import pytest
 
 from benchmarks.spark_bench import rspjs
 from benchmarks.spark_bench.child import ChildFailed, run
-from benchmarks.spark_bench.data import SLIDE_MS, START_MS, TOP, TRIPLE_FILES, WIDTH_MS, World, blocks, prepare
+from benchmarks.spark_bench.data import (
+    SLIDE_MS,
+    START_MS,
+    TOP,
+    TRIPLE_FILES,
+    WIDTH_MS,
+    World,
+    blocks,
+    prepare,
+)
 from benchmarks.spark_bench.feed import Feed
 from benchmarks.spark_bench.floor import differences, events, sums
 from benchmarks.spark_bench.ours import query
@@ -92,7 +101,10 @@ def test_sums_are_those_of_a_plain_loop(world: World) -> None:
     }
     close = world.closes[5]
     inside = [row for row in rows(world) if close - WIDTH_MS < row["time_ms"] <= close]
-    scores = [(key, sum(row["value"] for row in inside if row["key_id"] == key) * weight[key]) for key in range(50)]
+    scores = [
+        (key, sum(row["value"] for row in inside if row["key_id"] == key) * weight[key])
+        for key in range(50)
+    ]
     assert sums(world)[close] == sorted(scores, key=lambda pair: -pair[1])[:TOP]
 
 
@@ -144,17 +156,24 @@ def test_the_lock_file_of_rspjs_holds_hashes_and_no_addresses_of_packages() -> N
 
 def test_a_child_hands_back_its_result_and_how_far_it_has_come() -> None:
     heard: list[str] = []
-    code = 'print("noise"); print(\'{"progress": "1 of 2"}\'); print(\'{"result": {"seconds": 2}}\')'
+    code = (
+        'print("noise"); print(\'{"progress": "1 of 2"}\'); print(\'{"result": {"seconds": 2}}\')'
+    )
     assert run([sys.executable, "-c", code], heard.append) == {"seconds": 2}
     assert heard == ["1 of 2"]
 
 
 def test_a_child_without_a_result_says_why() -> None:
     with pytest.raises(ChildFailed, match="code 3: no memory"):
-        run([sys.executable, "-c", "import sys; print('no memory', file=sys.stderr); sys.exit(3)"], lambda _: None)
+        run(
+            [sys.executable, "-c", "import sys; print('no memory', file=sys.stderr); sys.exit(3)"],
+            lambda _: None,
+        )
 
 
-@pytest.mark.parametrize(("job", "filtered"), [("sums", False), ("sums", True), ("events", False), ("events", True)])
+@pytest.mark.parametrize(
+    ("job", "filtered"), [("sums", False), ("sums", True), ("events", False), ("events", True)]
+)
 def test_queries_of_one_job_differ_and_the_first_is_the_job(job: str, *, filtered: bool) -> None:
     texts = [query(job, number, filtered=filtered) for number in range(20)]
     assert len(set(texts)) == 20

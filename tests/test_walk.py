@@ -22,7 +22,10 @@ ROOT = Path(__file__).parents[1]
 ORDER = ("rspql", "replica", "connectors", *ROOMS)
 
 UPWARD = {
-    ("runtime", "engine"): "the runtime hands batches to the stream that consumes them, as Spark calls us",
+    (
+        "runtime",
+        "engine",
+    ): "the runtime hands batches to the stream that consumes them, as Spark calls us",
     ("topk", "ingest"): "structures have merits computed by a scoring",
     ("topk", "query"): "structures have merits of aggregates computed by a scoring",
     ("replica", "refresh"): "rankers draw merits from an outlook, remotes ask the time",
@@ -66,7 +69,10 @@ def watched() -> Iterator[Counter[tuple[str, str, str]]]:
 
 def run(case: str) -> Counter[tuple[str, str, str]]:
     folder = FOLDER / case
-    with watched() as calls, Engine.from_catalog(folder / "catalog.toml", runtime="local", until_end=True) as engine:
+    with (
+        watched() as calls,
+        Engine.from_catalog(folder / "catalog.toml", runtime="local", until_end=True) as engine,
+    ):
         for query in sorted(folder.glob("*.rspql")):
             assert list(engine.register(query.read_text("utf-8"), name=query.stem))
     return calls

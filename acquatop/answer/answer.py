@@ -140,7 +140,11 @@ class Answer:
             **({"triples": list(self.triples)} if self.form in ("construct", "describe") else {}),
             "status": str(self.status),
             "reason": self.reason,
-            **({} if self.bound is None else {"bound": self.bound if math.isfinite(self.bound) else None}),
+            **(
+                {}
+                if self.bound is None
+                else {"bound": self.bound if math.isfinite(self.bound) else None}
+            ),
         }
 
     def _windows_json(self) -> dict[str, Any]:
@@ -178,7 +182,10 @@ class Answer:
             "expected": (
                 None
                 if self.expected is None
-                else {"precision": round(self.expected.precision, 4), "ndcg": round(self.expected.ndcg, 4)}
+                else {
+                    "precision": round(self.expected.precision, 4),
+                    "ndcg": round(self.expected.ndcg, 4),
+                }
             ),
             "failure": self.failure,
             "events": self.counts.events,

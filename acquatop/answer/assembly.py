@@ -50,7 +50,15 @@ class Result:
 class Assembly:
     """Assembly of the answers of one query, in the order of their windows."""
 
-    def __init__(self, query: str, output: str, *, score_variable: str | None, clock: Clock, wall_clock: Clock) -> None:
+    def __init__(
+        self,
+        query: str,
+        output: str,
+        *,
+        score_variable: str | None,
+        clock: Clock,
+        wall_clock: Clock,
+    ) -> None:
         self._query = query
         self._score_variable = score_variable
         self._clock = clock

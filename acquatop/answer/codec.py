@@ -54,9 +54,14 @@ def _written(value: Any) -> Any:
         case None | bool() | int() | str():
             return value
         case _ if dataclasses.is_dataclass(value):
-            return {field.name: _written(getattr(value, field.name)) for field in dataclasses.fields(value)}
+            return {
+                field.name: _written(getattr(value, field.name))
+                for field in dataclasses.fields(value)
+            }
         case _:
-            raise TypeError(f"an answer holds a {type(value).__name__}, which has no form to be stored in")
+            raise TypeError(
+                f"an answer holds a {type(value).__name__}, which has no form to be stored in"
+            )
 
 
 def _written_term(term: Identifier) -> dict[str, str]:

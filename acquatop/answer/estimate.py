@@ -44,7 +44,9 @@ def estimate(merits: FloatArray, reported: int, k: int, offset: int = 0) -> Esti
     # The additional last column stands for missing solutions.
     relevance = np.zeros((len(merits), merits.shape[1] + 1))
     places = np.where(is_there, right, merits.shape[1])
-    np.put_along_axis(relevance, places, np.maximum(sizes[:, None] - np.arange(right.shape[1]), 0.0), axis=1)
+    np.put_along_axis(
+        relevance, places, np.maximum(sizes[:, None] - np.arange(right.shape[1]), 0.0), axis=1
+    )
     relevance = relevance[:, offset : min(k, reported)]
     return Estimate(_precision(relevance, sizes), _ndcg(relevance, sizes))
 
@@ -73,7 +75,9 @@ def _ndcg(relevance: FloatArray, sizes: IntArray) -> float:
     discounts = 1 / np.log2(np.arange(2, longest + 2))
     # Divided by two to the greatest relevance: only so are gains finite for long answers.
     unit = 2.0 ** -sizes[:, None].astype(np.float64)
-    gained = ((2.0 ** (relevance - sizes[:, None]) - unit) * discounts[: relevance.shape[1]]).sum(axis=1)
+    gained = ((2.0 ** (relevance - sizes[:, None]) - unit) * discounts[: relevance.shape[1]]).sum(
+        axis=1
+    )
     best = np.maximum(sizes[:, None] - np.arange(longest), 0.0)
     ideal = ((2.0 ** (best - sizes[:, None]) - unit) * discounts).sum(axis=1)
     return float(np.where(ideal > 0, gained / np.where(ideal > 0, ideal, 1.0), 1.0).mean())

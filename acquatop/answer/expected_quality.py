@@ -110,7 +110,8 @@ class ContentOfStream:
     def __init__(self, numbers: tuple[str, ...], *, panes: int = 1, seed: int = 0) -> None:
         self._numbers = numbers
         self._sample = WindowSample(
-            np.random.default_rng(seed), max(_FEWEST_OF_A_PANE, min(STANDING_FOR_OTHERS, _SEEN // panes))
+            np.random.default_rng(seed),
+            max(_FEWEST_OF_A_PANE, min(STANDING_FOR_OTHERS, _SEEN // panes)),
         )
 
     def add_pane(self, pane: Pane) -> None:
@@ -207,7 +208,12 @@ class QualityEstimator:
         return estimate(merits, len(top), self._k, self._offset)
 
     def _divide(
-        self, answer: Rows, held: Rows, content: ContentSample, worlds: _Worlds, random: np.random.Generator
+        self,
+        answer: Rows,
+        held: Rows,
+        content: ContentSample,
+        worlds: _Worlds,
+        random: np.random.Generator,
     ) -> tuple[Rows, Rows, float]:
         """Return the rows to examine one by one, the answer first; others.
 
@@ -220,7 +226,11 @@ class QualityEstimator:
         if len(held) > room:
             order = np.argsort(-worlds.kept(held), kind="stable")
             left = held.take(order[room:])
-            held, others, count = held.take(order[:room]), _together(others, left), count + len(left)
+            held, others, count = (
+                held.take(order[:room]),
+                _together(others, left),
+                count + len(left),
+            )
         if len(others) > STANDING_FOR_OTHERS:
             others = others.take(random.choice(len(others), STANDING_FOR_OTHERS, replace=False))
         return _together(answer, held), others, count
@@ -270,7 +280,10 @@ class _Worlds:
         present = self._store.present(held)
         changed = self._random.random((count, len(rows))) < self._model.chance(held, self._now)
         is_there = np.where(changed, self._appears(rows, present, count), present)
-        numbers = {name: each[:, of].ravel() for name, each in self._numbers(held, present, changed).items()}
+        numbers = {
+            name: each[:, of].ravel()
+            for name, each in self._numbers(held, present, changed).items()
+        }
         parts = tuple(np.tile(part, count) for part in solutions.parts)
         merits = self._scoring.merits_given(numbers, parts, count * len(of)).reshape(count, len(of))
         merits = np.where(is_there[:, of], merits, np.nan)
@@ -297,7 +310,9 @@ class _Worlds:
             return np.ones((count, len(rows)), dtype=np.bool_)
         return self._random.random((count, len(rows))) < chance
 
-    def _numbers(self, rows: IntArray, present: BoolArray, changed: BoolArray) -> dict[str, FloatArray]:
+    def _numbers(
+        self, rows: IntArray, present: BoolArray, changed: BoolArray
+    ) -> dict[str, FloatArray]:
         """Return the remote's present numbers for each key, by variable: old or changed ones."""
         matters = changed.any(axis=0)
         anyone: IntArray | None = None
@@ -314,7 +329,9 @@ class _Worlds:
             if others.any() and len(self._known):
                 # A key takes all its numbers from the same other key.
                 anyone = self._anyone(changed.shape) if anyone is None else anyone
-                numbers[:, others] = self._store.numbers(name, anyone[:, others].ravel()).reshape(len(changed), -1)
+                numbers[:, others] = self._store.numbers(name, anyone[:, others].ravel()).reshape(
+                    len(changed), -1
+                )
             found[name] = np.where(changed, numbers, values)
         return found
 
@@ -329,12 +346,20 @@ class _Worlds:
     @cached_property
     def _population(self) -> IntArray:
         rows = self._store.all_rows()
-        return rows if len(rows) <= _POPULATION else rows[self._random.integers(0, len(rows), _POPULATION)]
+        return (
+            rows
+            if len(rows) <= _POPULATION
+            else rows[self._random.integers(0, len(rows), _POPULATION)]
+        )
 
     @cached_property
     def _absent(self) -> float:
         """Share of keys asked for that the remote does not have."""
-        return 1 - float(self._store.present(self._population).mean()) if len(self._population) else 0.0
+        return (
+            1 - float(self._store.present(self._population).mean())
+            if len(self._population)
+            else 0.0
+        )
 
     @cached_property
     def _vanishing(self) -> float:
@@ -349,7 +374,9 @@ class _Worlds:
 
 def _together(*several: Rows) -> Rows:
     """Return rows one after the other, without their carried columns."""
-    some = [Rows(rows.times, rows.identities, rows.keys, rows.parts) for rows in several if len(rows)]
+    some = [
+        Rows(rows.times, rows.identities, rows.keys, rows.parts) for rows in several if len(rows)
+    ]
     return Rows.together(some) if some else NO_ROWS
 
 

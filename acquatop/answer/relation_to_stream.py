@@ -44,7 +44,11 @@ class RelationToStream:
 
     def snapshot(self) -> bytes:
         """Return the whole state: the previous answer, if the next one is compared with it."""
-        before = None if self._before is None or self._output == "RSTREAM" else answer_to_document(self._before)
+        before = (
+            None
+            if self._before is None or self._output == "RSTREAM"
+            else answer_to_document(self._before)
+        )
         return pack(_KIND, _VERSION, State({"output": self._output, "before": before}, {}))
 
     def resume(self, snapshot: bytes) -> None:
@@ -52,7 +56,9 @@ class RelationToStream:
         settings = unpack(_KIND, _VERSION, snapshot).settings
         with reading():
             if settings["output"] != self._output:
-                raise SnapshotError(f"this is a snapshot of an {settings['output']}, not of an {self._output}")
+                raise SnapshotError(
+                    f"this is a snapshot of an {settings['output']}, not of an {self._output}"
+                )
             before = settings["before"]
             self._before = None if before is None else answer_from_document(before)
 
@@ -67,7 +73,9 @@ def _difference(answer: Answer, these: Answer | None, those: Answer | None) -> A
     )
 
 
-def _without(these: Iterable[T], those: Iterable[T], identity: Callable[[T], Hashable]) -> tuple[T, ...]:
+def _without(
+    these: Iterable[T], those: Iterable[T], identity: Callable[[T], Hashable]
+) -> tuple[T, ...]:
     """Return the items of one multiset beyond those of another, in order; of equal items the last.
 
     >>> _without("abcab", "ba", str)

@@ -39,7 +39,9 @@ class Rendering:
     def _score_type(self, terms: Mapping[str, str]) -> str | None:
         """Return the datatype that SPARQL gives a score, from the datatypes of its terms."""
         types = frozenset(
-            (name, datatype) for name, term in terms.items() if (datatype := datatype_of(term)) is not None
+            (name, datatype)
+            for name, term in terms.items()
+            if (datatype := datatype_of(term)) is not None
         )
         if types not in self._score_types:
             score = self._plan.score

@@ -8,7 +8,9 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 
-def greatest(values: FloatArray, count: float, k: int, worlds: int, random: np.random.Generator) -> FloatArray:
+def greatest(
+    values: FloatArray, count: float, k: int, worlds: int, random: np.random.Generator
+) -> FloatArray:
     """Return the k greatest of ``count`` draws from some values, greatest first, for each world.
 
     The draws are independent, and so are the worlds. The result is derived from the k greatest of

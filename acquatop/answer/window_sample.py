@@ -9,7 +9,16 @@ import numpy.typing as npt
 
 from acquatop.topk.columns import newest_of
 from acquatop.topk.contract import NO_ROWS, AnyArray, IntArray, Rows
-from acquatop.topk.snapshot import State, pack, random_settings, reading, rows_of, set_random, table_of, unpack
+from acquatop.topk.snapshot import (
+    State,
+    pack,
+    random_settings,
+    reading,
+    rows_of,
+    set_random,
+    table_of,
+    unpack,
+)
 
 _KIND, _VERSION = "window sample", 1
 _ROOM = 512
@@ -41,7 +50,9 @@ class WindowSample:
             return np.arange(count)
         return np.unique(self._random.integers(0, count, self.room))
 
-    def add(self, first: int, last: int, rows: Rows, gone: npt.NDArray[np.bool_], count: int) -> None:
+    def add(
+        self, first: int, last: int, rows: Rows, gone: npt.NDArray[np.bool_], count: int
+    ) -> None:
         """Add the chosen ones of a pane's ``count`` solutions.
 
         Those ``gone`` only replace older ones.
@@ -54,7 +65,10 @@ class WindowSample:
 
         O(``room``).
         """
-        at = next((at for at, each in enumerate(self._panes) if (each.first, each.last) == (first, last)), None)
+        at = next(
+            (at for at, each in enumerate(self._panes) if (each.first, each.last) == (first, last)),
+            None,
+        )
         if at is None:
             self.add(first, last, rows, np.zeros(len(rows), dtype=np.bool_), count)
             return
@@ -63,7 +77,9 @@ class WindowSample:
         if total > self.room:
             # Each part gets the share of the room that it has in the pane.
             share = max(1, round(self.room * before.count / total))
-            rows = Rows.together([self._some(before.rows, share), self._some(rows, max(1, self.room - share))])
+            rows = Rows.together(
+                [self._some(before.rows, share), self._some(rows, max(1, self.room - share))]
+            )
         else:
             rows = Rows.together([before.rows, rows])
         self._panes[at] = _Pane(first, last, rows, np.zeros(len(rows), dtype=np.bool_), total)
@@ -83,10 +99,14 @@ class WindowSample:
             return NO_ROWS, 0.0
         rows = Rows.together(pane.rows for pane in panes)
         gone = np.concatenate([pane.gone for pane in panes])
-        weights = np.concatenate([np.full(len(pane.rows), pane.count / len(pane.rows)) for pane in panes])
+        weights = np.concatenate(
+            [np.full(len(pane.rows), pane.count / len(pane.rows)) for pane in panes]
+        )
         at = newest_of(rows.identities, rows.times)
         others = set(without.tolist())
-        is_other = np.fromiter((each not in others for each in rows.identities[at].tolist()), np.bool_, len(at))
+        is_other = np.fromiter(
+            (each not in others for each in rows.identities[at].tolist()), np.bool_, len(at)
+        )
         at = at[is_other & ~gone[at]]
         return rows.take(at), float(weights[at].sum())
 
@@ -100,10 +120,18 @@ class WindowSample:
             name: np.array([getattr(pane, name) for pane in self._panes], dtype=np.int64)
             for name in ("first", "last", "count")
         }
-        tables = {"panes": {**panes, "size": np.array([len(pane.rows) for pane in self._panes], dtype=np.int64)}}
+        tables = {
+            "panes": {
+                **panes,
+                "size": np.array([len(pane.rows) for pane in self._panes], dtype=np.int64),
+            }
+        }
         if self._panes:
             rows = Rows.together(pane.rows for pane in self._panes)
-            tables["rows"] = {**table_of(rows), "gone": np.concatenate([pane.gone for pane in self._panes])}
+            tables["rows"] = {
+                **table_of(rows),
+                "gone": np.concatenate([pane.gone for pane in self._panes]),
+            }
         return pack(_KIND, _VERSION, State({"random": random_settings(self._random)}, tables))
 
     def resume(self, snapshot: bytes) -> None:
@@ -115,7 +143,10 @@ class WindowSample:
             each = (columns[name].tolist() for name in ("first", "last", "count", "size"))
             for first, last, count, size in zip(*each, strict=True):
                 at = slice(start, start + size)
-                rows, gone = rows_of(state.tables["rows"]).take(at), state.tables["rows"]["gone"][at]
+                rows, gone = (
+                    rows_of(state.tables["rows"]).take(at),
+                    state.tables["rows"]["gone"][at],
+                )
                 panes.append(_Pane(first, last, rows, gone, count))
                 start += size
             set_random(self._random, state.settings["random"])

@@ -24,7 +24,16 @@ from connectors.instants import EARLIEST_MS, LATEST_MS
 from connectors.registry import CONNECTORS
 from replica.rankers import DEFAULT_RANKERS, RankerRegistry
 
-__all__ = ["KINDS", "POLICIES", "SOLUTIONS", "Catalog", "CatalogError", "Refresh", "Service", "Stream"]
+__all__ = [
+    "KINDS",
+    "POLICIES",
+    "SOLUTIONS",
+    "Catalog",
+    "CatalogError",
+    "Refresh",
+    "Service",
+    "Stream",
+]
 
 ARRIVALS = ("all", "latest", "distinct")
 KEPT_IN = ("driver", "executors")
@@ -74,7 +83,10 @@ class Catalog:
 
     @staticmethod
     def load(
-        path: str | Path, *, variables: Mapping[str, str] | None = None, rankers: RankerRegistry = DEFAULT_RANKERS
+        path: str | Path,
+        *,
+        variables: Mapping[str, str] | None = None,
+        rankers: RankerRegistry = DEFAULT_RANKERS,
     ) -> Catalog:
         """Read a catalog; :class:`CatalogError` names file, line and key of each problem.
 
@@ -115,7 +127,9 @@ def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
     root.allow("prefixes", "streams", "services", "graphs")
     declared = {name: root.section("prefixes").text(name) for name in root.section("prefixes")}
     prefixes = {**WELL_KNOWN, **declared}
-    streams = [_stream(name, section, prefixes) for name, section in root.section("streams").tables()]
+    streams = [
+        _stream(name, section, prefixes) for name, section in root.section("streams").tables()
+    ]
     services = [
         read_service(iri_of(name, section, prefixes), section, prefixes, tuple(rankers))
         for name, section in root.section("services").tables()
@@ -183,9 +197,13 @@ def _kept_in(section: Section, arrivals: str) -> str:
     """Return the place of keys; executors cannot withdraw data that newer records replace."""
     keys = section.choice("keys", KEPT_IN, default="driver")
     if keys == "executors" and arrivals != "distinct":
-        hint = 'set arrivals = "distinct" if every record has a subject of its own, or leave keys out'
+        hint = (
+            'set arrivals = "distinct" if every record has a subject of its own, or leave keys out'
+        )
         section.problem(
-            f'keys = "executors" needs a stream whose arrivals are distinct, not "{arrivals}"', "keys", hint
+            f'keys = "executors" needs a stream whose arrivals are distinct, not "{arrivals}"',
+            "keys",
+            hint,
         )
     return keys
 
@@ -197,7 +215,11 @@ def _strategy(section: Section, arrivals: str) -> str | None:
     strategy = section.choice("strategy", STRATEGIES)
     if strategy in STRATEGIES and arrivals != "distinct":
         hint = 'set arrivals = "distinct" if every record has a subject of its own, or leave strategy out'
-        section.problem(f'a strategy needs a stream whose arrivals are distinct, not "{arrivals}"', "strategy", hint)
+        section.problem(
+            f'a strategy needs a stream whose arrivals are distinct, not "{arrivals}"',
+            "strategy",
+            hint,
+        )
     return strategy
 
 
@@ -206,5 +228,7 @@ def _graph(name: str, section: Section, prefixes: Mapping[str, str]) -> StaticGr
     graph = StaticGraph(iri=iri_of(name, section, prefixes), path=section.path("path"))
     if "path" in section and format_of(graph.path) is None:
         hint = "known are .ttl, .nt, .rdf and .n3"
-        section.problem(f'"{Path(graph.path).name}" does not end as files with one graph do', "path", hint)
+        section.problem(
+            f'"{Path(graph.path).name}" does not end as files with one graph do', "path", hint
+        )
     return graph

@@ -61,11 +61,15 @@ def _load(store: Store, graph: StaticGraph, number: int) -> None:
 
     path = Path(graph.path)
     try:
-        for quad in parse(path=path, format=format_of(graph.path), base_iri=path.absolute().as_uri()):
+        for quad in parse(
+            path=path, format=format_of(graph.path), base_iri=path.absolute().as_uri()
+        ):
             subject, object_ = relabelled(quad.subject), relabelled(quad.object)
             store.add(Quad(subject, quad.predicate, object_, name))  # type: ignore[arg-type]
     except OSError as error:
-        raise UserError(f"{path}: the graph <{graph.iri}> cannot be read: {error.strerror or error}") from None
+        raise UserError(
+            f"{path}: the graph <{graph.iri}> cannot be read: {error.strerror or error}"
+        ) from None
     except SyntaxError as error:
         place = f"{path}:{error.lineno}" if error.lineno else str(path)
         raise UserError(f"{place}: the graph <{graph.iri}> cannot be read: {error.msg}") from None

@@ -13,14 +13,26 @@ from connectors.columns import ColumnsMapping
 from connectors.contract import RecordDecoder
 from connectors.delimited import CsvMapping, Dialect
 from connectors.graphs import SYNTAXES, GraphMapping
-from connectors.mapping import ARRIVAL, DATATYPES, IRI, TIMES, FieldMapping, JsonMapping, Property, Template
+from connectors.mapping import (
+    ARRIVAL,
+    DATATYPES,
+    IRI,
+    TIMES,
+    FieldMapping,
+    JsonMapping,
+    Property,
+    Template,
+)
 from connectors.ntriples import NTriplesMapping
 from connectors.registry import ARRIVALS, CONNECTORS, PLACES, TOPICS
 from connectors.topics import is_topic
 from connectors.x_api.posts import CREATED, PostsMapping
 from replica.terms import is_term
 
-WELL_KNOWN = {"xsd": "http://www.w3.org/2001/XMLSchema#", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
+WELL_KNOWN = {
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+}
 """Prefixes that need not be declared."""
 _FIELDS = ("format", "subject", "time", "time_as", "properties")
 
@@ -28,13 +40,17 @@ Prefixes = Mapping[str, str]
 Fields = TypeVar("Fields", bound=FieldMapping)
 
 
-def read_mapping(section: Section, prefixes: Prefixes, connector: str, arrivals: str) -> RecordDecoder:
+def read_mapping(
+    section: Section, prefixes: Prefixes, connector: str, arrivals: str
+) -> RecordDecoder:
     """Return the decoder of a stream's records."""
     known = CONNECTORS[connector].formats if connector in CONNECTORS else tuple(FORMATS)
     format_ = section.choice("format", tuple(FORMATS), default=known[0])
     if format_ in FORMATS and format_ not in known:
         hint = f"it reads {', '.join(known)}"
-        section.problem(f'the connector "{connector}" has no rows of the format "{format_}"', "format", hint)
+        section.problem(
+            f'the connector "{connector}" has no rows of the format "{format_}"', "format", hint
+        )
     mapping = FORMATS.get(format_, _json)(section, prefixes, arrivals)
     _check_source(mapping, section, connector)
     return mapping
@@ -53,20 +69,26 @@ def _columns(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecod
 def _csv(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
     section.allow(*_FIELDS, "columns", "delimiter", "quote")
     usual = Dialect()
-    delimiter, quote = (section.text(key, default=getattr(usual, key)) for key in ("delimiter", "quote"))
+    delimiter, quote = (
+        section.text(key, default=getattr(usual, key)) for key in ("delimiter", "quote")
+    )
     if not _is_delimiter(delimiter) or delimiter == quote:
         section.problem('"delimiter" must be one ASCII character, and not the quote', "delimiter")
     if quote and not _is_delimiter(quote):
         section.problem('"quote" must be one ASCII character, or "" for none', "quote")
     columns = tuple(section.texts("columns"))
     dialect = Dialect(delimiter, quote)
-    return _checked(CsvMapping(**_fields(section, prefixes), columns=columns, dialect=dialect), section)
+    return _checked(
+        CsvMapping(**_fields(section, prefixes), columns=columns, dialect=dialect), section
+    )
 
 
 def _ntriples(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
     section.allow("format", "time", "properties")
     several = arrivals == "all"
-    return NTriplesMapping(_statement_time(section, prefixes), _predicates(section, prefixes), several)
+    return NTriplesMapping(
+        _statement_time(section, prefixes), _predicates(section, prefixes), several
+    )
 
 
 def _rdf(section: Section, prefixes: Prefixes, arrivals: str) -> RecordDecoder:
@@ -123,11 +145,17 @@ def _checked(mapping: Fields, section: Section) -> Fields:
 
     Note fields that are read as two kinds of value: a record has only one in each.
     """
-    numbers = [each.field for each in mapping.properties.values() if DATATYPES[each.datatype] != DATATYPES[IRI]]
+    numbers = [
+        each.field
+        for each in mapping.properties.values()
+        if DATATYPES[each.datatype] != DATATYPES[IRI]
+    ]
     for name in filter(is_topic, [mapping.time, *numbers]):
         section.problem(f'"{name}" is a text', hint="let it be an xsd:string, or a part of an IRI")
     kinds = {mapping.subject.field: "the subject"}
-    properties = [(each.field, each.datatype) for each in mapping.properties.values() if each.template is None]
+    properties = [
+        (each.field, each.datatype) for each in mapping.properties.values() if each.template is None
+    ]
     for name, kind in ((mapping.time, "the time"), *properties):
         if kinds.setdefault(name, kind) != kind:
             section.problem(f'the field "{name}" cannot be both {kinds[name]} and {kind}')
@@ -139,14 +167,24 @@ def _check_source(mapping: RecordDecoder, section: Section, connector: str) -> N
     says = CONNECTORS[connector].says if connector in CONNECTORS else (PLACES, ARRIVALS, TOPICS)
     if getattr(mapping, "time", "") == ARRIVAL and ARRIVALS not in says:
         hint = "name the field or the predicate that holds the time"
-        section.problem(f'the connector "{connector}" does not say when its rows came', "time", hint)
-    names_rows = isinstance(mapping, FieldMapping) and mapping.subject.prefix and not mapping.subject.field
+        section.problem(
+            f'the connector "{connector}" does not say when its rows came', "time", hint
+        )
+    names_rows = (
+        isinstance(mapping, FieldMapping) and mapping.subject.prefix and not mapping.subject.field
+    )
     if names_rows and PLACES not in says:
         hint = "name a field in the template"
-        section.problem(f'the connector "{connector}" does not say where its rows stand', "subject", hint)
-    if isinstance(mapping, FieldMapping) and (TOPICS not in says or not isinstance(mapping, JsonMapping)):
+        section.problem(
+            f'the connector "{connector}" does not say where its rows stand', "subject", hint
+        )
+    if isinstance(mapping, FieldMapping) and (
+        TOPICS not in says or not isinstance(mapping, JsonMapping)
+    ):
         for name in filter(is_topic, mapping.types):
-            section.problem(f'rows of this format from the connector "{connector}" have no topic for "{name}"')
+            section.problem(
+                f'rows of this format from the connector "{connector}" have no topic for "{name}"'
+            )
     options = CONNECTORS[connector].options if connector in CONNECTORS else {"header": None}
     if isinstance(mapping, CsvMapping) and not mapping.columns and "header" not in options:
         hint = 'name its columns, such as columns = ["time", "user"]'
@@ -161,11 +199,15 @@ def _subject(section: Section, prefixes: Prefixes) -> Template:
     subject = section.text("subject")
     template = Template("", "", "")
     try:
-        template = Template.parse(subject if subject.startswith("{") else expanded(subject, prefixes))
+        template = Template.parse(
+            subject if subject.startswith("{") else expanded(subject, prefixes)
+        )
     except ValueError as error:
         if subject:
             section.problem(str(error), key="subject")
-    if (template.prefix or template.suffix) and not is_term(f"<{template.prefix}1{template.suffix}>"):
+    if (template.prefix or template.suffix) and not is_term(
+        f"<{template.prefix}1{template.suffix}>"
+    ):
         section.problem(f'"{subject}" does not make IRIs', key="subject")
     return template
 
@@ -188,7 +230,11 @@ def _property(section: Section, prefixes: Prefixes) -> Property:
         if template.field or not is_term(f"<{template.prefix}1{template.suffix}>"):
             raise ValueError(f'"{written}" does not make IRIs of what is in the field')
     except ValueError as error:
-        section.problem(str(error), "datatype", 'write the IRI with {} in it, such as "http://example.org/user/{}"')
+        section.problem(
+            str(error),
+            "datatype",
+            'write the IRI with {} in it, such as "http://example.org/user/{}"',
+        )
     return Property(field, IRI, template)
 
 
@@ -198,7 +244,9 @@ def _datatype(section: Section, prefixes: Prefixes) -> str:
     datatype = written if written == IRI else iri_of(written, section, prefixes)
     if datatype in DATATYPES:
         return datatype
-    section.problem(f'the datatype "{written}" is not supported', "datatype", f"use {', '.join(names.values())}")
+    section.problem(
+        f'the datatype "{written}" is not supported', "datatype", f"use {', '.join(names.values())}"
+    )
     return next(iter(DATATYPES))
 
 
@@ -246,12 +294,17 @@ def _contexts(section: Section) -> Mapping[str, str]:
         except (OSError, ValueError) as error:
             section.problem(f'"{Path(path).name}" cannot be read as JSON: {error}', iri)
             continue
-        found[iri] = json.dumps(document.get("@context", document) if isinstance(document, dict) else document)
+        found[iri] = json.dumps(
+            document.get("@context", document) if isinstance(document, dict) else document
+        )
     return found
 
 
 def iri_of(name: str, section: Section, prefixes: Prefixes) -> str:
     """Return a name as an IRI with its prefix expanded; note a problem if it is none."""
     if ":" not in name:
-        section.problem(f'"{name}" is not an IRI', hint="write a whole IRI, or a prefix of [prefixes] and a name")
+        section.problem(
+            f'"{name}" is not an IRI',
+            hint="write a whole IRI, or a prefix of [prefixes] and a name",
+        )
     return expanded(name, prefixes)

@@ -134,14 +134,20 @@ def _table(section: Section, prefixes: Mapping[str, str]) -> Source:
     path = section.path("path")
     time = section.text("time") if "time" in section else None
     if "path" in section and Path(path).suffix.lower() not in TABLES:
-        section.problem(f'"{Path(path).name}" does not end as tables do', "path", f"known are {', '.join(TABLES)}")
+        section.problem(
+            f'"{Path(path).name}" does not end as tables do',
+            "path",
+            f"known are {', '.join(TABLES)}",
+        )
     return TableSource(path, _mapping(section, prefixes), time)
 
 
 def _python(section: Section, prefixes: Mapping[str, str]) -> Source:
     function = section.text("function")
     if "function" in section and not re.fullmatch(r"\w+(\.\w+)*:\w+(\.\w+)*", function):
-        section.problem(f'"{function}" does not name a function', "function", 'write "package.module:function"')
+        section.problem(
+            f'"{function}" does not name a function', "function", 'write "package.module:function"'
+        )
     return PythonSource(function, _mapping(section, prefixes))
 
 
@@ -178,12 +184,18 @@ def _address(section: Section) -> Address:
         _check_address(url, section)
     longest = section.whole("max_reply_bytes", default=_LONGEST_REPLY, least=1)
     values = section.values_in("endpoint")
-    secrets = tuple(Secret(value) for value in values if value and "://" not in value and value not in _host(url))
+    secrets = tuple(
+        Secret(value)
+        for value in values
+        if value and "://" not in value and value not in _host(url)
+    )
     return Address(url, _shown(url, section.written("endpoint")), _auth(section), longest, secrets)
 
 
 def _shown(url: str, written: str) -> str:
-    return written if "${" not in written else f"{written} ({url.partition('://')[0]}://{_host(url)})"
+    return (
+        written if "${" not in written else f"{written} ({url.partition('://')[0]}://{_host(url)})"
+    )
 
 
 def _host(url: str) -> str:
@@ -192,7 +204,9 @@ def _host(url: str) -> str:
 
 def _check_address(url: str, section: Section) -> None:
     if not re.fullmatch(r"https?://[!-~]+", url) or not _has_host(url):
-        section.problem(f'"{section.written("endpoint")}" is not an http or https address', "endpoint")
+        section.problem(
+            f'"{section.written("endpoint")}" is not an http or https address', "endpoint"
+        )
     elif "@" in _host(url):
         hint = "put them into the table auth"
         section.problem("an address must not hold a name and a password", "endpoint", hint)

@@ -129,7 +129,10 @@ class Section:
 
     def values_in(self, key: str) -> list[str]:
         """Return the values of the environment variables that a text names."""
-        return [self._expanded(key, "${" + name + "}") for name in re.findall(r"\$\{(\w+)\}", self.written(key))]
+        return [
+            self._expanded(key, "${" + name + "}")
+            for name in re.findall(r"\$\{(\w+)\}", self.written(key))
+        ]
 
     def secret(self, key: str) -> Secret:
         """Return a text that only the environment may hold: it must be written ``${NAME}``."""
@@ -151,16 +154,24 @@ class Section:
         """Return a list of numbers, or a single number as a list; it must not be empty."""
         value = self._data.get(key)
         values: list[Any] = value if isinstance(value, list) else [value]
-        if not values or not all(isinstance(each, int | float) and not isinstance(each, bool) for each in values):
+        if not values or not all(
+            isinstance(each, int | float) and not isinstance(each, bool) for each in values
+        ):
             self.problem(f'"{key}" must be a number, or a list of numbers', key)
             return [0]
         return values
 
     @overload
-    def whole(self, key: str, *, default: None, least: int | None = None, most: int | None = None) -> int | None: ...
+    def whole(
+        self, key: str, *, default: None, least: int | None = None, most: int | None = None
+    ) -> int | None: ...
     @overload
-    def whole(self, key: str, *, default: int = ..., least: int | None = None, most: int | None = None) -> int: ...
-    def whole(self, key: str, *, default: Any = ..., least: int | None = None, most: int | None = None) -> int | None:
+    def whole(
+        self, key: str, *, default: int = ..., least: int | None = None, most: int | None = None
+    ) -> int: ...
+    def whole(
+        self, key: str, *, default: Any = ..., least: int | None = None, most: int | None = None
+    ) -> int | None:
         """Return a whole number; a default of None makes it optional."""
         if default is None and key not in self._data:
             return None
@@ -231,7 +242,11 @@ class Section:
 def _keys_of(line: str) -> Keys:
     """Return the path of keys that a line of TOML opens or sets; empty for other lines."""
     written = line.strip()
-    match = written if written.startswith("[") else re.match(r"""((?:"[^"]*"|'[^']*'|[\w.-])+)\s*=""", written)
+    match = (
+        written
+        if written.startswith("[")
+        else re.match(r"""((?:"[^"]*"|'[^']*'|[\w.-])+)\s*=""", written)
+    )
     if not match:
         return ()
     statement = written if isinstance(match, str) else f"{match[1]} = 0"

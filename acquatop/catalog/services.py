@@ -15,9 +15,7 @@ from replica.spending.limit import Limit
 SOLUTIONS = ("one", "many")
 LEDGER = "acquatop-spending.sqlite"
 """Default ledger, in the catalog's folder, of the spending of strict services."""
-COMMON_KEYS = (
-    "remote block_size timeout solutions concurrency capacity limits ask_absent_after mapping feed refresh".split()
-)
+COMMON_KEYS = "remote block_size timeout solutions concurrency capacity limits ask_absent_after mapping feed refresh".split()
 """Catalog keys of services of all kinds."""
 AUTO = "auto"
 """Value in place of a number: the engine chooses by observation."""
@@ -65,7 +63,9 @@ class Service:
     refresh: Refresh
 
 
-def read_service(iri: str, section: Section, prefixes: Mapping[str, str], rankers: Collection[str]) -> Service:
+def read_service(
+    iri: str, section: Section, prefixes: Mapping[str, str], rankers: Collection[str]
+) -> Service:
     """Return the service that a table of the catalog describes; problems are noted there."""
     kind = section.choice("remote", KINDS, default="sparql")
     kind = kind if kind in KINDS else "sparql"
@@ -99,7 +99,9 @@ def _limits(section: Section) -> tuple[Limit, ...]:
 
 
 def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
-    section.allow("policy", "n", "refill", "items", "requests", "deadline", "bank", "strict", "ledger")
+    section.allow(
+        "policy", "n", "refill", "items", "requests", "deadline", "bank", "strict", "ledger"
+    )
     policies = tuple(f"{proposer}-{ranker}" for proposer in PROPOSERS for ranker in rankers)
     bank = section.section("bank")
     bank.allow("items", "requests")
@@ -109,7 +111,9 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
     chooses_n = "n" in section and section.scalar("n") == AUTO
     refill = section.flag("refill", default=chooses_n)
     if chooses_n and not refill:
-        section.problem(f'n = "{AUTO}" is found from what has to be refilled: leave "refill" out', "refill")
+        section.problem(
+            f'n = "{AUTO}" is found from what has to be refilled: leave "refill" out', "refill"
+        )
     return Refresh(
         policy=section.choice("policy", policies, default="ANY-IMP"),
         n=10 if chooses_n else section.whole("n", default=10, least=0),
@@ -119,7 +123,9 @@ def _refresh(section: Section, rankers: Collection[str]) -> Refresh:
             requests=section.whole("requests", default=1, least=0),
             seconds=section.duration_ms("deadline", default=1_000) / 1000,
         ),
-        bank=Budget(bank.whole("items", default=0, least=0), bank.whole("requests", default=0, least=0), 0.0),
+        bank=Budget(
+            bank.whole("items", default=0, least=0), bank.whole("requests", default=0, least=0), 0.0
+        ),
         ledger=section.path("ledger", default=LEDGER) if strict else None,
         chooses_n=chooses_n,
     )

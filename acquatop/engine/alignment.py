@@ -82,7 +82,9 @@ class StreamAlignment:
         awake = [each.watermark_ms for each in streams if not each.is_idle]
         if None in awake:
             return None
-        known = [time for time in (awake or [each.watermark_ms for each in streams]) if time is not None]
+        known = [
+            time for time in (awake or [each.watermark_ms for each in streams]) if time is not None
+        ]
         return min(known, default=None)
 
     def must_wait(self, mine: AlignedStream, room_ms: int) -> bool:
@@ -91,7 +93,9 @@ class StreamAlignment:
         if reached is None:
             return False
         others = (each for each in self._streams.values() if each is not mine and not each.is_idle)
-        return any(each.watermark_ms is None or reached - each.watermark_ms > room_ms for each in others)
+        return any(
+            each.watermark_ms is None or reached - each.watermark_ms > room_ms for each in others
+        )
 
     def wake(self, but: AlignedStream | None = None) -> None:
         """Let the other streams check again whether they may continue."""

@@ -82,7 +82,9 @@ class Engine:
     ) -> None:
         check_runtime(runtime, spark)
         if autostart and state is not None:
-            raise UserError("with a state directory queries are registered first, and then the engine is started")
+            raise UserError(
+                "with a state directory queries are registered first, and then the engine is started"
+            )
         self.catalog = catalog
         self._functions = functions
         self._rankers = rankers
@@ -192,7 +194,9 @@ class Engine:
         """Yield the answers of all queries registered so far, in their order of arrival."""
         return merged(list(self._queries.values()), self._news, limit)
 
-    def _run(self, bound: Bound, text: str, sinks: Sequence[Sink], backlog: int | None = None) -> RegisteredQuery:
+    def _run(
+        self, bound: Bound, text: str, sinks: Sequence[Sink], backlog: int | None = None
+    ) -> RegisteredQuery:
         bound = replace(bound, name=self._free_name(bound.name))
         query = RegisteredQuery(
             bound.name,
@@ -232,7 +236,9 @@ class Engine:
         with self._lock:
             taken = {each for each, query in self._queries.items() if not query.stopped}
             return next(
-                each for each in (name, *(f"{name}-{at}" for at in range(2, len(taken) + 3))) if each not in taken
+                each
+                for each in (name, *(f"{name}-{at}" for at in range(2, len(taken) + 3)))
+                if each not in taken
             )
 
     # Evaluation of queries ------------------------------------------------------------------------
@@ -242,8 +248,14 @@ class Engine:
         unit = self._unit(bound)
         with self._lock:
             self._queries_of.setdefault(unit, []).append(query)
-        query.slide_ms = bound.windows.slide_ms if isinstance(bound, BoundQuery) else unit.work.slide_ms
-        goes_on = self._state is not None and self._state.part(unit.key) is not None and unit.work.resume_query(bound)
+        query.slide_ms = (
+            bound.windows.slide_ms if isinstance(bound, BoundQuery) else unit.work.slide_ms
+        )
+        goes_on = (
+            self._state is not None
+            and self._state.part(unit.key) is not None
+            and unit.work.resume_query(bound)
+        )
         new = []
         for stream in bound.streams:
             running = self._running(stream)
@@ -262,7 +274,9 @@ class Engine:
         with self._lock:
             if key not in self._units:
                 kept = None if self._state is None else self._state.part(key)
-                work = open_evaluation(bound, key, self._resources, load=kept is None, shared=is_shared)
+                work = open_evaluation(
+                    bound, key, self._resources, load=kept is None, shared=is_shared
+                )
                 if kept is not None:
                     work.resume(kept)
                 self._units[key] = EvaluationSlot(key, work)
@@ -287,7 +301,11 @@ class Engine:
                 return choice_among(bound).is_shared
             if is_kept is not None or key in self._units:
                 return is_kept is not False
-            running = [name for name, query in self._queries.items() if not query.stopped and name != bound.name]
+            running = [
+                name
+                for name, query in self._queries.items()
+                if not query.stopped and name != bound.name
+            ]
             others = [self._bounds[name] for name in running]
         alike = [each for each in others if can_share(each) and self._key(each, shared=True) == key]
         return choice_among(bound, alike).is_shared
@@ -300,9 +318,14 @@ class Engine:
     def _running(self, stream: Stream) -> Pipeline | None:
         if not self._reads_together:
             return None
-        return next((each for each in self._pipelines if each.stream.iri == stream.iri and not each.ended), None)
+        return next(
+            (each for each in self._pipelines if each.stream.iri == stream.iri and not each.ended),
+            None,
+        )
 
-    def _new_pipeline(self, stream: Stream, unit: EvaluationSlot, bound: Bound, *, goes_on: bool) -> Pipeline:
+    def _new_pipeline(
+        self, stream: Stream, unit: EvaluationSlot, bound: Bound, *, goes_on: bool
+    ) -> Pipeline:
         pipeline = Pipeline(
             stream,
             self,
@@ -327,21 +350,30 @@ class Engine:
         resume = None
         if self._state is not None:
             resume = Resume(self._state.folder(pipeline.stream.iri), pipeline.position)
-        carrier = self._runtime.carry(pipeline.stream, pipeline, until_end=self._until_end, resume=resume)
+        carrier = self._runtime.carry(
+            pipeline.stream, pipeline, until_end=self._until_end, resume=resume
+        )
         carrier.start()
         pipeline.attach(carrier)
 
     @property
     def _resources(self) -> Resources:
         return Resources(
-            self._replicas, self._clock, self._rankers, self._map, self._keys_folder, durable=self._state is not None
+            self._replicas,
+            self._clock,
+            self._rankers,
+            self._map,
+            self._keys_folder,
+            durable=self._state is not None,
         )
 
     def _keys_folder(self, key: str) -> Path:
         """Return the folder for the keys that executors keep for an evaluation."""
         if self._state is not None:
             return self._state.keys_folder(key)
-        self._scratch = self._scratch or TemporaryDirectory(prefix="acquatop-", ignore_cleanup_errors=True)
+        self._scratch = self._scratch or TemporaryDirectory(
+            prefix="acquatop-", ignore_cleanup_errors=True
+        )
         return Path(self._scratch.name) / hashlib.sha256(key.encode()).hexdigest()[:16]
 
     def _map(self, task: BucketTask, buckets: Sequence[Bucket]) -> Sequence[BucketFound]:
@@ -369,7 +401,9 @@ class Engine:
         """True if the engine keeps state."""
         return self._state is not None
 
-    def keep(self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]) -> float:
+    def keep(
+        self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]
+    ) -> float:
         """Make a batch durable: with an entry in the journal, or with a snapshot.
 
         A journal entry is sufficient if no window has closed.
@@ -399,24 +433,36 @@ class Engine:
     def give(self, answers: Sequence[Answer], *, repeated: bool = False) -> None:
         """Give answers to their sinks and readers."""
         # Looked up once, as a query may be removed meanwhile.
-        queries = {name: query for name in {each.query for each in answers} if (query := self._queries.get(name))}
+        queries = {
+            name: query
+            for name in {each.query for each in answers}
+            if (query := self._queries.get(name))
+        }
         wanted = [answer for answer in answers if answer.query in queries]
         for answer in wanted:
             held = self._held(queries[answer.query])
             self._observer.answer(AnswerSeen(answer=answer, repeated=repeated, **held))
-        for sink in {id(sink): sink for answer in wanted for sink in queries[answer.query].sinks}.values():
-            self._write(sink, [answer for answer in wanted if sink in queries[answer.query].sinks], queries)
+        for sink in {
+            id(sink): sink for answer in wanted for sink in queries[answer.query].sinks
+        }.values():
+            self._write(
+                sink, [answer for answer in wanted if sink in queries[answer.query].sinks], queries
+            )
         for answer in wanted:
             queries[answer.query].put(answer)
 
     def _held(self, query: RegisteredQuery) -> dict[str, int]:
         # Without the lock, as it is held while replicas are filled.
-        unit = next((unit for unit, queries in list(self._queries_of.items()) if query in queries), None)
+        unit = next(
+            (unit for unit, queries in list(self._queries_of.items()) if query in queries), None
+        )
         if unit is None:
             return {}
         return unit.work.sizes(query.name)._asdict()
 
-    def _write(self, sink: Sink, answers: Sequence[Answer], queries: Mapping[str, RegisteredQuery]) -> None:
+    def _write(
+        self, sink: Sink, answers: Sequence[Answer], queries: Mapping[str, RegisteredQuery]
+    ) -> None:
         try:
             sink.write(answers)
         except Exception as error:
@@ -442,7 +488,9 @@ class Engine:
         self._observer.query(query.name, QueryState.FAILED)
         self._forget(query)
 
-    def stream_ended(self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None) -> None:
+    def stream_ended(
+        self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None
+    ) -> None:
         """Continue without a stream.
 
         Queries with no other stream end. After an error, all queries of the stream end.
@@ -455,10 +503,14 @@ class Engine:
             for query in list(self._queries_of.get(unit, ())):
                 if query.stream_ended(stream) or error is not None:
                     query.finish(error)
-                    self._observer.query(query.name, QueryState.ENDED if error is None else QueryState.FAILED)
+                    self._observer.query(
+                        query.name, QueryState.ENDED if error is None else QueryState.FAILED
+                    )
                     self._forget(query)
 
-    def _keep_ended(self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None) -> None:
+    def _keep_ended(
+        self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None
+    ) -> None:
         """Keep the state of queries that end with a stream when the others' state is written."""
         assert self._state is not None
         if error is not None:
@@ -495,7 +547,9 @@ class Engine:
                     queries.remove(query)
                     if not queries:
                         del self._queries_of[unit]
-                        self._units = {key: each for key, each in self._units.items() if each is not unit}
+                        self._units = {
+                            key: each for key, each in self._units.items() if each is not unit
+                        }
                         unit.work.close()
 
     def stop(self) -> None:
@@ -559,7 +613,11 @@ def _description(stream: Stream) -> str:
     options = CONNECTORS[stream.connector].options
     said = {
         "connector": stream.connector,
-        **{name: stream.options.get(name) for name, option in options.items() if option.names_source},
+        **{
+            name: stream.options.get(name)
+            for name, option in options.items()
+            if option.names_source
+        },
         "mapping": stream.mapping,
         "arrivals": stream.arrivals,
         "lateness_ms": stream.lateness_ms,

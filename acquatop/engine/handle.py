@@ -88,7 +88,9 @@ class RegisteredQuery:
         with self._news.condition:
             if self._end is None:
                 self._answers.append((next(self._news.numbers), answer))
-                if self._live and len(self._answers) > (BACKLOG if self._backlog is None else self._backlog):
+                if self._live and len(self._answers) > (
+                    BACKLOG if self._backlog is None else self._backlog
+                ):
                     self._answers.popleft()
                     self.missed += 1
                 self._news.condition.notify_all()
@@ -116,7 +118,9 @@ class RegisteredQuery:
         return self._answers.popleft()[1]
 
 
-def merged(queries: Sequence[RegisteredQuery], news: AnswerSignal, limit: int | None = None) -> Iterator[Answer]:
+def merged(
+    queries: Sequence[RegisteredQuery], news: AnswerSignal, limit: int | None = None
+) -> Iterator[Answer]:
     """Yield the answers of several queries in their order of arrival, at most ``limit``.
 
     Ends when all queries have ended. If a query failed, its error is raised after its answers.
@@ -126,7 +130,11 @@ def merged(queries: Sequence[RegisteredQuery], news: AnswerSignal, limit: int | 
         with news.condition:
             while not any(each.first is not None or each.stopped for each in left):
                 news.condition.wait()
-            left = [each for each in left if each.first is not None or not each.stopped or each.error is not None]
+            left = [
+                each
+                for each in left
+                if each.first is not None or not each.stopped or each.error is not None
+            ]
             ready = [each for each in left if each.first is not None]
             if ready:
                 answer = min(ready, key=lambda each: each.first or 0).take()

@@ -58,7 +58,9 @@ class IdleTimer:
             seconds = self._due()
             with self._changed:
                 if not self._woken and not self._stopped:
-                    self._changed.wait(None if seconds is None else min(max(seconds, LEAST_SECONDS), MOST_SECONDS))
+                    self._changed.wait(
+                        None if seconds is None else min(max(seconds, LEAST_SECONDS), MOST_SECONDS)
+                    )
                 if self._stopped:
                     return False
             if (seconds := self._due()) is not None and seconds <= 0:

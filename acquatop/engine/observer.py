@@ -192,4 +192,6 @@ class Several:
             except Exception:
                 if at not in self._broken:
                     self._broken.add(at)
-                    _log.exception("%s raised; the engine goes on without its notes", type(observer).__name__)
+                    _log.exception(
+                        "%s raised; the engine goes on without its notes", type(observer).__name__
+                    )

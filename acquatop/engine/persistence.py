@@ -59,7 +59,9 @@ class EngineState:
         self._engine = json.loads(self._recovered.parts["engine"])
         seconds = time.perf_counter() - started
         size = sum(map(len, self._recovered.parts.values()))
-        self._see(Kept.RECOVERED, "", seconds, size, f"{len(self._recovered.journal)} batches after it")
+        self._see(
+            Kept.RECOVERED, "", seconds, size, f"{len(self._recovered.journal)} batches after it"
+        )
         if self._recovered.problem is not None:
             self._see(Kept.DAMAGED, "", seconds, size, self._recovered.problem)
 
@@ -143,7 +145,10 @@ class EngineState:
         return True
 
     def save(
-        self, streams: Mapping[str, Mapping[str, Any]], units: Mapping[str, KeptUnit], answers: Sequence[Answer]
+        self,
+        streams: Mapping[str, Mapping[str, Any]],
+        units: Mapping[str, KeptUnit],
+        answers: Sequence[Answer],
     ) -> None:
         """Write a snapshot."""
         assert self._directory is not None
@@ -154,7 +159,10 @@ class EngineState:
             "queries": {name: _name(key) for key, unit in units.items() for name in unit.names},
             "answers": [answer_to_document(each) for each in answers],
         }
-        parts = {"engine": json.dumps(engine).encode(), **{_name(key): unit.snapshot for key, unit in units.items()}}
+        parts = {
+            "engine": json.dumps(engine).encode(),
+            **{_name(key): unit.snapshot for key, unit in units.items()},
+        }
         self._directory.save(parts)
         self._saved, self.is_behind = True, False
         self._see(Kept.SNAPSHOT, "", time.perf_counter() - started, sum(map(len, parts.values())))
@@ -177,7 +185,9 @@ class EngineState:
             self._directory.close()
 
     def _see(self, kind: Kept, stream: str, seconds: float, size: int, detail: str = "") -> None:
-        self._observer.kept(StateSeen(kind=kind, stream=stream, seconds=seconds, bytes=size, detail=detail))
+        self._observer.kept(
+            StateSeen(kind=kind, stream=stream, seconds=seconds, bytes=size, detail=detail)
+        )
 
 
 def _name(key: str) -> str:

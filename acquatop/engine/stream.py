@@ -76,7 +76,9 @@ class Outlet(Protocol):
     def give(self, answers: Sequence[Answer]) -> None:
         """Give out answers."""
 
-    def keep(self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]) -> float:
+    def keep(
+        self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]
+    ) -> float:
         """Make a batch durable if state is kept; return the seconds it took."""
 
     @property
@@ -89,7 +91,9 @@ class Outlet(Protocol):
     def failed(self, unit: EvaluationSlot, error: BaseException) -> None:
         """Note that a unit has failed."""
 
-    def stream_ended(self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None) -> None:
+    def stream_ended(
+        self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None
+    ) -> None:
         """Note that a stream has ended, after its last answers."""
 
 
@@ -184,7 +188,11 @@ class Pipeline:
     def leave(self, unit: EvaluationSlot, name: str) -> None:
         """Remove a query, from the next batch on."""
         with self._lock:
-            self._joining = [each for each in self._joining if not (each.unit is unit and each.bound.name == name)]
+            self._joining = [
+                each
+                for each in self._joining
+                if not (each.unit is unit and each.bound.name == name)
+            ]
             self._leaving.append((unit, name))
         self.wake()
 
@@ -193,7 +201,9 @@ class Pipeline:
             joining, self._joining = self._joining, []
             leaving, self._leaving = self._leaving, []
         self._has_changed = self._has_changed or bool(joining or leaving)
-        times = [time for time in (self._time.newest_ms, self._time.watermark_ms) if time is not None]
+        times = [
+            time for time in (self._time.newest_ms, self._time.watermark_ms) if time is not None
+        ]
         after = {self.stream.iri: max(times)} if times else {}
         # Who has left may be back by now, under the same name.
         for unit, name in leaving:
@@ -204,7 +214,9 @@ class Pipeline:
                 if each.bound.name not in each.unit.work.names or each.unit not in self._units:
                     each.unit.work.join(each.bound, after)
             self.go_on(each.unit)
-        self._units = [unit for unit in self._units if unit.error is None and self._outlet.wants(unit)]
+        self._units = [
+            unit for unit in self._units if unit.error is None and self._outlet.wants(unit)
+        ]
 
     # Batches --------------------------------------------------------------------------------------
 
@@ -228,7 +240,9 @@ class Pipeline:
                 self._layout.append(_Sight(unit, at, at + 1, tuple(unit.work.names)))
                 continue
             places |= {id(each): len(reducers) + at for at, each in enumerate(own)}
-            self._layout.append(_Sight(unit, len(reducers), len(reducers) + len(own), tuple(unit.work.names)))
+            self._layout.append(
+                _Sight(unit, len(reducers), len(reducers) + len(own), tuple(unit.work.names))
+            )
             reducers += own
         return Job(
             self.stream.mapping,
@@ -258,7 +272,12 @@ class Pipeline:
             answers = self._let_windows_close(due_at)
             made = self._clock()
             entry = {}
-            if self._outlet.keeps and not answers and not self._has_changed and not batch.is_pressing:
+            if (
+                self._outlet.keeps
+                and not answers
+                and not self._has_changed
+                and not batch.is_pressing
+            ):
                 entry = self._entry(batch, before_ms)
             kept = self._outlet.keep(self.stream.iri, batch.position, entry, answers)
             if self._outlet.keeps and batch.is_pressing:
@@ -316,7 +335,11 @@ class Pipeline:
                 for stream, watermark_ms in unit.joined.steps(self):
                     longest = unit.longest_wait(self.stream.iri, wait)
                     stream.told(watermark_ms)
-                    self._collect(unit, unit.work.advance(Tick(stream.iri, watermark_ms, due_at, longest)), answers)
+                    self._collect(
+                        unit,
+                        unit.work.advance(Tick(stream.iri, watermark_ms, due_at, longest)),
+                        answers,
+                    )
         return answers
 
     def _collect(self, unit: EvaluationSlot, due: Iterator[Answer], answers: list[Answer]) -> None:
@@ -354,7 +377,9 @@ class Pipeline:
                 with self._lock:
                     self.ended = True
                 self._keep_and_give(
-                    self._last_answers(finishes=error is None and not self._live and not self.is_stopped)
+                    self._last_answers(
+                        finishes=error is None and not self._live and not self.is_stopped
+                    )
                 )
         except BaseException as failure:
             error = failure
@@ -384,7 +409,12 @@ class Pipeline:
 
     def state(self) -> dict[str, Any]:
         """Return the stream's position, times and side outputs, as JSON."""
-        return {**self._time.state(), "told_ms": self._told_ms, "position": self.position, **self._aside()}
+        return {
+            **self._time.state(),
+            "told_ms": self._told_ms,
+            "position": self.position,
+            **self._aside(),
+        }
 
     def saved(self) -> None:
         """Note that a snapshot was written; let the source discard data before the previous one.
@@ -405,7 +435,9 @@ class Pipeline:
 
     def _aside(self) -> dict[str, Any]:
         """Return the lengths of the side outputs' files."""
-        return {name: None if file is None else file.state() for name, file in self._files().items()}
+        return {
+            name: None if file is None else file.state() for name, file in self._files().items()
+        }
 
     def _files(self) -> dict[str, SideOutputFile | None]:
         recorded = None if self._recording is None else self._recording.stream
@@ -421,28 +453,38 @@ class Pipeline:
         said = {
             "stream": self.stream.iri,
             "position": batch.position,
-            "units": [[sight.unit.key, sight.start, sight.stop, sight.names] for sight in self._layout],
+            "units": [
+                [sight.unit.key, sight.start, sight.stop, sight.names] for sight in self._layout
+            ],
             "partitions": len(batch.partitions),
             "watermark_ms": before_ms,
             **self._aside(),
         }
-        parts = {f"partition {at}": _packed(partition) for at, partition in enumerate(batch.partitions)}
+        parts = {
+            f"partition {at}": _packed(partition) for at, partition in enumerate(batch.partitions)
+        }
         return {"batch": json.dumps(said).encode(), **parts}
 
-    def replay(self, entry: Mapping[str, bytes], units: Mapping[str, EvaluationSlot]) -> list[Answer]:
+    def replay(
+        self, entry: Mapping[str, bytes], units: Mapping[str, EvaluationSlot]
+    ) -> list[Answer]:
         """Process a journal's entry again; return answers that are due, though none were then."""
         said = json.loads(entry["batch"])
         partitions = [_unpacked(entry[f"partition {at}"]) for at in range(said["partitions"])]
         batch = Batch(said["position"], partitions)
         sights = [
-            _Sight(units[key], start, stop, tuple(names)) for key, start, stop, names in said["units"] if key in units
+            _Sight(units[key], start, stop, tuple(names))
+            for key, start, stop, names in said["units"]
+            if key in units
         ]
         # Which window is the first is decided by what has come when time passes it, not by what comes later.
         before_ms = said.get("watermark_ms")
         answers: list[Answer] = []
         if before_ms is not None and (self.watermark_ms is None or before_ms > self.watermark_ms):
             # It has gone on by itself before this batch came.
-            self._time.resume({"newest_ms": self._time.newest_ms, "watermark_ms": before_ms}, self._clock())
+            self._time.resume(
+                {"newest_ms": self._time.newest_ms, "watermark_ms": before_ms}, self._clock()
+            )
             answers = self._let_windows_close(self._clock())
         self._hand_in(sights, batch, np.empty(0, dtype=np.int64))
         self.position = said["position"]
@@ -498,7 +540,11 @@ class Pipeline:
             self._time.tick(due_at)
             answers = self._let_windows_close(due_at)
             made = self._clock()
-            kept = self._outlet.keep(self.stream.iri, self.position or {}, {}, answers) if answers else 0.0
+            kept = (
+                self._outlet.keep(self.stream.iri, self.position or {}, {}, answers)
+                if answers
+                else 0.0
+            )
             self._has_changed = self._has_changed and not answers
             self._outlet.give(answers)
         self._observer.batch(
@@ -516,7 +562,13 @@ class Pipeline:
     def due_in(self) -> float | None:
         """Return the seconds until the next window may close by itself; None if unknown."""
         idle_at = self._time.idle_at()
-        if idle_at is None or self.ended or self._is_under_way or self._is_held or not self._listens:
+        if (
+            idle_at is None
+            or self.ended
+            or self._is_under_way
+            or self._is_held
+            or not self._listens
+        ):
             return None
         now = self._clock()
         if not self.is_idle:
@@ -528,12 +580,20 @@ class Pipeline:
             return None
         due = {unit.work.due_after(self.stream.iri, reached) for unit in list(self._units)} - {None}
         at = [
-            moment for time_ms in due if time_ms is not None and (moment := self._time.reaches_at(time_ms)) is not None
+            moment
+            for time_ms in due
+            if time_ms is not None and (moment := self._time.reaches_at(time_ms)) is not None
         ]
         return min(at) - now if at else None
 
     def _windows(self) -> list[Windows]:
-        return list({windows: None for unit in list(self._units) for windows, _ in unit.work.windows(self.stream.iri)})
+        return list(
+            {
+                windows: None
+                for unit in list(self._units)
+                for windows, _ in unit.work.windows(self.stream.iri)
+            }
+        )
 
     def _go_on_by_itself(self) -> None:
         try:
@@ -547,7 +607,9 @@ class Pipeline:
         """Note the end of a batch. Bad records do not end idleness, as they have no time."""
         with self._moving:
             self._is_under_way = False
-        if any(partition and partition[0].facts.newest_ms is not None for partition in batch.partitions):
+        if any(
+            partition and partition[0].facts.newest_ms is not None for partition in batch.partitions
+        ):
             self.listen()
         self._timer.wake()
 
@@ -584,7 +646,9 @@ class Pipeline:
     def _must_wait(self, unit: EvaluationSlot) -> bool:
         if len(unit.joined) < 2 or unit.error is not None or not self._outlet.wants(unit):
             return False
-        widest = max(windows.width_ms for iri in unit.joined for windows, _ in unit.work.windows(iri))
+        widest = max(
+            windows.width_ms for iri in unit.joined for windows, _ in unit.work.windows(iri)
+        )
         return unit.joined.must_wait(self, ROOM * widest + self.stream.lateness_ms)
 
     def _tell_others(self) -> None:
@@ -622,7 +686,9 @@ class Pipeline:
         """Write late records to the side output, and return their number."""
         if self._late is not None and is_late.any():
             table = pa.concat_tables(old).filter(pa.array(is_late))
-            pairs = zip(table.column(TIME).to_pylist(), table.column(RECORD).to_pylist(), strict=True)
+            pairs = zip(
+                table.column(TIME).to_pylist(), table.column(RECORD).to_pylist(), strict=True
+            )
             self._late.add(pairs, self._told_ms, durable=self._outlet.keeps)
         return int(is_late.sum())
 
@@ -649,7 +715,9 @@ class _Guarded:
 
     def __exit__(self, kind: object, error: BaseException | None, at: object) -> bool:
         self._unit.turn.release()
-        if isinstance(error, Exception) and not (self._outlet.keeps and isinstance(error, _NO_FAULT)):
+        if isinstance(error, Exception) and not (
+            self._outlet.keeps and isinstance(error, _NO_FAULT)
+        ):
             self._unit.error = error
             self._outlet.failed(self._unit, error)
             return True

@@ -45,7 +45,9 @@ class Watermark:
             return
         self.newest_ms = newest_ms if self.newest_ms is None else max(newest_ms, self.newest_ms)
         reached = self.newest_ms - self._lateness_ms - 1
-        self.watermark_ms = reached if self.watermark_ms is None else max(reached, self.watermark_ms)
+        self.watermark_ms = (
+            reached if self.watermark_ms is None else max(reached, self.watermark_ms)
+        )
 
     def listen(self, now: float) -> None:
         """Note that something has come just now, or could not have come before."""

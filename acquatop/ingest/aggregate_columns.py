@@ -25,7 +25,9 @@ class AggregateColumns:
     The count is always kept. An average is a sum divided by the count.
     """
 
-    def __init__(self, columns: Sequence[AggregateColumn], datatypes: Mapping[str, str | None]) -> None:
+    def __init__(
+        self, columns: Sequence[AggregateColumn], datatypes: Mapping[str, str | None]
+    ) -> None:
         self._columns = {each.variable: each for each in columns}
         self._datatypes = datatypes
         needed = ((_kept(each), each.of) for each in columns if each.of is not None)

@@ -88,7 +88,9 @@ class IdentityHash:
         several = words[np.minimum(starts[:, None] + done, len(words) - 1)]
         several &= _MASKS[np.clip(lengths - done, 0, _WORD)]
         halves = several.view("<u4").astype(np.uint64)
-        sums = halves @ self._factors[1 : 1 + 2 * count] + lengths.astype(np.uint64) * self._factors[0]
+        sums = (
+            halves @ self._factors[1 : 1 + 2 * count] + lengths.astype(np.uint64) * self._factors[0]
+        )
         first, second, third, fourth = (sums >> _HALF).T
         return first << _HALF | second, third << _HALF | fourth
 
@@ -104,7 +106,9 @@ class IdentityHash:
         own, *others = self._lanes
         words = struct.unpack(f"<{-(-len(text) // 4)}I", text + bytes(-len(text) % 4))
         total = len(text) * own + sum(map(operator.mul, words, others))
-        first, second, third, fourth = (total >> _LANE * lane + 32 & 0xFFFFFFFF for lane in range(4))
+        first, second, third, fourth = (
+            total >> _LANE * lane + 32 & 0xFFFFFFFF for lane in range(4)
+        )
         return first << 32 | second, third << 32 | fourth
 
     def _of_long(self, text: bytes) -> tuple[int, int]:

@@ -98,14 +98,23 @@ class KeyCodes:
             return np.array(list(map(self._code_of, heads.tolist(), tails.tolist())), np.int64)
 
         def is_same(at: IntArray, codes: IntArray) -> npt.NDArray[np.bool_]:
-            same: npt.NDArray[np.bool_] = (self._heads[codes] == heads[at]) & (self._tails[codes] == tails[at])
+            same: npt.NDArray[np.bool_] = (self._heads[codes] == heads[at]) & (
+                self._tails[codes] == tails[at]
+            )
             return same
 
         return self._table.find(_tags(heads), is_same)
 
     def _code_of(self, head: int, tail: int) -> int:
         alike = self._table.rows_at(head >> 32 & 0xFFFFFFFF)
-        return next((code for code in alike if (self._heads.item(code), self._tails.item(code)) == (head, tail)), -1)
+        return next(
+            (
+                code
+                for code in alike
+                if (self._heads.item(code), self._tails.item(code)) == (head, tail)
+            ),
+            -1,
+        )
 
     def _add(self, texts: list[str], heads: IntArray, tails: IntArray) -> IntArray:
         """Return the codes given to new keys, each of which occurs once."""
@@ -174,7 +183,9 @@ def _distinct(heads: IntArray, tails: IntArray) -> tuple[IntArray, IntArray]:
     """
     _, firsts, those = np.unique(heads, return_index=True, return_inverse=True)
     if (tails[firsts][those] != tails).any():
-        _, firsts, those = np.unique(np.column_stack([heads, tails]), axis=0, return_index=True, return_inverse=True)
+        _, firsts, those = np.unique(
+            np.column_stack([heads, tails]), axis=0, return_index=True, return_inverse=True
+        )
     order = np.argsort(firsts)
     places = np.empty_like(order)
     places[order] = np.arange(len(order))

@@ -55,9 +55,17 @@ class Matcher:
         self._mapping = mapping
         self._arrivals = arrivals
         self._aggregate = plan.aggregate
-        self._key = plan.aggregate.key if plan.aggregate else plan.join_variables[0] if plan.join_variables else None
+        self._key = (
+            plan.aggregate.key
+            if plan.aggregate
+            else plan.join_variables[0]
+            if plan.join_variables
+            else None
+        )
         self._variables = plan.stream_variables
-        self._numbers = _aggregated(plan.aggregate) if plan.aggregate else plan.score.stream_variables
+        self._numbers = (
+            _aggregated(plan.aggregate) if plan.aggregate else plan.score.stream_variables
+        )
         self._pattern = plan.stream_pattern
         # Values that are only compared may be text; values in arithmetic must be numbers.
         self._orders_by_term = isinstance(plan.score.expression, ast.Variable)
@@ -75,8 +83,15 @@ class Matcher:
             message = "more than one pattern in a WINDOW needs a stream whose latest arrivals count"
             hint = 'set arrivals = "latest" (or "distinct") for the stream in the catalog'
             found.append(Diagnostic("unsupported", message, self._pattern[-1].span, hint))
-        objects = [triple.object.name for triple in self._pattern if isinstance(triple.object, ast.Variable)]
-        names = [*objects, *(subject.name for subject in subjects if isinstance(subject, ast.Variable))]
+        objects = [
+            triple.object.name
+            for triple in self._pattern
+            if isinstance(triple.object, ast.Variable)
+        ]
+        names = [
+            *objects,
+            *(subject.name for subject in subjects if isinstance(subject, ast.Variable)),
+        ]
         for name in {name for name in names if names.count(name) > 1}:
             message = f"?{name} stands twice in the WINDOW pattern, which is not supported yet"
             found.append(Diagnostic("unsupported", message, self._pattern[0].span))
@@ -88,7 +103,14 @@ class Matcher:
                 if self._aggregate is None
                 else f"?{self._key}, which it groups by, is a double on the stream: equal numbers may differ"
             )
-            found.append(Diagnostic("unsupported", message, self._pattern[0].span, "join on an IRI, string or integer"))
+            found.append(
+                Diagnostic(
+                    "unsupported",
+                    message,
+                    self._pattern[0].span,
+                    "join on an IRI, string or integer",
+                )
+            )
         if self._aggregate is None:
             self._check_score(found)
         else:
@@ -99,7 +121,9 @@ class Matcher:
         for column in aggregate.columns:
             function = column.function.upper()
             if column.of is not None and not self._is_number(column.of):
-                message = f"{function} needs a number in ?{column.of}, but the stream has none there"
+                message = (
+                    f"{function} needs a number in ?{column.of}, but the stream has none there"
+                )
                 found.append(Diagnostic("unsupported", message, self._pattern[0].span))
 
     def _check_score(self, found: list[Diagnostic]) -> None:
@@ -141,7 +165,14 @@ class Matcher:
     @property
     def signature(self) -> str:
         """Text of the match: matchers with the same text find the same in the same records."""
-        parts = (self._pattern, self._variables, self._numbers, self._key, self._arrivals, self._conditions)
+        parts = (
+            self._pattern,
+            self._variables,
+            self._numbers,
+            self._key,
+            self._arrivals,
+            self._conditions,
+        )
         return repr((self._mapping, *parts))
 
     @property
@@ -168,7 +199,10 @@ class Matcher:
                 IDENTITY: identity,
                 KEY: found.terms(self._key) if self._key is not None else identity,
                 GONE: found.gone,
-                **{term_column(name): term for name, term in zip(self._variables, terms, strict=True)},
+                **{
+                    term_column(name): term
+                    for name, term in zip(self._variables, terms, strict=True)
+                },
                 **{number_column(name): pa.array(found.numbers(name)) for name in self._numbers},
             }
         )
@@ -179,18 +213,30 @@ class Matcher:
         matches = readable
         for triple in self._pattern:
             matches = pc.and_(matches, self._holds(triple, records))
-        matches = np.asarray(pc.fill_null(matches, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        matches = np.asarray(
+            pc.fill_null(matches, False).to_numpy(zero_copy_only=False), dtype=np.bool_
+        )
         for holds, condition in self._filters():
-            numbers = {name: _numbers(self._values(name, records)) for name in variables_in(condition)}
+            numbers = {
+                name: _numbers(self._values(name, records)) for name in variables_in(condition)
+            }
             columns = {name: each.to_numpy(zero_copy_only=False) for name, each in numbers.items()}
             matches = matches & holds(columns)
-        rows = np.asarray(readable.to_numpy(zero_copy_only=False)) if self._arrivals == "latest" else matches
-        return Found(self, records if rows.all() else records.filter(pa.array(rows)), ~matches[rows])
+        rows = (
+            np.asarray(readable.to_numpy(zero_copy_only=False))
+            if self._arrivals == "latest"
+            else matches
+        )
+        return Found(
+            self, records if rows.all() else records.filter(pa.array(rows)), ~matches[rows]
+        )
 
     def _filters(self) -> list[tuple[ConditionFunction, ast.Expression]]:
         # Compiled in each process: compiled filters cannot be pickled.
         if self._made is None:
-            self._made = [(vectorise_condition(each, self._functions), each) for each in self._conditions]
+            self._made = [
+                (vectorise_condition(each, self._functions), each) for each in self._conditions
+            ]
         return self._made
 
     def __getstate__(self) -> dict[str, object]:
@@ -202,7 +248,9 @@ class Matcher:
         subject = self._pattern[0].subject
         if isinstance(subject, ast.Variable):
             return good
-        return pc.fill_null(pc.and_(good, pc.equal(records.column(SUBJECT), _constant(subject))), False)
+        return pc.fill_null(
+            pc.and_(good, pc.equal(records.column(SUBJECT), _constant(subject))), False
+        )
 
     def _holds(self, triple: ast.TriplePattern, records: pa.RecordBatch) -> pa.BooleanArray:
         """Return a mask of the records with a triple that a pattern matches."""
@@ -272,7 +320,9 @@ class Found:
         encoded = self._matcher._values(key, self._records).dictionary_encode()
         datatype = self._matcher.datatype(key)
         assert datatype is not None, "what is not the subject is an object"
-        return pa.DictionaryArray.from_arrays(encoded.indices, terms_of(encoded.dictionary, datatype))
+        return pa.DictionaryArray.from_arrays(
+            encoded.indices, terms_of(encoded.dictionary, datatype)
+        )
 
     def key_hashes(self, hashes: IdentityHash) -> Hashes:
         """Return the hash of each text in the keys' dictionary."""

@@ -15,7 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.ingest.match import GONE, IDENTITY
-from acquatop.topk.snapshot import State, pack, pack_parts, pack_table, reading, unpack, unpack_parts, unpack_table
+from acquatop.topk.snapshot import (
+    State,
+    pack,
+    pack_parts,
+    pack_table,
+    reading,
+    unpack,
+    unpack_parts,
+    unpack_table,
+)
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 
@@ -49,7 +58,10 @@ class PaneBuffer:
         late = solutions.slice(0, 0)
         if self._closed_ms is not None:
             is_late = pc.less_equal(solutions.column(TIME), self._closed_ms)
-            late, solutions = self._in_windows(solutions.filter(is_late)), solutions.filter(pc.invert(is_late))
+            late, solutions = (
+                self._in_windows(solutions.filter(is_late)),
+                solutions.filter(pc.invert(is_late)),
+            )
         if len(solutions):
             self._new.append(solutions)
         return late
@@ -122,11 +134,14 @@ class PaneBuffer:
         first, last = self._windows.spans(due.column(TIME).to_numpy())
         # Times are sorted, so a pane is a stretch of rows.
         starts = np.flatnonzero(
-            (np.diff(first, prepend=first[:1] - 1) != 0) | (np.diff(last, prepend=last[:1] - 1) != 0)
+            (np.diff(first, prepend=first[:1] - 1) != 0)
+            | (np.diff(last, prepend=last[:1] - 1) != 0)
         )
         for start, stop in zip(starts, [*starts[1:], len(due)], strict=True):
             if first[start] <= last[start]:  # otherwise the pane lies in a gap between windows
-                yield Pane(_newest(due.slice(start, stop - start)), int(first[start]), int(last[start]))
+                yield Pane(
+                    _newest(due.slice(start, stop - start)), int(first[start]), int(last[start])
+                )
 
 
 def _newest(solutions: pa.Table) -> pa.Table:
@@ -142,5 +157,7 @@ def _newest(solutions: pa.Table) -> pa.Table:
     identity = ordered.column(IDENTITY).combine_chunks()
     if len(identity) < 2:
         return ordered
-    is_new = pc.not_equal(identity.slice(1), identity.slice(0, len(identity) - 1)).to_numpy(zero_copy_only=False)
+    is_new = pc.not_equal(identity.slice(1), identity.slice(0, len(identity) - 1)).to_numpy(
+        zero_copy_only=False
+    )
     return ordered.filter(pa.array(np.concatenate([[True], is_new])))

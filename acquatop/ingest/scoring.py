@@ -13,7 +13,14 @@ import numpy.typing as npt
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from rspql import ast
 from rspql.plan import Score
-from rspql.scoring import Interval, ScoreFunction, bounds, variables_in, vectorise, vectorise_condition
+from rspql.scoring import (
+    Interval,
+    ScoreFunction,
+    bounds,
+    variables_in,
+    vectorise,
+    vectorise_condition,
+)
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -76,9 +83,13 @@ class ReplicaScoring:
         """Return each row's merit."""
         return self.merits_of(keys.tolist(), np.arange(len(keys)), parts)
 
-    def merits_of(self, keys: list[str], indices: IntArray, parts: tuple[FloatArray, ...]) -> FloatArray:
+    def merits_of(
+        self, keys: list[str], indices: IntArray, parts: tuple[FloatArray, ...]
+    ) -> FloatArray:
         """Return each row's merit; keys are given once each, and rows refer to them by index."""
-        return self.merits_at(indices if self._store is None else self._store.rows(keys)[indices], parts)
+        return self.merits_at(
+            indices if self._store is None else self._store.rows(keys)[indices], parts
+        )
 
     def merits_at(self, rows: IntArray, parts: tuple[FloatArray, ...]) -> FloatArray:
         """Return each row's merit, given its key's row in the replica; -1 for an unknown key."""
@@ -90,7 +101,9 @@ class ReplicaScoring:
         merits[~self._store.present(rows)] = np.nan
         return merits
 
-    def merits_given(self, remote: Mapping[str, FloatArray], parts: tuple[FloatArray, ...], count: int) -> FloatArray:
+    def merits_given(
+        self, remote: Mapping[str, FloatArray], parts: tuple[FloatArray, ...], count: int
+    ) -> FloatArray:
         """Return each row's merit for given numbers of the remote, by variable: a new column."""
         columns = {**dict(zip(self._score.stream_variables, parts, strict=True)), **remote}
         merits = self._sign * self._function(columns)
@@ -104,7 +117,9 @@ class ReplicaScoring:
             possible &= holds(columns)
         return possible
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
         """Return the best possible merit for stream numbers within ranges.
 
         With ``keys``, the remote's values are the replica's values of any of these keys; the merit
@@ -116,7 +131,9 @@ class ReplicaScoring:
         remote = self._values(keys)
         return -math.inf if remote is None else self._reach(lows, highs, remote)
 
-    def _reach(self, lows: tuple[float, ...], highs: tuple[float, ...], remote: Mapping[str, Interval]) -> float:
+    def _reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], remote: Mapping[str, Interval]
+    ) -> float:
         ranges = zip(self._score.stream_variables, map(Interval, lows, highs), strict=True)
         known = {**self._score.ranges, **dict(ranges), **remote}
         reach = bounds(self._score.expression, known, functions=self._score.functions)
@@ -139,8 +156,14 @@ class ReplicaScoring:
             begins = np.diff(groups, prepend=-1) != 0
         starts = np.flatnonzero(begins)
         # If there is no number, anything is possible.
-        lows = [np.minimum.reduceat(np.where(np.isnan(each), -math.inf, each), starts).tolist() for each in columns]
-        highs = [np.maximum.reduceat(np.where(np.isnan(each), math.inf, each), starts).tolist() for each in columns]
+        lows = [
+            np.minimum.reduceat(np.where(np.isnan(each), -math.inf, each), starts).tolist()
+            for each in columns
+        ]
+        highs = [
+            np.maximum.reduceat(np.where(np.isnan(each), math.inf, each), starts).tolist()
+            for each in columns
+        ]
         reaches = np.array(list(map(self.reach, zip(*lows, strict=True), zip(*highs, strict=True))))
         of_rows = np.empty(count)
         of_rows[order] = reaches[groups]
@@ -160,7 +183,11 @@ class ReplicaScoring:
         columns = {name: self._store.numbers(name, rows) for name in self._score.remote_variables}
         # No range for a variable without numbers: the score may do without its value.
         numbers = {name: column[~np.isnan(column)] for name, column in columns.items()}
-        return {name: Interval(float(each.min()), float(each.max())) for name, each in numbers.items() if len(each)}
+        return {
+            name: Interval(float(each.min()), float(each.max()))
+            for name, each in numbers.items()
+            if len(each)
+        }
 
     def expected(self, parts: tuple[FloatArray, ...], count: int) -> FloatArray:
         """Return estimated merits of solutions without a remote value: with the replica's mean."""

@@ -33,7 +33,9 @@ def to_rdflib(text: str) -> Identifier:
     if text.startswith("<"):
         return iri_to_rdflib(text[1:-1])
     lexical, datatype, language = _literal_parts(text)
-    return Literal(lexical, lang=language, datatype=URIRef(datatype) if datatype else None, normalize=False)
+    return Literal(
+        lexical, lang=language, datatype=URIRef(datatype) if datatype else None, normalize=False
+    )
 
 
 def iri_to_rdflib(iri: str) -> URIRef | BNode:

@@ -85,7 +85,9 @@ class Unscored:
             "firsts": np.array([each.first for each in waiting], dtype=np.int64),
             "lasts": np.array([each.last for each in waiting], dtype=np.int64),
         }
-        return pack(_KIND, _VERSION, State({}, {"spans": spans, "rows": table_of(rows_of(waiting))}))
+        return pack(
+            _KIND, _VERSION, State({}, {"spans": spans, "rows": table_of(rows_of(waiting))})
+        )
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
@@ -112,13 +114,23 @@ def rows_of(solutions: list[Solution]) -> Rows:
 
 def numbers_of(solutions: list[Solution]) -> tuple[FloatArray, ...]:
     """Return the stream numbers of solutions as columns."""
-    return tuple(np.array(column) for column in zip(*(each.numbers for each in solutions), strict=True))
+    return tuple(
+        np.array(column) for column in zip(*(each.numbers for each in solutions), strict=True)
+    )
 
 
 def solutions_of(rows: Rows, firsts: IntArray, lasts: IntArray) -> list[Solution]:
     """Return rows as solutions, given the windows that each lies in."""
-    numbers = zip(*(part.tolist() for part in rows.parts), strict=True) if rows.parts else [()] * len(rows)
-    terms = zip(*(column.tolist() for column in rows.carried), strict=True) if rows.carried else [()] * len(rows)
+    numbers = (
+        zip(*(part.tolist() for part in rows.parts), strict=True)
+        if rows.parts
+        else [()] * len(rows)
+    )
+    terms = (
+        zip(*(column.tolist() for column in rows.carried), strict=True)
+        if rows.carried
+        else [()] * len(rows)
+    )
     plain = (column.tolist() for column in (rows.identities, rows.keys, rows.times))
     return list(map(Solution, *plain, numbers, terms, firsts.tolist(), lasts.tolist()))
 

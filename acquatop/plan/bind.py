@@ -138,7 +138,11 @@ class BoundCounted:
     @property
     def windows(self) -> Windows:
         """Windows over the elements' positions."""
-        return self.query.windows if isinstance(self.query, BoundQuery) else self.query.windows[0].windows
+        return (
+            self.query.windows
+            if isinstance(self.query, BoundQuery)
+            else self.query.windows[0].windows
+        )
 
     @property
     def choice(self) -> Choice | None:
@@ -151,7 +155,9 @@ class BoundCounted:
             return None
         if query.stream.arrivals != "distinct":
             return query.choice
-        workload = Workload((TopKRequest(query.windows, query.plan.k + query.plan.offset),), counts=True)
+        workload = Workload(
+            (TopKRequest(query.windows, query.plan.k + query.plan.offset),), counts=True
+        )
         available = (Strategy.EACH, Strategy.BLOCKS)
         asked_for = self.stream.strategy if self.stream.strategy in available else None
         return choose(workload, available=available, hint=self.hint or asked_for)
@@ -167,7 +173,11 @@ class BoundCounted:
         hint = "take a larger STEP"
         if self.query.plan.aggregate is None:
             hint += ', or set arrivals = "distinct" for the stream if none of its records replaces another'
-        return (Diagnostic("many-windows", message, self.query.plan.window.name.span, hint, severity="warning"),)
+        return (
+            Diagnostic(
+                "many-windows", message, self.query.plan.window.name.span, hint, severity="warning"
+            ),
+        )
 
 
 Bound = BoundQuery | BoundWindowed | BoundCounted
@@ -189,7 +199,9 @@ def bind_query(
     return bind_plan(plan, catalog, text=text, file=file, name=name)
 
 
-def bind_plan(plan: Plan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None) -> Bound:
+def bind_plan(
+    plan: Plan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None
+) -> Bound:
     """Bind a plan for the fastest evaluation that the catalog allows; errors quote ``text``.
 
     Raises :class:`~rspql.diagnostics.QueryError`.
@@ -199,19 +211,28 @@ def bind_plan(plan: Plan, catalog: Catalog, *, text: str, file: str = "<query>",
     return BoundCounted(bound.name, bound) if isinstance(windows[0], CountWindow) else bound
 
 
-def _bind(plan: Plan, catalog: Catalog, text: str, file: str, name: str | None) -> BoundQuery | BoundWindowed:
+def _bind(
+    plan: Plan, catalog: Catalog, text: str, file: str, name: str | None
+) -> BoundQuery | BoundWindowed:
     match plan:
         case TopKPlan():
             bound = _bind_topk(plan, catalog, text, file, name)
             if isinstance(bound, BoundQuery):
                 return bound
-            return replace(bind_windowed(plan.windowed, catalog, text=text, file=file, name=name), reason=bound)
+            return replace(
+                bind_windowed(plan.windowed, catalog, text=text, file=file, name=name), reason=bound
+            )
         case WindowedPlan():
             return bind_windowed(plan, catalog, text=text, file=file, name=name)
 
 
 def bind_windowed(
-    plan: WindowedPlan, catalog: Catalog, *, text: str, file: str = "<query>", name: str | None = None
+    plan: WindowedPlan,
+    catalog: Catalog,
+    *,
+    text: str,
+    file: str = "<query>",
+    name: str | None = None,
 ) -> BoundWindowed:
     """Bind a plan for evaluation window by window.
 
@@ -221,7 +242,9 @@ def bind_windowed(
     windows = tuple(_window(window, catalog, found) for window in plan.windows)
     remotes = tuple(_remote(part, catalog, found) for part in plan.remotes)
     named = (*plan.query.default_graphs, *plan.query.named_graphs)
-    graphs = tuple(_graph(iri, catalog, found) for iri in {iri.value: iri for iri in named}.values())
+    graphs = tuple(
+        _graph(iri, catalog, found) for iri in {iri.value: iri for iri in named}.values()
+    )
     _check_names(plan.windows, named, found)
     _check_predicates(plan, [window for window in windows if window], found)
     if found:
@@ -235,7 +258,9 @@ def bind_windowed(
     )
 
 
-def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str | None) -> BoundQuery | Diagnostic:
+def _bind_topk(
+    plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str | None
+) -> BoundQuery | Diagnostic:
     """Bind a plan for incremental evaluation, or return the reason why the catalog prevents it."""
     found: list[Diagnostic] = []
     window = _window(plan.window, catalog, found)
@@ -252,11 +277,15 @@ def _bind_topk(plan: TopKPlan, catalog: Catalog, text: str, file: str, name: str
     if mistakes:
         raise QueryError(mistakes, text, file)
     if plan.service and service and service.solutions == "many":
-        message = 'a key may have several solutions at the remote: the catalog says solutions = "many"'
+        message = (
+            'a key may have several solutions at the remote: the catalog says solutions = "many"'
+        )
         found.append(Diagnostic("by-window", message, plan.service.iri.span, severity="warning"))
     if found:
         return found[0]
-    return BoundQuery(name or plan.name or "query", plan, window.stream, service, window.windows, matcher)
+    return BoundQuery(
+        name or plan.name or "query", plan, window.stream, service, window.windows, matcher
+    )
 
 
 def _window(window: AnyWindow, catalog: Catalog, found: list[Diagnostic]) -> BoundWindow | None:
@@ -268,14 +297,18 @@ def _window(window: AnyWindow, catalog: Catalog, found: list[Diagnostic]) -> Bou
         _check_count(window, stream, found)
         return BoundWindow(window.name.value, stream, over_positions(window.count, window.step))
     start_ms = stream.start_ms if window.start_ms is None else window.start_ms
-    return BoundWindow(window.name.value, stream, Windows(window.width_ms, window.slide_ms, start_ms))
+    return BoundWindow(
+        window.name.value, stream, Windows(window.width_ms, window.slide_ms, start_ms)
+    )
 
 
 def _check_count(window: CountWindow, stream: Stream, found: list[Diagnostic]) -> None:
     """Note that a window counts triples but a record of its stream may be several."""
     properties = len(stream.mapping.properties)
     if window.triples and properties > 1:
-        message = f"a record of the stream may be up to {properties} triples, and windows count records"
+        message = (
+            f"a record of the stream may be up to {properties} triples, and windows count records"
+        )
         hint = f"write [ELEMENTS {window.count} STEP {window.step}] for as many records"
         found.append(Diagnostic("count-of-triples", message, window.name.span, hint))
 
@@ -288,7 +321,9 @@ def _remote(part: RemotePart, catalog: Catalog, found: list[Diagnostic]) -> Boun
     return BoundRemote(part, service)
 
 
-def _check_records(service: Service, group: ast.Group, key: str | None, found: list[Diagnostic]) -> None:
+def _check_records(
+    service: Service, group: ast.Group, key: str | None, found: list[Diagnostic]
+) -> None:
     """Note the reason why a service of records, which has no SPARQL, cannot answer a pattern."""
     if isinstance(service.source, SparqlSource):
         return
@@ -297,14 +332,21 @@ def _check_records(service: Service, group: ast.Group, key: str | None, found: l
         found.append(star)
 
 
-def _check_refresh(plan: TopKPlan, stream: Stream, service: Service, found: list[Diagnostic]) -> None:
+def _check_refresh(
+    plan: TopKPlan, stream: Stream, service: Service, found: list[Diagnostic]
+) -> None:
     """Note that a service's policy needs data of the stream that only the executors have."""
     policy = service.refresh.policy
     if plan.aggregate is None or stream.keys == "driver" or plan.service is None:
         return
-    for is_asked, what in ((service.refresh.refill, "refill = true"), (policy.startswith("WSJ-"), f'"{policy}"')):
+    for is_asked, what in (
+        (service.refresh.refill, "refill = true"),
+        (policy.startswith("WSJ-"), f'"{policy}"'),
+    ):
         if is_asked:
-            message = f'the stream has keys = "executors", where the service\'s {what} cannot be had'
+            message = (
+                f'the stream has keys = "executors", where the service\'s {what} cannot be had'
+            )
             hint = 'set an AT- policy without refill for the service, or keys = "driver" for the stream'
             found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
 
@@ -336,20 +378,32 @@ def _graph(iri: Iri, catalog: Catalog, found: list[Diagnostic]) -> StaticGraph |
     return graph
 
 
-def _check_names(windows: Iterable[AnyWindow], graphs: Iterable[Iri], found: list[Diagnostic]) -> None:
+def _check_names(
+    windows: Iterable[AnyWindow], graphs: Iterable[Iri], found: list[Diagnostic]
+) -> None:
     names = {window.name.value for window in windows}
     for iri in graphs:
         if iri.value in names:
             message = f"<{iri.value}> is a window and cannot be a graph too"
-            found.append(Diagnostic("duplicate-name", message, iri.span, "give the window another name"))
+            found.append(
+                Diagnostic("duplicate-name", message, iri.span, "give the window another name")
+            )
 
 
-def _check_predicates(plan: WindowedPlan, windows: Iterable[BoundWindow], found: list[Diagnostic]) -> None:
+def _check_predicates(
+    plan: WindowedPlan, windows: Iterable[BoundWindow], found: list[Diagnostic]
+) -> None:
     """Note patterns within a window that no record of its stream can match."""
     mappings = {window.name: window.stream.mapping for window in windows}
     for node in ast.walk(plan.query):
-        if isinstance(node, ast.GraphPattern) and isinstance(node.graph, ast.Iri) and node.graph.value in mappings:
-            triples = (inner for inner in ast.walk(node.group) if isinstance(inner, ast.TriplePattern))
+        if (
+            isinstance(node, ast.GraphPattern)
+            and isinstance(node.graph, ast.Iri)
+            and node.graph.value in mappings
+        ):
+            triples = (
+                inner for inner in ast.walk(node.group) if isinstance(inner, ast.TriplePattern)
+            )
             for predicate in (triple.predicate for triple in triples):
                 if isinstance(predicate, ast.Iri):
                     found.extend(unknown_predicate(predicate, mappings[node.graph.value]))

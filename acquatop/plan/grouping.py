@@ -33,8 +33,12 @@ def choice_among(bound: BoundQuery, others: Iterable[BoundQuery] = ()) -> Choice
 
     The rate of records is not known beforehand: one record per millisecond is assumed.
     """
-    asked = tuple(TopKRequest(each.windows, each.plan.k + each.plan.offset) for each in (bound, *others))
-    return choose(Workload(asked), available=(Strategy.EACH, Strategy.SHARED), hint=bound.stream.strategy)
+    asked = tuple(
+        TopKRequest(each.windows, each.plan.k + each.plan.offset) for each in (bound, *others)
+    )
+    return choose(
+        Workload(asked), available=(Strategy.EACH, Strategy.SHARED), hint=bound.stream.strategy
+    )
 
 
 def fewest_that_share(bound: BoundQuery) -> int | None:
@@ -67,7 +71,11 @@ def evaluation_key(bound: Bound, *, shared: bool = False) -> str:
 def _same_content_key(bound: BoundQuery) -> str:
     """Return the key of queries with the same windows, pattern, aggregates and remote."""
     plan, service = bound.plan, bound.service
-    asked = (service.iri, plan.service.group, plan.service.variables) if service and plan.service else None
+    asked = (
+        (service.iri, plan.service.group, plan.service.variables)
+        if service and plan.service
+        else None
+    )
     return repr(
         (
             bound.stream.iri,
@@ -85,6 +93,4 @@ def _same_content_key(bound: BoundQuery) -> str:
 def _shared_key(bound: BoundQuery) -> str:
     """Return the key of queries with the same pattern and the same score."""
     score = bound.plan.score
-    return (
-        f"shared: {(bound.stream.iri, bound.matcher.signature, score.expression, score.condition, score.descending)!r}"
-    )
+    return f"shared: {(bound.stream.iri, bound.matcher.signature, score.expression, score.condition, score.descending)!r}"

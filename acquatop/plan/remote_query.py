@@ -53,11 +53,17 @@ def star_of(group: Group, key: str | None, predicates: Collection[str]) -> Star 
         return Diagnostic("unsupported", message, group.span)
     for element in group.elements:
         match element:
-            case TriplePattern(Variable(subject), Iri(predicate), _) if subject != key or predicate not in predicates:
+            case TriplePattern(Variable(subject), Iri(predicate), _) if (
+                subject != key or predicate not in predicates
+            ):
                 return _not_of_the_star(element, subject, key, predicate, predicates)
-            case TriplePattern(Variable(), Iri(predicate), Variable(name)) if name != key and name not in columns:
+            case TriplePattern(Variable(), Iri(predicate), Variable(name)) if (
+                name != key and name not in columns
+            ):
                 columns[name] = predicate
-            case TriplePattern(Variable(), Iri(predicate), Iri() | Literal() as term) if predicate not in constants:
+            case TriplePattern(Variable(), Iri(predicate), Iri() | Literal() as term) if (
+                predicate not in constants
+            ):
                 constants[predicate] = from_ast(term)
             case _:
                 message = f"a service of records answers patterns such as ?{key} :property ?value, and nothing else"
@@ -75,4 +81,9 @@ def _not_of_the_star(
     near = nearest(predicate, predicates)
     listed = ", ".join(f"<{each}>" for each in predicates) or "none"
     hint = f"did you mean <{near}>?" if near else f"it has {listed}"
-    return Diagnostic("unknown-property", f"the service has no property <{predicate}>", element.predicate.span, hint)
+    return Diagnostic(
+        "unknown-property",
+        f"the service has no property <{predicate}>",
+        element.predicate.span,
+        hint,
+    )

@@ -45,7 +45,9 @@ class Workload:
     @property
     def counts_arrivals(self) -> bool:
         """True if all windows count arrivals, or slide at every arrival."""
-        return self.counts or (self.rate == 1.0 and all(asked.windows.slide_ms == 1 for asked in self.asked))
+        return self.counts or (
+            self.rate == 1.0 and all(asked.windows.slide_ms == 1 for asked in self.asked)
+        )
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,11 @@ def choose(
         return _hinted(workload, hint, available)
     if not workload.is_steady:
         return _of_changing(workload)
-    expected = {each: cost for each, cost in expectations(workload, costs or MEASURED).items() if each in available}
+    expected = {
+        each: cost
+        for each, cost in expectations(workload, costs or MEASURED).items()
+        if each in available
+    }
     strategy, *others = sorted(expected, key=expected.__getitem__)
     if not others:
         return Choice(strategy, "scores never change, so what is dropped is never missed", expected)
@@ -146,8 +152,16 @@ def _of_changing(workload: Workload) -> Choice:
     if workload.may_approximate and workload.changes:
         return Choice(Strategy.EACH, f"{what}, and an answer that is in doubt may say so", {})
     if workload.may_retain:
-        return Choice(Strategy.REFILLED, f"{what}, every answer is to be exact, and the content may be kept", {})
-    return Choice(Strategy.EACH, f"{what}, and the content may not be kept: answers that are in doubt say so", {})
+        return Choice(
+            Strategy.REFILLED,
+            f"{what}, every answer is to be exact, and the content may be kept",
+            {},
+        )
+    return Choice(
+        Strategy.EACH,
+        f"{what}, and the content may not be kept: answers that are in doubt say so",
+        {},
+    )
 
 
 def _hinted(workload: Workload, hint: str, available: Collection[Strategy]) -> Choice:
@@ -155,9 +169,13 @@ def _hinted(workload: Workload, hint: str, available: Collection[Strategy]) -> C
         raise HintError(f'there is no strategy "{hint}" here: there are {", ".join(available)}')
     strategy = Strategy(hint)
     if strategy in (Strategy.SHARED, Strategy.BLOCKS) and not workload.is_steady:
-        raise HintError(f"{hint} is for scores that never change, of arrivals that replace none: take pane-dominance")
+        raise HintError(
+            f"{hint} is for scores that never change, of arrivals that replace none: take pane-dominance"
+        )
     if strategy is Strategy.BLOCKS and not workload.counts_arrivals:
-        raise HintError(f"{hint} is for windows that count arrivals, or slide at every one: take pane-dominance")
+        raise HintError(
+            f"{hint} is for windows that count arrivals, or slide at every one: take pane-dominance"
+        )
     if strategy is Strategy.REFILLED and not workload.may_retain:
         raise HintError(f"{hint} keeps the windows' content, which may not be kept")
     return Choice(strategy, "a hint asks for it", {})
@@ -217,7 +235,9 @@ def blocks_steps(workload: Workload) -> dict[str, float]:
 
 def _sizes(asked: TopKRequest, rate: float) -> tuple[float, float, float]:
     """Return a window's width and slide in arrivals, and its k, which the width limits."""
-    width, slide = (max(1.0, length * rate) for length in (asked.windows.width_ms, asked.windows.slide_ms))
+    width, slide = (
+        max(1.0, length * rate) for length in (asked.windows.width_ms, asked.windows.slide_ms)
+    )
     return width, slide, min(asked.k, width)
 
 

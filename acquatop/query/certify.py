@@ -10,7 +10,9 @@ from acquatop.query.ranking import TopKOperator
 from acquatop.topk.contract import Certainty, Top
 
 
-def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[str], ambiguous: int = 0) -> Certificate:
+def certify(
+    operator: TopKOperator, window: int, top: Top, fetched: frozenset[str], ambiguous: int = 0
+) -> Certificate:
     """Return the certificate of an answer that a remote has a part in; ``fetched`` are the keys fetched just now.
 
     The bar is the merit of the last result, or minus infinity if there are fewer than k. Solutions that cannot reach
@@ -21,9 +23,13 @@ def certify(operator: TopKOperator, window: int, top: Top, fetched: frozenset[st
     reaches = operator.without_value(window, bar).tolist()
     if reaches:
         reason = f"{len(reaches)} of the window's solutions have no value from the remote yet"
-        return Certificate(Status.APPROXIMATE, reason, max(*reaches, -math.inf if top.bound is None else top.bound))
+        return Certificate(
+            Status.APPROXIMATE, reason, max(*reaches, -math.inf if top.bound is None else top.bound)
+        )
     certificate = certify_alone(top)
-    if certificate.status is Status.EXACT and (ambiguous or operator.stale_can_reach(window, bar, fetched)):
+    if certificate.status is Status.EXACT and (
+        ambiguous or operator.stale_can_reach(window, bar, fetched)
+    ):
         return Certificate(Status.CERTIFIED)
     return certificate
 

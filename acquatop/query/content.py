@@ -83,7 +83,9 @@ class Buffered:
     the lateness allowed), besides the content's own.
     """
 
-    def __init__(self, bound: BoundQuery, content: SolutionContent, followers: Sequence[PaneFollower]) -> None:
+    def __init__(
+        self, bound: BoundQuery, content: SolutionContent, followers: Sequence[PaneFollower]
+    ) -> None:
         self._content = content
         self._followers = followers
         self._windows = bound.windows
@@ -106,7 +108,9 @@ class Buffered:
         """Buffer solutions until their pane is complete."""
         late = self._panes.add(part.table)
         if len(late):
-            for first, last in distinct_spans(*self._windows.spans(np.asarray(late.column(TIME).to_numpy()))):
+            for first, last in distinct_spans(
+                *self._windows.spans(np.asarray(late.column(TIME).to_numpy()))
+            ):
                 self._content.note_late(first, last)
         return len(late)
 

@@ -124,7 +124,9 @@ class CountedEvaluation:
         oldest, newest = max(1, answer.opens_ms + 1), answer.closes_ms
         counts = self._tally.take(answer.counts.unscored)
         opens_ms, closes_ms = self._positions.time_of(oldest) - 1, self._positions.time_of(newest)
-        answer = replace(answer, opens_ms=opens_ms, closes_ms=closes_ms, counts=counts, counts_elements=True)
+        answer = replace(
+            answer, opens_ms=opens_ms, closes_ms=closes_ms, counts=counts, counts_elements=True
+        )
         if newest > self._positions.late_until:
             return answer
         return replace(

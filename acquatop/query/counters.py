@@ -38,15 +38,24 @@ class WindowCounters:
         for reason, count in bad.items():
             self._bad[reason] = self._bad.get(reason, 0) + count
 
-    def take(self, unscored: int = 0, ambiguous: int = 0, rejected: Mapping[str, int] | None = None) -> Counts:
+    def take(
+        self, unscored: int = 0, ambiguous: int = 0, rejected: Mapping[str, int] | None = None
+    ) -> Counts:
         """Return the counts, with those given, and reset them."""
-        counts = Counts(self._events, self.late, self._bad, unscored, ambiguous, self.skipped, rejected or {})
+        counts = Counts(
+            self._events, self.late, self._bad, unscored, ambiguous, self.skipped, rejected or {}
+        )
         self._clear()
         return counts
 
     def snapshot(self) -> bytes:
         """Return the whole state."""
-        settings = {"events": self._events, "late": self.late, "bad": self._bad, "skipped": self.skipped}
+        settings = {
+            "events": self._events,
+            "late": self.late,
+            "bad": self._bad,
+            "skipped": self.skipped,
+        }
         return pack(_KIND, _VERSION, State(settings, {}))
 
     @classmethod

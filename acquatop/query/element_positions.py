@@ -13,7 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from acquatop.topk.contract import IntArray
-from acquatop.topk.snapshot import State, pack, pack_parts, pack_table, reading, unpack, unpack_parts, unpack_table
+from acquatop.topk.snapshot import (
+    State,
+    pack,
+    pack_parts,
+    pack_table,
+    reading,
+    unpack,
+    unpack_parts,
+    unpack_table,
+)
 from connectors.mapping import BAD, SUBJECT, TIME
 
 _KIND, _VERSION = "positions", 1
@@ -53,7 +62,9 @@ class Positions:
 
     def add(self, records: pa.RecordBatch) -> int:
         """Add decoded records; return the number of good ones that are late."""
-        counts = pc.and_(pc.is_null(records.column(BAD)), pc.greater(records.column(TIME), self._since_ms))
+        counts = pc.and_(
+            pc.is_null(records.column(BAD)), pc.greater(records.column(TIME), self._since_ms)
+        )
         elements = _plain(records.filter(counts))
         if self.until_ms is None or not len(elements):
             self._wait(elements)
@@ -63,14 +74,18 @@ class Positions:
         self._wait(elements.filter(pc.invert(is_late)))
         if len(late):
             newest = int(np.searchsorted(self._times, late.max(), side="right"))
-            self.late_until = max(self.late_until, self.count - len(self._times) + newest + self._room)
+            self.late_until = max(
+                self.late_until, self.count - len(self._times) + newest + self._room
+            )
         return len(late)
 
     def _wait(self, elements: pa.RecordBatch) -> None:
         if len(elements):
             self._waiting.append(elements)
             earliest = pc.min(elements.column(TIME)).as_py()
-            self.earliest_ms = earliest if self.earliest_ms is None else min(earliest, self.earliest_ms)
+            self.earliest_ms = (
+                earliest if self.earliest_ms is None else min(earliest, self.earliest_ms)
+            )
 
     def take_until(self, time_ms: int | None) -> pa.RecordBatch | None:
         """Return the elements up to a time, or all, in order and with positions as times.
@@ -123,7 +138,10 @@ class Positions:
             parts = unpack_parts(snapshot)
             state = unpack(_KIND, _VERSION, parts["state"])
             self.count, self.until_ms = state.settings["count"], state.settings["until_ms"]
-            self._since_ms, self.late_until = state.settings["since_ms"], state.settings["late_until"]
+            self._since_ms, self.late_until = (
+                state.settings["since_ms"],
+                state.settings["late_until"],
+            )
             self._times = state.tables["times"]["times"]
             waiting = unpack_table(parts["waiting"]).to_batches() if "waiting" in parts else []
         self._waiting, self.earliest_ms = [], None
@@ -134,7 +152,8 @@ class Positions:
 def _plain(records: pa.RecordBatch) -> pa.RecordBatch:
     """Return records with values in place of codes, which cannot be sorted or concatenated."""
     columns = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in records.columns
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        for column in records.columns
     ]
     return pa.RecordBatch.from_arrays(columns, names=records.schema.names)
 

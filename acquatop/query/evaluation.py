@@ -138,7 +138,9 @@ class TopKEvaluation:
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers of all windows that close at the watermark or before it."""
-        first = self._schedule.begin(tick.watermark_ms, [member.since for member in self.members.values()])
+        first = self._schedule.begin(
+            tick.watermark_ms, [member.since for member in self.members.values()]
+        )
         if first is None:
             return
         self._open_from(first)
@@ -160,19 +162,26 @@ class TopKEvaluation:
         for member in members:
             member.operator.settle(window)
         begun = [member for member in members if member.has_begun(window)]
-        refreshed = self._refresh(window, closes_ms, [member.operator for member in begun], tick.longest_wait)
+        refreshed = self._refresh(
+            window, closes_ms, [member.operator for member in begun], tick.longest_wait
+        )
         for member in members:
             member.operator.apply_changes(refreshed.changed)
         if refreshed.changed:
             self._content.values_changed()
         self._remote.renew_lookups()
-        closed, counts = ClosedWindow(window, opens_ms, closes_ms, tick.due_at), self._take_counts(refreshed)
+        closed, counts = (
+            ClosedWindow(window, opens_ms, closes_ms, tick.due_at),
+            self._take_counts(refreshed),
+        )
         for member in begun:
             if member.bound.name in self.members:
                 counted = counts.with_unscored(member.operator.unscored(window))
                 yield member.answer(closed, counted, refreshed)
 
-    def _refresh(self, window: int, closes_ms: int, rankings: Sequence[TopKOperator], longest_wait: float) -> Refreshed:
+    def _refresh(
+        self, window: int, closes_ms: int, rankings: Sequence[TopKOperator], longest_wait: float
+    ) -> Refreshed:
         """Refresh the keys that the rankings of a window want."""
         refresh = self._remote.refresh
         inquiry = refresh.begin(window, closes_ms)
@@ -231,10 +240,17 @@ class TopKEvaluation:
 
 
 def _content_of(
-    bound: BoundQuery, remote: JoinedRemote, scattered: ExecutorAggregates | None, hashes: IdentityHash | None
+    bound: BoundQuery,
+    remote: JoinedRemote,
+    scattered: ExecutorAggregates | None,
+    hashes: IdentityHash | None,
 ) -> Content:
     """Return the kind of content that a query needs."""
-    is_reduced = bound.stream.arrivals == "distinct" and not bound.refills and not remote.refresh.looks_at_panes
+    is_reduced = (
+        bound.stream.arrivals == "distinct"
+        and not bound.refills
+        and not remote.refresh.looks_at_panes
+    )
     if scattered is not None:
         assert is_reduced, "only reduced arrivals can be kept in executors"
         return AggregatesInExecutors(bound, remote.store, scattered)

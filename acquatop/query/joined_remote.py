@@ -64,7 +64,9 @@ class NoRemote:
 class ReplicaRemote:
     """Replica of one service."""
 
-    def __init__(self, maintainer: Maintainer[ReplicaStore], refresh: WindowRefresh, *, expects: bool) -> None:
+    def __init__(
+        self, maintainer: Maintainer[ReplicaStore], refresh: WindowRefresh, *, expects: bool
+    ) -> None:
         self.store = maintainer.store
         self.refresh = refresh
         self._maintainer = maintainer
@@ -102,5 +104,7 @@ def remote_of(
         return NoRemote()
     assert bound.service is not None
     random = random or np.random.default_rng(0)
-    refresh = ReplicaRefresh(bound.service, maintainer, rankers, random, slide_ms=bound.windows.slide_ms)
+    refresh = ReplicaRefresh(
+        bound.service, maintainer, rankers, random, slide_ms=bound.windows.slide_ms
+    )
     return ReplicaRemote(maintainer, refresh, expects=expects)

@@ -36,7 +36,9 @@ class Resources:
     durable: bool
 
 
-def open_evaluation(bound: Bound, key: str, resources: Resources, *, load: bool, shared: bool) -> Evaluation:
+def open_evaluation(
+    bound: Bound, key: str, resources: Resources, *, load: bool, shared: bool
+) -> Evaluation:
     """Return the evaluation of a query, with its replicas filled if ``load``.
 
     ``shared`` asks for the structure that queries with other windows share.
@@ -52,8 +54,12 @@ def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Eva
     scattered = None
     if bound.keys_in_executors:
         folder = resources.keys_folder(key)
-        scattered = scattered_content(bound, replica, folder, resources.run_tasks, durable=resources.durable)
-    return TopKEvaluation(bound, replica, clock=resources.clock, rankers=resources.rankers, scattered=scattered)
+        scattered = scattered_content(
+            bound, replica, folder, resources.run_tasks, durable=resources.durable
+        )
+    return TopKEvaluation(
+        bound, replica, clock=resources.clock, rankers=resources.rankers, scattered=scattered
+    )
 
 
 def _sparql(bound: BoundWindowed, key: str, resources: Resources, load: bool) -> Evaluation:

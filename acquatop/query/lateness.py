@@ -58,7 +58,9 @@ class AnsweredWindows(NamedTuple):
             return np.zeros(len(times), dtype=np.bool_)
         firsts, _ = self.windows.spans(times)
         closed_ms = np.where(came.closed_ms > self.begun_ms, came.closed_ms, BEFORE_ALL)
-        closed = np.maximum(self.windows.spans(closed_ms + 1)[0] - 1, self.windows.spans(came.ended_ms)[1])
+        closed = np.maximum(
+            self.windows.spans(closed_ms + 1)[0] - 1, self.windows.spans(came.ended_ms)[1]
+        )
         late: BoolArray = (closed >= self.first) & (firsts <= closed)
         return late
 

@@ -77,7 +77,9 @@ class Member(Generic[OperatorT]):
         """Return True if the query answers a window."""
         return self.since is None or self.since <= window
 
-    def answer(self, closed: ClosedWindow, counts: Counts, refreshed: Refreshed = NOTHING_REFRESHED) -> Answer:
+    def answer(
+        self, closed: ClosedWindow, counts: Counts, refreshed: Refreshed = NOTHING_REFRESHED
+    ) -> Answer:
         """Return the answer of a window that has closed, after all changes were applied."""
         window, fetched = closed.window, refreshed.fetched
         top = self.operator.top(window)
@@ -90,13 +92,17 @@ class Member(Generic[OperatorT]):
             self._facts.budget,
             refreshed.failure,
         )
-        return self._assembly.answer(closed, result, self._shown_as(certificate), counts, use, expected=expected)
+        return self._assembly.answer(
+            closed, result, self._shown_as(certificate), counts, use, expected=expected
+        )
 
     def _shown_as(self, certificate: Certificate) -> Certificate:
         """Return a certificate with a score as its bound, in place of a merit."""
         if certificate.bound is None:
             return certificate
-        return Certificate(certificate.status, certificate.reason, self._rendering.score_of(certificate.bound))
+        return Certificate(
+            certificate.status, certificate.reason, self._rendering.score_of(certificate.bound)
+        )
 
     def _rows(self, top: Top, fetched: frozenset[str]) -> Iterator[Row]:
         """Yield the results after the offset.
@@ -105,19 +111,33 @@ class Member(Generic[OperatorT]):
         """
         offset = self.bound.plan.offset
         keys = top.rows.keys[offset:].tolist()
-        columns = zip(range(offset, len(top)), keys, self._facts.terms(keys), self._facts.ages(keys), strict=True)
+        columns = zip(
+            range(offset, len(top)),
+            keys,
+            self._facts.terms(keys),
+            self._facts.ages(keys),
+            strict=True,
+        )
         for at, key, remote, age in columns:
             score = self._rendering.score_of(float(top.merits[at]))
             bindings = self._shown.get(key)
             if bindings is None:
-                bindings = self._rendering.bindings({**remote, **self.operator.terms(top.rows, at)}, score)
+                bindings = self._rendering.bindings(
+                    {**remote, **self.operator.terms(top.rows, at)}, score
+                )
                 self._shown.remember(key, bindings)
-            yield Row(at - offset + 1, bindings, score, self._facts.was_refreshed(key, fetched), age)
+            yield Row(
+                at - offset + 1, bindings, score, self._facts.was_refreshed(key, fetched), age
+            )
 
     def snapshot(self) -> bytes:
         """Return the query's own state."""
         since = "" if self.since is None else str(self.since)
-        parts = {"since": since.encode(), "output": self._assembly.snapshot(), "operator": self.operator.snapshot()}
+        parts = {
+            "since": since.encode(),
+            "output": self._assembly.snapshot(),
+            "operator": self.operator.snapshot(),
+        }
         return pack_parts(parts)
 
     def resume(self, snapshot: bytes) -> None:

@@ -32,7 +32,9 @@ class NonEmptyWindows:
         """Note the panes that hold a record, given by the first and the last of their windows."""
         if earliest_ms is None:
             return
-        self.earliest_ms = earliest_ms if self.earliest_ms is None else min(earliest_ms, self.earliest_ms)
+        self.earliest_ms = (
+            earliest_ms if self.earliest_ms is None else min(earliest_ms, self.earliest_ms)
+        )
         each = zip(panes[:, 0].tolist(), panes[:, 1].tolist(), strict=True)
         self._panes.update(pane for pane in each if self._closed is None or pane[0] > self._closed)
 
@@ -72,6 +74,8 @@ class NonEmptyWindows:
         with reading():
             state = unpack(_KIND, _VERSION, snapshot)
             columns = state.tables["panes"]
-            panes = SortedSet(zip(columns["firsts"].tolist(), columns["lasts"].tolist(), strict=True))
+            panes = SortedSet(
+                zip(columns["firsts"].tolist(), columns["lasts"].tolist(), strict=True)
+            )
             self.earliest_ms, self._closed = state.settings["earliest_ms"], state.settings["closed"]
         self._panes = panes

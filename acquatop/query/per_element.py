@@ -23,7 +23,16 @@ from acquatop.query.held_solutions import HeldSolutions
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import NONE, Changes
-from acquatop.topk.snapshot import State, pack, pack_parts, pack_table, reading, unpack, unpack_parts, unpack_table
+from acquatop.topk.snapshot import (
+    State,
+    pack,
+    pack_parts,
+    pack_table,
+    reading,
+    unpack,
+    unpack_parts,
+    unpack_table,
+)
 from acquatop.windows import Windows
 from connectors.mapping import TIME
 from replica.clocks import Clock
@@ -41,7 +50,9 @@ class PerElementEvaluation:
     bytes each, and with the solutions that may still be among the best. Not thread-safe.
     """
 
-    def __init__(self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time) -> None:
+    def __init__(
+        self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time
+    ) -> None:
         self._bound = bound
         self._windows = bound.windows
         self.slide_ms = bound.windows.slide_ms
@@ -111,7 +122,10 @@ class PerElementEvaluation:
         facts, solutions = parts[0].facts, parts[0].table
         assert facts.earliest_ms is not None, "an element has a position"
         positions = np.asarray(solutions.column(TIME).to_numpy())
-        numbers = tuple(solutions.column(number_column(name)).to_numpy() for name in self._scoring.stream_variables)
+        numbers = tuple(
+            solutions.column(number_column(name)).to_numpy()
+            for name in self._scoring.stream_variables
+        )
         scored = self._scoring.merits(positions, numbers)
         merits = np.full(facts.events, np.nan)
         merits[positions - facts.earliest_ms] = scored
@@ -120,7 +134,10 @@ class PerElementEvaluation:
         self._unscored = np.concatenate((self._unscored, positions[np.isnan(scored)]))
 
     def _note(self, changes: Changes) -> None:
-        entered, left = (np.where(each == NONE, NONE, each + self._base) for each in (changes.entered, changes.left))
+        entered, left = (
+            np.where(each == NONE, NONE, each + self._base)
+            for each in (changes.entered, changes.left)
+        )
         columns = (changes.after + self._base, entered, changes.merits, left)
         self._changes.extend(zip(*(each.tolist() for each in columns), strict=True))
 
@@ -139,8 +156,12 @@ class PerElementEvaluation:
                 self._shown = tuple(self._rows())
             closed = ClosedWindow(window, opens, closes, tick.due_at)
             result = Result(self._shown, self._bound.plan.projection)
-            yield self._assembly.answer(closed, result, _EXACT, Counts(unscored=self._count_unscored(opens, closes)))
-        gone = int(np.searchsorted(self._unscored, self._windows.bounds(self._next)[0], side="right"))
+            yield self._assembly.answer(
+                closed, result, _EXACT, Counts(unscored=self._count_unscored(opens, closes))
+            )
+        gone = int(
+            np.searchsorted(self._unscored, self._windows.bounds(self._next)[0], side="right")
+        )
         self._unscored = self._unscored[gone:]
         self._held.trim(lambda: self._skyline.held() + self._base)
 
@@ -194,11 +215,16 @@ class PerElementEvaluation:
         """Return the whole state. O(n)."""
         skyline = self._skyline
         settings = {"next": self._next, "count": self._base + skyline.position - 1}
-        after, entered, merits, left = zip(*self._changes, strict=True) if self._changes else ((), (), (), ())
+        after, entered, merits, left = (
+            zip(*self._changes, strict=True) if self._changes else ((), (), (), ())
+        )
         tables: dict[str, dict[str, AnyArray]] = {
             "window": {"merits": skyline.window()[skyline.n - len(skyline) :]},
             "unscored": {"positions": self._unscored},
-            "best": {"positions": _whole(self._best), "merits": np.array([*self._best.values()], dtype=np.float64)},
+            "best": {
+                "positions": _whole(self._best),
+                "merits": np.array([*self._best.values()], dtype=np.float64),
+            },
             "changes": {
                 "after": _whole(after),
                 "entered": _whole(entered),
@@ -206,8 +232,13 @@ class PerElementEvaluation:
                 "left": _whole(left),
             },
         }
-        parts = {"state": pack(_KIND, _VERSION, State(settings, tables)), "output": self._assembly.snapshot()}
-        return pack_parts({**parts, "held": pack_table(self._held.table())} if len(self._held) else parts)
+        parts = {
+            "state": pack(_KIND, _VERSION, State(settings, tables)),
+            "output": self._assembly.snapshot(),
+        }
+        return pack_parts(
+            {**parts, "held": pack_table(self._held.table())} if len(self._held) else parts
+        )
 
     def resume(self, snapshot: bytes) -> None:
         """Restore a snapshot of the same query; raises ``SnapshotError`` for any other bytes."""
@@ -215,12 +246,18 @@ class PerElementEvaluation:
             parts = unpack_parts(snapshot)
             state = unpack(_KIND, _VERSION, parts["state"])
             merits, best = state.tables["window"]["merits"], state.tables["best"]
-            self._next, self._base = state.settings["next"], state.settings["count"] + 1 - len(merits)
+            self._next, self._base = (
+                state.settings["next"],
+                state.settings["count"] + 1 - len(merits),
+            )
             self._skyline = BlockSkyline(self._k, self._windows.width_ms)
             self._skyline.add(merits)
             self._unscored = state.tables["unscored"]["positions"]
             self._best = dict(zip(best["positions"].tolist(), best["merits"].tolist(), strict=True))
-            columns = (state.tables["changes"][name].tolist() for name in ("after", "entered", "merits", "left"))
+            columns = (
+                state.tables["changes"][name].tolist()
+                for name in ("after", "entered", "merits", "left")
+            )
             self._changes = deque(zip(*columns, strict=True))
             if "held" in parts:
                 self._held.resume(unpack_table(parts["held"]))

@@ -91,7 +91,9 @@ class ReplicaFacts:
         self._expectation: QualityEstimator | None = None
         if expects:
             model = ChangeModel(maintainer.store.history)
-            self._expectation = QualityEstimator(operator.scoring, lookups, model, k=operator.k, offset=offset)
+            self._expectation = QualityEstimator(
+                operator.scoring, lookups, model, k=operator.k, offset=offset
+            )
 
     @property
     def budget(self) -> Budget:
@@ -115,7 +117,11 @@ class ReplicaFacts:
         rows = self._store.rows(keys)
         columns = [self._store.terms(name, rows) for name in self._store.variables]
         return [
-            {name: term for name, term in zip(self._store.variables, terms, strict=True) if term is not None}
+            {
+                name: term
+                for name, term in zip(self._store.variables, terms, strict=True)
+                if term is not None
+            }
             for terms in (zip(*columns, strict=True) if columns else [()] * len(keys))
         ]
 

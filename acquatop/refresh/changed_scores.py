@@ -58,4 +58,6 @@ class ChangedMerits:
         return self._scoring.merits_given(remote, parts, count * len(at)).reshape(count, len(at))
 
     def _draw(self, name: str, rows: IntArray, values: FloatArray, count: int) -> FloatArray:
-        return self._model.draw(name, rows, values, count, self._random, now=self._now, doubt=_DOUBT)
+        return self._model.draw(
+            name, rows, values, count, self._random, now=self._now, doubt=_DOUBT
+        )

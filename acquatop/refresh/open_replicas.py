@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from acquatop.catalog.remotes import Address, FeedSource, PushSource, RestSource, SparqlSource, TableSource
+from acquatop.catalog.remotes import (
+    Address,
+    FeedSource,
+    PushSource,
+    RestSource,
+    SparqlSource,
+    TableSource,
+)
 from acquatop.catalog.services import Service
 from acquatop.errors import EnvironmentProblem
 from acquatop.plan.bind import BoundQuery, BoundWindowed
@@ -87,7 +94,9 @@ class Replicas:
         account = self._account(bound.service, bound.name)
         return self._open(store, bound.service, question, account, load=load)
 
-    def open_all(self, bound: BoundWindowed, *, load: bool = True) -> list[Maintainer[SolutionStore]]:
+    def open_all(
+        self, bound: BoundWindowed, *, load: bool = True
+    ) -> list[Maintainer[SolutionStore]]:
         """Return the maintainers of the replicas of a query's parts, in the parts' order.
 
         Parts of one service share an account.
@@ -102,7 +111,9 @@ class Replicas:
                 part, service = remote.part, remote.service
                 store = SolutionStore(part.key, part.variables, limit=service.capacity)
                 question = RemoteQuery(part.pattern.group, part.variables, part.key)
-                opened.append(self._open(store, service, question, accounts[service.iri], load=load))
+                opened.append(
+                    self._open(store, service, question, accounts[service.iri], load=load)
+                )
         except BaseException:
             for maintainer in opened:
                 maintainer.close()
@@ -140,18 +151,31 @@ class Replicas:
     def _account(self, service: Service, query: str) -> Account:
         way, refresh = self._way(service), service.refresh
         return Account(
-            refresh.budget, quota=way.quota, bank=refresh.bank, query=query, ledger=way.ledger, clock=self.clock
+            refresh.budget,
+            quota=way.quota,
+            bank=refresh.bank,
+            query=query,
+            ledger=way.ledger,
+            clock=self.clock,
         )
 
     def _open(
-        self, store: StoreT, service: Service, question: RemoteQuery, account: Account, *, load: bool
+        self,
+        store: StoreT,
+        service: Service,
+        question: RemoteQuery,
+        account: Account,
+        *,
+        load: bool,
     ) -> Maintainer[StoreT]:
         is_replayed = isinstance(service.source, TableSource) and service.source.time is not None
         now = self._now(is_replayed)
         remote = self._remote(service, question, now, uses_one=isinstance(store, ReplicaStore))
         maintainer = Maintainer(
             store,
-            remote if self.recording is None else self.recording.of_remote(remote, self._way(service).quota),
+            remote
+            if self.recording is None
+            else self.recording.of_remote(remote, self._way(service).quota),
             account,
             access=self._way(service).access,
             feed=self._subscription(service.feed, question, now),
@@ -178,7 +202,9 @@ class Replicas:
             return self.recording.now
         return EventTime() if is_replayed else self.now
 
-    def _remote(self, service: Service, question: RemoteQuery, now: Clock, *, uses_one: bool) -> Remote:
+    def _remote(
+        self, service: Service, question: RemoteQuery, now: Clock, *, uses_one: bool
+    ) -> Remote:
         match service.source:
             case SparqlSource(address, method):
                 from replica.remotes.sparql import SparqlRemote
@@ -189,7 +215,8 @@ class Replicas:
                     variables=question.variables,
                     key=question.key,
                     block_size=service.block_size,
-                    nested=question.key is not None and not is_bound_from_the_start(question.key, question.group),
+                    nested=question.key is not None
+                    and not is_bound_from_the_start(question.key, question.group),
                     base=question.base,
                     method=method,
                     most_per_key=_MOST_OF_ONE if uses_one else None,
@@ -234,16 +261,24 @@ class Replicas:
                 except ValueError as error:
                     raise EnvironmentProblem(f"<{service.iri}>: {error}") from error
                 star = question.star(source.mapping)
-                return FunctionRemote(function, mapping=source.mapping, star=star, block_size=service.block_size)
+                return FunctionRemote(
+                    function, mapping=source.mapping, star=star, block_size=service.block_size
+                )
 
-    def _subscription(self, source: FeedSource | None, question: RemoteQuery, now: Clock) -> Subscription | None:
+    def _subscription(
+        self, source: FeedSource | None, question: RemoteQuery, now: Clock
+    ) -> Subscription | None:
         if source is None:
             return None
         reader = RecordReader(source.mapping, question.star(source.mapping))
         feed = _feed(source, reader, now, self.random)
-        return Subscription(feed if self.recording is None else self.recording.of_feed(feed), reader.rejected)
+        return Subscription(
+            feed if self.recording is None else self.recording.of_feed(feed), reader.rejected
+        )
 
-    def _load(self, maintainer: Maintainer[StoreT], service: Service, question: RemoteQuery) -> None:
+    def _load(
+        self, maintainer: Maintainer[StoreT], service: Service, question: RemoteQuery
+    ) -> None:
         progress = self.progress
 
         def tell(count: int) -> None:

@@ -102,13 +102,20 @@ class RefreshOrder:
         return list(dict.fromkeys([*unknown, *chosen, *self._due(gone, now)]))
 
     def _outlook(
-        self, proposed: Proposed, kept: IntArray, rows: IntArray, now: float, scoring: ReplicaScoring | None
+        self,
+        proposed: Proposed,
+        kept: IntArray,
+        rows: IntArray,
+        now: float,
+        scoring: ReplicaScoring | None,
     ) -> Outlook:
         known = scoring is not None and len(proposed.parts) == len(scoring.stream_variables)
         if scoring is None or not known or not isinstance(self._store, ReplicaStore):
             return no_outlook
         parts = tuple(part[kept] for part in proposed.parts)
-        return ChangedMerits(scoring, self._store, self._model, rows, parts, now=now, random=self._random)
+        return ChangedMerits(
+            scoring, self._store, self._model, rows, parts, now=now, random=self._random
+        )
 
     def absent_before(self, now: float) -> float:
         """Return the latest time of a request after which an absent key may be asked for again."""
@@ -116,7 +123,9 @@ class RefreshOrder:
 
     def snapshot(self) -> bytes:
         """Return the whole state: the random state, and the ranker's memory."""
-        parts = {"state": pack(_KIND, _VERSION, State({"random": random_settings(self._random)}, {}))}
+        parts = {
+            "state": pack(_KIND, _VERSION, State({"random": random_settings(self._random)}, {}))
+        }
         if isinstance(self._ranker, Remembering):
             parts["ranker"] = self._ranker.snapshot()
         return pack_parts(parts)

@@ -167,13 +167,21 @@ class ReplicaRefresh:
 
     def fetch(self, window: int, needs: Sequence[RankingNeeds], longest_wait: float) -> Refreshed:
         """Refresh the keys that the window needs most; rankings take turns in naming keys."""
-        return self._maintainer.fetch(_in_turn([self._ordered(window, each) for each in needs]), longest_wait)
+        return self._maintainer.fetch(
+            _in_turn([self._ordered(window, each) for each in needs]), longest_wait
+        )
 
     def _ordered(self, window: int, needs: RankingNeeds) -> list[str]:
         wanted, now = needs.wanted, self._maintainer.now()
         proposed = self._proposer.propose(window, wanted.held)
         return self._order(
-            wanted.unknown, proposed, wanted.absent, window=window, k=needs.k, now=now, scoring=needs.scoring
+            wanted.unknown,
+            proposed,
+            wanted.absent,
+            window=window,
+            k=needs.k,
+            now=now,
+            scoring=needs.scoring,
         )
 
     def snapshot(self) -> dict[str, bytes]:

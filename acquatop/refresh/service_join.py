@@ -24,7 +24,9 @@ _FAR = 1_000_000_000
 class ReplicaJoin:
     """Part of a query that a remote answers, with a replica in the remote's place."""
 
-    def __init__(self, part: RemotePart, maintainer: Maintainer[SolutionStore], order: RefreshOrder) -> None:
+    def __init__(
+        self, part: RemotePart, maintainer: Maintainer[SolutionStore], order: RefreshOrder
+    ) -> None:
         self.part = part
         self.maintainer = maintainer
         self._store = maintainer.store
@@ -57,7 +59,9 @@ class ReplicaJoin:
         others = sorted(present.difference(shown), key=lambda key: (fetched_at[key], key))
         listed = (*shown, *others)
         proposed = Proposed(listed, np.full(len(listed), np.nan), np.full(len(listed), _FAR))
-        return self._order(unknown, proposed, absent, window=0, k=len(shown), now=self.maintainer.now())
+        return self._order(
+            unknown, proposed, absent, window=0, k=len(shown), now=self.maintainer.now()
+        )
 
     def unknown(self, keys: Iterable[str]) -> int:
         """Return the number of unknown keys."""
@@ -81,7 +85,9 @@ class ReplicaJoin:
 
     def snapshot(self) -> bytes:
         """Return the whole state, with the replica."""
-        return pack_parts({"maintainer": self.maintainer.snapshot(), "order": self._order.snapshot()})
+        return pack_parts(
+            {"maintainer": self.maintainer.snapshot(), "order": self._order.snapshot()}
+        )
 
     def resume(self, snapshot: bytes) -> None:
         """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
@@ -97,7 +103,9 @@ class ReplicaJoin:
         return self._rows[key]
 
     def _row(self, solution: Solution) -> Row:
-        return tuple(to_ast(solution[name]) if name in solution else None for name in self.part.variables)
+        return tuple(
+            to_ast(solution[name]) if name in solution else None for name in self.part.variables
+        )
 
 
 def is_bound_from_the_start(key: str, group: Group) -> bool:
@@ -127,10 +135,19 @@ def depths(parts: Sequence[RemotePart]) -> Mapping[ServicePattern, int]:
     sources = {part.pattern: _services_in(part.key_source) for part in parts}
     known: dict[ServicePattern, int] = {}
     while len(known) < len(sources):
-        ready = [each for each, needed in sources.items() if each not in known and needed <= known.keys()]
+        ready = [
+            each for each, needed in sources.items() if each not in known and needed <= known.keys()
+        ]
         if not ready:
-            raise ValueError("the keys of a SERVICE must not depend on its own answers, nor on unknown ones")
-        known.update({each: max((known[needed] + 1 for needed in sources[each]), default=0) for each in ready})
+            raise ValueError(
+                "the keys of a SERVICE must not depend on its own answers, nor on unknown ones"
+            )
+        known.update(
+            {
+                each: max((known[needed] + 1 for needed in sources[each]), default=0)
+                for each in ready
+            }
+        )
     return known
 
 

@@ -71,7 +71,9 @@ class ServiceRefresh:
     same time. Parts that ask the same service share its account and take turns in asking first.
     """
 
-    def __init__(self, joins: Sequence[ReplicaJoin], keys_of: KeysOf, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, joins: Sequence[ReplicaJoin], keys_of: KeysOf, clock: Clock = time.monotonic
+    ) -> None:
         self.joins = tuple(joins)
         self._keys_of = keys_of
         self._clock = clock
@@ -84,7 +86,9 @@ class ServiceRefresh:
         accounts = {id(join.maintainer.account): join.maintainer.budget for join in self.joins}
         return sum(accounts.values(), Budget(0, 0, 0.0))
 
-    def consult(self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float) -> RefreshResult:
+    def consult(
+        self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float
+    ) -> RefreshResult:
         """Ask for the keys that the windows' content needs now.
 
         ``results`` are the keys of the last answer, by variable, best first. All waiting together
@@ -109,7 +113,9 @@ class ServiceRefresh:
     def snapshot(self) -> bytes:
         """Return the whole state, with the replicas."""
         parts = {f"join{at}": join.snapshot() for at, join in enumerate(self.joins)}
-        return pack_parts({"state": pack(_KIND, _VERSION, State({"turn": self._turn}, {})), **parts})
+        return pack_parts(
+            {"state": pack(_KIND, _VERSION, State({"turn": self._turn}, {})), **parts}
+        )
 
     def resume(self, snapshot: bytes) -> None:
         """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
@@ -122,14 +128,23 @@ class ServiceRefresh:
     def _wait(self, waiting: Sequence[tuple[ReplicaJoin, InFlight]], until: float) -> None:
         """Wait for several joins at the same time: none may delay another."""
         while len(waiting) > 1:
-            waiting = [each for each in waiting if each[0].maintainer.waits(each[1], until, _GLANCE / len(waiting))]
+            waiting = [
+                each
+                for each in waiting
+                if each[0].maintainer.waits(each[1], until, _GLANCE / len(waiting))
+            ]
 
     def _in_turn(self) -> list[ReplicaJoin]:
         first = self._turn % max(1, len(self.joins))
         self._turn += 1
-        return sorted(self.joins[first:] + self.joins[:first], key=lambda join: self._depths[join.part.pattern])
+        return sorted(
+            self.joins[first:] + self.joins[:first],
+            key=lambda join: self._depths[join.part.pattern],
+        )
 
-    def _keys(self, join: ReplicaJoin, answers: Mapping[ServicePattern, Values], at_ms: int) -> list[str]:
+    def _keys(
+        self, join: ReplicaJoin, answers: Mapping[ServicePattern, Values], at_ms: int
+    ) -> list[str]:
         if join.part.key is None or join.part.key_source is None:
             return [WHOLE]
         return self._keys_of(join.part.key, join.part.key_source, answers, at_ms)

@@ -107,7 +107,9 @@ class Resume:
 class Runtime(Protocol):
     """Runtime that carries streams until it is closed."""
 
-    def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> Carrier:
+    def carry(
+        self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None
+    ) -> Carrier:
         """Start to carry a stream; with ``until_end`` only its present content, else endlessly.
 
         Without ``resume`` it starts at the stream's beginning.
@@ -135,7 +137,9 @@ def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) 
         raise UserError(f'there is no runtime "{name}": use {" or ".join(RUNTIMES)}')
     if name == "local" and isinstance(spark, SparkSettings) and spark:
         hint = 'use --runtime spark (runtime="spark"), or leave out --master and --conf'
-        raise UserError(f"a master and settings are for Spark, which does not run here\n  hint: {hint}")
+        raise UserError(
+            f"a master and settings are for Spark, which does not run here\n  hint: {hint}"
+        )
 
 
 def open_runtime(name: str, spark: SparkSession | SparkSettings | None = None) -> Runtime:

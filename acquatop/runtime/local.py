@@ -25,7 +25,9 @@ _LIMITS = frozenset({"maxRowsPerBatch", "maxBytesPerBatch"})
 class LocalRuntime:
     """Runtime that carries streams in threads of this process."""
 
-    def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> LocalCarrier:
+    def carry(
+        self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None
+    ) -> LocalCarrier:
         """Return a carrier of a stream."""
         return LocalCarrier(stream, consumer, until_end, resume)
 
@@ -40,7 +42,9 @@ class LocalRuntime:
 class LocalCarrier:
     """One stream and the thread that reads it."""
 
-    def __init__(self, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None) -> None:
+    def __init__(
+        self, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None
+    ) -> None:
         self._consumer = consumer
         self._until_end = until_end
         self._keeps = resume is not None
@@ -48,10 +52,14 @@ class LocalCarrier:
         self._stopping = threading.Event()
         if stream.connector == SPARK.name:
             hint = 'leave out --runtime local (runtime="local"), or record the stream in files and read those'
-            raise UserError(f"<{stream.iri}> is read by a source of Spark's, which needs Spark\n  hint: {hint}")
+            raise UserError(
+                f"<{stream.iri}> is read by a source of Spark's, which needs Spark\n  hint: {hint}"
+            )
         self._reader = reader_of(stream.connector, dict(stream.options))
         self._is_cut = not _LIMITS & stream.options.keys() and isinstance(self._reader, Divisible)
-        self._thread = threading.Thread(target=self._run, name=f"acquatop-{stream.iri}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"acquatop-{stream.iri}", daemon=True
+        )
 
     def start(self) -> None:
         """Start to read the stream."""
@@ -108,12 +116,19 @@ class LocalCarrier:
         planned = self._reader.latestOffset(offset, self._reader.getDefaultReadLimit())
         if not self._is_cut or planned == offset or self._reader.is_mixed(offset, planned):
             return planned
-        return cut(self._reader, offset, planned, BATCH_ROWS if step(self._reader).counts_rows else BATCH_BYTES)
+        return cut(
+            self._reader,
+            offset,
+            planned,
+            BATCH_ROWS if step(self._reader).counts_rows else BATCH_BYTES,
+        )
 
     def _batch(self, offset: Any, latest: Any, number: int) -> Batch:
         started = time.perf_counter()
         job = self._consumer.job()
-        partitions = [list(job(self._reader.read(part))) for part in self._reader.partitions(offset, latest)]
+        partitions = [
+            list(job(self._reader.read(part))) for part in self._reader.partitions(offset, latest)
+        ]
         position = {"batch": number, "offset": latest}
         seconds = time.perf_counter() - started
         done = how_far(self._reader, latest, self._until_end)

@@ -40,7 +40,9 @@ def ended_if_lost(spark: SparkSession) -> Iterator[None]:
         yield
     except Exception as error:
         if watch.is_lost:
-            raise EnvironmentProblem("results have been lost in the driver, whose Java was out of memory") from error
+            raise EnvironmentProblem(
+                "results have been lost in the driver, whose Java was out of memory"
+            ) from error
         raise
     finally:
         watch.stop()
@@ -108,6 +110,10 @@ def _each(found: Any) -> Iterator[Any]:
 
 def _is_anyone_fetching(spark: SparkSession) -> bool:
     java: Any = spark.sparkContext._jvm
-    threads = java.java.lang.management.ManagementFactory.getThreadMXBean().dumpAllThreads(False, False)
+    threads = java.java.lang.management.ManagementFactory.getThreadMXBean().dumpAllThreads(
+        False, False
+    )
     fetching = (thread for thread in threads if thread.getThreadName().startswith(_THREADS))
-    return any(_FETCHING in frame.getClassName() for thread in fetching for frame in thread.getStackTrace())
+    return any(
+        _FETCHING in frame.getClassName() for thread in fetching for frame in thread.getStackTrace()
+    )

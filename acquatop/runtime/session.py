@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """The variable by which a Java that has started this Python, as ``spark-submit`` does, says where it is."""
 
-_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_FILE_MANAGER = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _OUT_OF_MEMORY = 3
 """The exit code of a Java that ends itself because its memory is full."""
@@ -82,7 +84,9 @@ class OwnSession(Session):
         if code == _OUT_OF_MEMORY:
             said = "Spark's Java has run out of memory"
         elif code is not None:
-            said = f"Spark's Java has ended ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
+            said = (
+                f"Spark's Java has ended ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
+            )
         return said
 
     def close(self) -> None:
@@ -103,7 +107,9 @@ def open_session(given: SparkSession | SparkSettings | None) -> Session:
     is_there = running is not None or _is_java_there()
     if is_there and settings:
         hint = "say it where Spark is started (spark-submit --master … --conf …), and not here"
-        raise UserError(f"Spark runs already, with a master and settings that stay as they are\n  hint: {hint}")
+        raise UserError(
+            f"Spark runs already, with a master and settings that stay as they are\n  hint: {hint}"
+        )
     if running is not None:
         return Session(running)
     if is_there:
@@ -145,7 +151,9 @@ def _started(java: Java, home: str, properties: Mapping[str, str]) -> SparkSessi
                 builder = builder.config(key, value)
             return builder.getOrCreate()
     except Exception as error:
-        raise EnvironmentProblem(f"Spark did not start on Java {java.version} ({java.command}): {error}") from error
+        raise EnvironmentProblem(
+            f"Spark did not start on Java {java.version} ({java.command}): {error}"
+        ) from error
     finally:
         # Only launches need it; what runs in this process keeps its own surroundings.
         os.environ.pop("JAVA_HOME") if before is None else os.environ.update(JAVA_HOME=before)

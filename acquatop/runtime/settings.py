@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-MASTERS = "local, local[N], local[*], local-cluster[N,CORES,MB], spark://HOST:PORT, yarn, k8s://HOST:PORT"
+MASTERS = (
+    "local, local[N], local[*], local-cluster[N,CORES,MB], spark://HOST:PORT, yarn, k8s://HOST:PORT"
+)
 """The usual masters, for messages."""
 
 _NUMBER = r"[1-9]\d*"

@@ -14,12 +14,18 @@ from connectors.registry import CONNECTORS, PIPE
 
 def reader_of(connector: str, options: dict[str, str]) -> Any:
     """Return the reader of a connector's stream: the class that Spark drives, for any runtime."""
-    return CONNECTORS[connector].data_source()(source_options(connector, options)).streamReader(None)  # type: ignore[arg-type]
+    return (
+        CONNECTORS[connector].data_source()(source_options(connector, options)).streamReader(None)
+    )  # type: ignore[arg-type]
 
 
 def source_options(connector: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return a source's options for use by an engine: only the engine releases received data."""
-    return {**options, "commits": "owner"} if "commits" in CONNECTORS[connector].options else dict(options)
+    return (
+        {**options, "commits": "owner"}
+        if "commits" in CONNECTORS[connector].options
+        else dict(options)
+    )
 
 
 def let_go(reader: Any, offset: Any) -> None:
@@ -43,7 +49,9 @@ def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[s
     place = Path(f"/proc/{os.getpid()}/fd/0")
     if not place.exists():
         hint = 'use the runtime "local", or a named pipe'
-        raise UserError(f"Spark's processes cannot read this one's standard input on this system\n  hint: {hint}")
+        raise UserError(
+            f"Spark's processes cannot read this one's standard input on this system\n  hint: {hint}"
+        )
     return {**options, "path": str(place)}
 
 

@@ -73,7 +73,9 @@ class SparkRuntime:
             self.session.close()
             raise
 
-    def carry(self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None) -> SparkCarrier:
+    def carry(
+        self, stream: Stream, consumer: Consumer, *, until_end: bool, resume: Resume | None
+    ) -> SparkCarrier:
         """Start to carry a stream."""
         kind = ForeignCarrier if stream.connector == SPARK.name else SparkCarrier
         return kind(self.session, stream, consumer, until_end, resume)
@@ -100,7 +102,12 @@ class SparkCarrier:
     """True if the batch that was under way has to come again unchanged."""
 
     def __init__(
-        self, session: Session, stream: Stream, consumer: Consumer, until_end: bool, resume: Resume | None
+        self,
+        session: Session,
+        stream: Stream,
+        consumer: Consumer,
+        until_end: bool,
+        resume: Resume | None,
     ) -> None:
         self._session = session
         self._spark = session.spark
@@ -113,10 +120,14 @@ class SparkCarrier:
         self._keeps = resume is not None
         position = None if resume is None else resume.position
         self._open(position)
-        self._checkpoint = Checkpoint(None if resume is None else resume.folder, position, repeats=self._repeats)
+        self._checkpoint = Checkpoint(
+            None if resume is None else resume.folder, position, repeats=self._repeats
+        )
         self._last = self._checkpoint.last
         self._query: StreamingQuery | None = None
-        self._watcher = threading.Thread(target=self._watch, name=f"acquatop-{stream.iri}", daemon=True)
+        self._watcher = threading.Thread(
+            target=self._watch, name=f"acquatop-{stream.iri}", daemon=True
+        )
 
     def start(self) -> None:
         """Start the streaming query."""
@@ -132,7 +143,9 @@ class SparkCarrier:
         # The cores that count are the executors', not those of the machine that this runs on.
         cores = {"maxPartitions": str(self._spark.sparkContext.defaultParallelism)}
         self._reader = reader_of(self._stream.connector, {**cores, **self._stream.options})
-        self._offset = self._reader.initialOffset() if position is None else offset_in(position["offsets"])
+        self._offset = (
+            self._reader.initialOffset() if position is None else offset_in(position["offsets"])
+        )
         self._steps: Steps | None = None
         if isinstance(self._reader, Divisible):
             size = None if position is None else position.get("pace")
@@ -150,7 +163,11 @@ class SparkCarrier:
         # The driver's disk, whatever file system a cluster would look for a mere path in. Not as_uri(): to Spark a %20
         # would be part of the name.
         writer = writer.option("checkpointLocation", f"file://{self._checkpoint.path.absolute()}")
-        writer = writer.trigger(availableNow=True) if until_end else writer.trigger(processingTime=TRIGGER)
+        writer = (
+            writer.trigger(availableNow=True)
+            if until_end
+            else writer.trigger(processingTime=TRIGGER)
+        )
         return writer.start()
 
     def stop(self) -> None:
@@ -202,7 +219,9 @@ class SparkCarrier:
         All that comes of one plan has its number. Spark's note on it, as it is kept, ends where it was left.
         """
         if self._last >= 0 and number != self._last + 1:
-            raise EnvironmentProblem(f"Spark's checkpoint goes on with batch {number}, after {self._last} was the last")
+            raise EnvironmentProblem(
+                f"Spark's checkpoint goes on with batch {number}, after {self._last} was the last"
+            )
         started = time.perf_counter()
         planned = self._checkpoint.offsets(number)
         note, parts = self._reduced(rows, planned, self._consumer.job())
@@ -222,7 +241,10 @@ class SparkCarrier:
     def _reduced(self, rows: DataFrame, planned: str, job: Job) -> tuple[str, list[list[Part]]]:
         """Have the job done on a batch in the executors, each partition by one task; return how far that has read."""
         # The rows are not asked for: they would go through the JVM twice. What the batch reads is known from its note.
-        end, most = offset_in(planned), None if self._steps is None else self._steps.pace.allowed.most
+        end, most = (
+            offset_in(planned),
+            None if self._steps is None else self._steps.pace.allowed.most,
+        )
         stop = self._stop(end)
         while True:
             found = self._in_executors(self._reader.partitions(self._offset, stop), job, most)
@@ -396,7 +418,9 @@ class Unpacking:
 
 def _warm_up(spark: SparkSession) -> None:
     """Load the operators in the executors, so that the first window does not wait for that."""
-    spark.sparkContext.parallelize(range(_WORKERS), _WORKERS).mapPartitions(_load_operators).collect()
+    spark.sparkContext.parallelize(range(_WORKERS), _WORKERS).mapPartitions(
+        _load_operators
+    ).collect()
 
 
 def _load_operators(nothing: Iterable[int]) -> Iterator[int]:

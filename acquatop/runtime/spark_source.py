@@ -31,7 +31,9 @@ def rows_of(spark: SparkSession, stream: Stream) -> DataFrame:
     except Exception as error:
         reason = str(error).partition("\n")[0]
         hint = "give the engine a session that has the source, such as one with its package in spark.jars.packages"
-        raise EnvironmentProblem(f'Spark cannot read <{stream.iri}> as "{name}": {reason}\n  hint: {hint}') from error
+        raise EnvironmentProblem(
+            f'Spark cannot read <{stream.iri}> as "{name}": {reason}\n  hint: {hint}'
+        ) from error
     return _selected(rows, stream, name)
 
 
@@ -71,7 +73,9 @@ class OnRows:
         assert context is not None, "this is called by tasks"
         parts = [part.to_bytes() for part in self._job(batches)]
         numbers = pa.repeat(pa.scalar(context.partitionId(), pa.int32()), len(parts))
-        yield pa.RecordBatch.from_arrays([numbers, pa.array(parts, pa.binary())], ["partition", "part"])
+        yield pa.RecordBatch.from_arrays(
+            [numbers, pa.array(parts, pa.binary())], ["partition", "part"]
+        )
 
 
 def parts_in(rows: Iterable[tuple[int, bytes]]) -> list[list[Part]]:

@@ -26,7 +26,9 @@ def among(column: AnyArray, wanted: AnyArray) -> npt.NDArray[np.bool_]:
     """
     if column.dtype.kind not in "iu":
         values = set(wanted.tolist())
-        return np.fromiter((each in values for each in column.tolist()), dtype=bool, count=len(column))
+        return np.fromiter(
+            (each in values for each in column.tolist()), dtype=bool, count=len(column)
+        )
     if len(wanted):
         lowest, highest = int(wanted.min()), int(wanted.max())
         if highest - lowest < _SPREAD * (len(column) + len(wanted)):
@@ -111,7 +113,11 @@ def codes_of(columns: Sequence[AnyArray]) -> list[IntArray]:
     if columns[0].dtype.kind not in "iu":
         numbers: dict[Any, int] = {}
         return [
-            np.fromiter((numbers.setdefault(each, len(numbers)) for each in column.tolist()), np.int64, len(column))
+            np.fromiter(
+                (numbers.setdefault(each, len(numbers)) for each in column.tolist()),
+                np.int64,
+                len(column),
+            )
             for column in columns
         ]
     low, high = min(int(each.min()) for each in columns), max(int(each.max()) for each in columns)

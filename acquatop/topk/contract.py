@@ -77,7 +77,9 @@ class Scoring(Protocol):
     def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
         """Return each row's merit with the present remote values; NaN if it has none."""
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
         """Return the best merit possible for parts within ranges.
 
         With ``keys``, consider the present values of any of these; minus infinity if none has a
@@ -96,7 +98,9 @@ class FirstPart:
         """Return the first part."""
         return np.asarray(parts[0], dtype=np.float64)
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
         """Return the upper end of the first part's range."""
         return highs[0]
 

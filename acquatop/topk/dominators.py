@@ -51,8 +51,12 @@ def _by_block(lasts: IntArray, most: int) -> IntArray:
     for start in range(0, len(lasts), _BLOCK):
         block = lasts[start : start + _BLOCK]
         size = len(block)
-        within = np.count_nonzero((block[None, :] >= block[:, None]) & earlier[:size, :size], axis=1)
-        counts[start : start + size] = within + len(before) - np.searchsorted(before, block, side="left")
+        within = np.count_nonzero(
+            (block[None, :] >= block[:, None]) & earlier[:size, :size], axis=1
+        )
+        counts[start : start + size] = (
+            within + len(before) - np.searchsorted(before, block, side="left")
+        )
         # A candidate with ``most`` dominators adds nothing: whatever it dominates, they dominate
         # too.
         matters = block[counts[start : start + size] < most]

@@ -50,7 +50,9 @@ def best_with(merit: float) -> Rank:
 def rank_from(values: Sequence[Any]) -> Rank:
     """Return the place that was written as a list."""
     minus_merit, minus_time, identity, after = values
-    return Rank(minus_merit, minus_time, tuple(identity) if isinstance(identity, list) else identity, after)
+    return Rank(
+        minus_merit, minus_time, tuple(identity) if isinstance(identity, list) else identity, after
+    )
 
 
 def finite_or_any(reach: float) -> float:
@@ -98,7 +100,9 @@ class DroppedBounds:
         stop = at + 1 if at < len(self.steps) and self.steps[at][0] == last else at
         self.steps[start:stop] = [(last, rank)]
 
-    def note_all(self, lasts: IntArray, merits: FloatArray, times: IntArray, identities: AnyArray) -> None:
+    def note_all(
+        self, lasts: IntArray, merits: FloatArray, times: IntArray, identities: AnyArray
+    ) -> None:
         """Note several lost arrivals, best first."""
         ahead = np.maximum.accumulate(lasts)
         # Only arrivals that outlive all better ones can matter.

@@ -16,7 +16,17 @@ from typing import Any, Self
 import numpy as np
 
 from acquatop.topk.columns import among, newest_of
-from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FirstPart, FloatArray, IntArray, Rows, Scoring, Top
+from acquatop.topk.contract import (
+    NO_ROWS,
+    AnyArray,
+    Certainty,
+    FirstPart,
+    FloatArray,
+    IntArray,
+    Rows,
+    Scoring,
+    Top,
+)
 from acquatop.topk.dominators import dominators
 from acquatop.topk.lost import LOST, DroppedBounds, Rank, best_with, finite_or_any, rank_from
 from acquatop.topk.order import best, ranking
@@ -44,7 +54,9 @@ class _Candidates:
         return cls(np.empty(0), nothing, nothing, nothing)
 
     def take(self, at: IntArray) -> _Candidates:
-        return _Candidates(self.minus.take(at), self.lasts.take(at), self.counts.take(at), self.slots.take(at))
+        return _Candidates(
+            self.minus.take(at), self.lasts.take(at), self.counts.take(at), self.slots.take(at)
+        )
 
     def where(self, mask: AnyArray) -> _Candidates:
         return self.take(mask.nonzero()[0])
@@ -79,7 +91,13 @@ class PaneDominance:
     """
 
     def __init__(
-        self, k: int, n: int = 0, scoring: Scoring | None = None, *, distinct: bool = False, fixed: bool = False
+        self,
+        k: int,
+        n: int = 0,
+        scoring: Scoring | None = None,
+        *,
+        distinct: bool = False,
+        fixed: bool = False,
     ) -> None:
         if k < 1 or n < 0:
             raise ValueError("k must be at least 1 and n at least 0")
@@ -104,7 +122,9 @@ class PaneDominance:
 
     # Arrivals -----------------------------------------------------------------------------------
 
-    def add(self, first: int, last: int, arrivals: Rows, merits: FloatArray | None = None) -> IntArray:
+    def add(
+        self, first: int, last: int, arrivals: Rows, merits: FloatArray | None = None
+    ) -> IntArray:
         """Add arrivals of windows ``first`` to ``last``; return the positions of the rejected.
 
         Give ``merits`` if they are computed already, with the present remote values.
@@ -112,9 +132,13 @@ class PaneDominance:
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
-            raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
+            raise ValueError(
+                f"the windows {first} to {last} are closed: the oldest that is open is {self._current}"
+            )
         if merits is None:
-            merits = np.asarray(self._scoring.merits(arrivals.keys, arrivals.parts), dtype=np.float64)
+            merits = np.asarray(
+                self._scoring.merits(arrivals.keys, arrivals.parts), dtype=np.float64
+            )
         if first <= self._settled:
             return self._insert(last, merits, arrivals)
         pane = self._panes.get((first, last))
@@ -126,7 +150,9 @@ class PaneDominance:
             pane.widen(arrivals.parts)
         return rejected
 
-    def note_pruned(self, first: int, last: int, lows: tuple[float, ...], highs: tuple[float, ...]) -> None:
+    def note_pruned(
+        self, first: int, last: int, lows: tuple[float, ...], highs: tuple[float, ...]
+    ) -> None:
         """Note that only the best k + n of some arrivals of a pane were added.
 
         ``lows`` and ``highs`` are the ranges of the parts of all of them. Valid only if identities
@@ -217,7 +243,9 @@ class PaneDominance:
         is_old = order >= len(added)
         ahead = (~is_old).cumsum()
         # Of the old candidates, only those with a last window no earlier dominate new ones.
-        both.counts += np.where(is_old, ahead, ahead - 1 + (self._rivals(both, is_old, last) if is_rivalled else 0))
+        both.counts += np.where(
+            is_old, ahead, ahead - 1 + (self._rivals(both, is_old, last) if is_rivalled else 0)
+        )
         stays = both.counts < capacity
         stays &= both.lasts >= self._current
         if not self._fixed:
@@ -286,7 +314,9 @@ class PaneDominance:
         for pane in self._panes.values():
             pane.let_go(self.k + self.n)
             if pane.has_let_go:
-                pane.raise_floor(finite_or_any(self._scoring.reach(pane.lows, pane.highs, elsewhere)))
+                pane.raise_floor(
+                    finite_or_any(self._scoring.reach(pane.lows, pane.highs, elsewhere))
+                )
         return self.rescore(keys)
 
     def rescore(self, keys: AnyArray) -> Rows:
@@ -329,7 +359,11 @@ class PaneDominance:
         self._refuse_if_fixed()
         for pane in self._panes.values():
             pane.remove(identities, self.k + self.n)
-        older = among(self._pool.identities(self._held.slots), identities) if len(self._held) else np.empty(0, bool)
+        older = (
+            among(self._pool.identities(self._held.slots), identities)
+            if len(self._held)
+            else np.empty(0, bool)
+        )
         if older.any():
             self._recount(self._held.where(~older))
 
@@ -347,7 +381,9 @@ class PaneDominance:
 
     def _refuse_if_fixed(self) -> None:
         if self._fixed:
-            raise ValueError("this structure was told that merits are fixed and identities do not come again")
+            raise ValueError(
+                "this structure was told that merits are fixed and identities do not come again"
+            )
 
     def _recount(self, held: _Candidates) -> None:
         """Sort candidates, recount their dominators, and drop those with k+n of them."""
@@ -375,7 +411,9 @@ class PaneDominance:
     def top(self, window: int) -> Top:
         """Return the best k of a complete window. Ask for windows oldest first."""
         if window < self._current:
-            raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
+            raise ValueError(
+                f"window {window} is closed: the oldest that is open is {self._current}"
+            )
         self.settle(window)
         rows, merits = self._covering(window, self.k)
         lost = self._lost.best(window)
@@ -422,7 +460,12 @@ class PaneDominance:
     @property
     def nbytes(self) -> int:
         """Bytes of the columns held, without the objects that they refer to."""
-        panes = (column for pane in self._panes.values() for rows in pane.rows for column in columns_of(rows))
+        panes = (
+            column
+            for pane in self._panes.values()
+            for rows in pane.rows
+            for column in columns_of(rows)
+        )
         return self._pool.nbytes + self._held.nbytes + sum(each.nbytes for each in panes)
 
     def _expire(self) -> None:
@@ -446,15 +489,29 @@ class PaneDominance:
             "newest": self._newest,
             "guess": self._guess,
             "steps": [[last, list(rank)] for last, rank in self._lost.steps],
-            "ranges": [[last, known.lows, known.highs] for last, known in self._lost.ranges.items()],
+            "ranges": [
+                [last, known.lows, known.highs] for last, known in self._lost.ranges.items()
+            ],
             "panes": [
-                [pane.first, pane.last, pane.bar, pane.has_let_go, pane.floor, pane.lows, pane.highs]
+                [
+                    pane.first,
+                    pane.last,
+                    pane.bar,
+                    pane.has_let_go,
+                    pane.floor,
+                    pane.lows,
+                    pane.highs,
+                ]
                 for pane in self._panes.values()
             ],
         }
         tables = {}
         if len(self._held):
-            own = {"merits": -self._held.minus, "lasts": self._held.lasts, "counts": self._held.counts}
+            own = {
+                "merits": -self._held.minus,
+                "lasts": self._held.lasts,
+                "counts": self._held.counts,
+            }
             tables["held"] = {**own, **table_of(self._pool.take(self._held.slots))}
         for at, pane in enumerate(self._panes.values()):
             if pane.size:
@@ -469,7 +526,11 @@ class PaneDominance:
         with reading():
             settings = state.settings
             restored = cls(
-                settings["k"], settings["n"], scoring, distinct=settings["distinct"], fixed=settings["fixed"]
+                settings["k"],
+                settings["n"],
+                scoring,
+                distinct=settings["distinct"],
+                fixed=settings["fixed"],
             )
             restored.rejected = settings["rejected"]
             restored._current, restored._settled = settings["current"], settings["settled"]
@@ -478,19 +539,27 @@ class PaneDominance:
                 restored._lost.note(last, rank_from(rank))
             for last, lows, highs in settings["ranges"]:
                 restored._lost.widen(last, tuple(lows), tuple(highs))
-            for at, (first, last, bar, has_let_go, floor, lows, highs) in enumerate(settings["panes"]):
+            for at, (first, last, bar, has_let_go, floor, lows, highs) in enumerate(
+                settings["panes"]
+            ):
                 pane = PaneTop(first, last, restored._distinct, bar=bar, has_let_go=has_let_go)
                 pane.floor = None if floor is None else rank_from(floor)
                 pane.lows, pane.highs = tuple(lows), tuple(highs)
                 if f"pane{at}" in state.tables:
                     columns = state.tables[f"pane{at}"]
-                    pane.merits, pane.rows, pane.size = [columns["merits"]], [rows_of(columns)], len(columns["merits"])
+                    pane.merits, pane.rows, pane.size = (
+                        [columns["merits"]],
+                        [rows_of(columns)],
+                        len(columns["merits"]),
+                    )
                 restored._panes[first, last] = pane
             if "held" in state.tables:
                 columns = state.tables["held"]
                 restored._pool.append(rows_of(columns))
                 slots = np.arange(len(columns["merits"]))
-                restored._held = _Candidates(-columns["merits"], columns["lasts"], columns["counts"], slots)
+                restored._held = _Candidates(
+                    -columns["merits"], columns["lasts"], columns["counts"], slots
+                )
                 restored._last = int(columns["lasts"].max())
             return restored
 
@@ -510,5 +579,9 @@ class PaneDominance:
         assert len(set(rows.identities.tolist())) == len(held), "an identity is held twice"
         assert len(set(held.slots.tolist())) == len(held), "two candidates share a row"
         assert (held.counts < self.k + self.n).all(), "a dominated candidate is held"
-        for at, (last, count) in enumerate(zip(held.lasts.tolist(), held.counts.tolist(), strict=True)):
-            assert int((held.lasts[:at] >= last).sum()) <= count, "a candidate is dominated by more than is counted"
+        for at, (last, count) in enumerate(
+            zip(held.lasts.tolist(), held.counts.tolist(), strict=True)
+        ):
+            assert int((held.lasts[:at] >= last).sum()) <= count, (
+                "a candidate is dominated by more than is counted"
+            )

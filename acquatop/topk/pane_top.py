@@ -54,13 +54,24 @@ class PaneTop:
     lows: tuple[float, ...] = ()
     highs: tuple[float, ...] = ()
 
-    def add(self, merits: FloatArray, arrivals: Rows, capacity: int, sieve: ThresholdFilter, guess: float) -> IntArray:
+    def add(
+        self,
+        merits: FloatArray,
+        arrivals: Rows,
+        capacity: int,
+        sieve: ThresholdFilter,
+        guess: float,
+    ) -> IntArray:
         """Add arrivals and return the positions of those without a merit.
 
         ``guess`` is a merit that ``capacity`` arrivals of a batch are likely to reach. A wrong
         guess costs only time.
         """
-        kept = self._passing(merits, capacity, sieve, guess) if self.distinct else np.arange(len(merits))
+        kept = (
+            self._passing(merits, capacity, sieve, guess)
+            if self.distinct
+            else np.arange(len(merits))
+        )
         passed = merits.take(kept)
         without = np.isnan(passed)
         rejected = kept[:0]
@@ -121,7 +132,9 @@ class PaneTop:
             return None
         self.fix_floor(capacity)
         changed = merits.copy()
-        changed[touched] = scoring.merits(rows.keys[touched], tuple(part[touched] for part in rows.parts))
+        changed[touched] = scoring.merits(
+            rows.keys[touched], tuple(part[touched] for part in rows.parts)
+        )
         gone = np.isnan(changed) & ~np.isnan(merits)
         # An arrival without a merit still replaces older ones.
         kept = np.flatnonzero(~gone) if self.distinct else np.arange(len(changed))
@@ -158,7 +171,9 @@ class PaneTop:
         floor = best_with(merit)
         self.floor = floor if self.floor is None else min(floor, self.floor)
 
-    def _passing(self, merits: FloatArray, capacity: int, sieve: ThresholdFilter, guess: float) -> IntArray:
+    def _passing(
+        self, merits: FloatArray, capacity: int, sieve: ThresholdFilter, guess: float
+    ) -> IntArray:
         """Return the positions of arrivals that pass the bar, and of those without a merit."""
         if self.size >= capacity:
             return sieve.passing(merits, self.bar)
@@ -166,9 +181,14 @@ class PaneTop:
             return np.arange(len(merits))
         # The pane's last place is not known yet. If the guess holds, one comparison is enough.
         kept = sieve.passing(merits, guess)
-        if capacity <= len(kept) <= 4 * capacity and np.count_nonzero(merits.take(kept) >= guess) >= capacity:
+        if (
+            capacity <= len(kept) <= 4 * capacity
+            and np.count_nonzero(merits.take(kept) >= guess) >= capacity
+        ):
             return kept
-        return sieve.passing(merits, _bar(merits if len(kept) < capacity else merits[kept], capacity))
+        return sieve.passing(
+            merits, _bar(merits if len(kept) < capacity else merits[kept], capacity)
+        )
 
     def _prune(self, capacity: int) -> None:
         merits, rows = self._all()
@@ -212,4 +232,8 @@ def _bar(merits: FloatArray, capacity: int) -> float:
     """
     part = merits[: max(4 * capacity, len(merits) // 16)]
     part = part[~np.isnan(part)]
-    return float(np.partition(part, len(part) - capacity)[len(part) - capacity]) if len(part) >= capacity else _NOTHING
+    return (
+        float(np.partition(part, len(part) - capacity)[len(part) - capacity])
+        if len(part) >= capacity
+        else _NOTHING
+    )

@@ -45,7 +45,9 @@ class RowPool:
     def take(self, slots: IntArray) -> Rows:
         """Return the rows at some slots."""
         times, identities, keys, *others = (column[slots] for column in self._columns)
-        return Rows(times, identities, keys, tuple(others[: self._parts]), tuple(others[self._parts :]))
+        return Rows(
+            times, identities, keys, tuple(others[: self._parts]), tuple(others[self._parts :])
+        )
 
     def identities(self, slots: IntArray) -> AnyArray:
         """Return the identities of the rows at some slots."""

@@ -56,7 +56,9 @@ def unpack(kind: str, version: int, snapshot: bytes) -> State:
         header = json.loads(line)
         found = header["kind"], header["version"]
         if found != (kind, version):
-            raise SnapshotError(f"this is a snapshot of {found[0]} version {found[1]}, not of {kind} version {version}")
+            raise SnapshotError(
+                f"this is a snapshot of {found[0]} version {found[1]}, not of {kind} version {version}"
+            )
         tables, start = {}, 0
         for name, size in header["tables"].items():
             tables[name] = _read(body[start : start + size])
@@ -84,7 +86,9 @@ def unpack_parts(snapshot: bytes) -> dict[str, bytes]:
             parts[name] = body[start : start + size]
             start += size
         if start != len(body):
-            raise SnapshotError("the snapshot is damaged: its parts are not as long as they should be")
+            raise SnapshotError(
+                "the snapshot is damaged: its parts are not as long as they should be"
+            )
         return parts
 
 
@@ -111,7 +115,15 @@ def reading() -> Iterator[None]:
         yield
     except SnapshotError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError, pa.ArrowException) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        OSError,
+        pa.ArrowException,
+    ) as error:
         raise SnapshotError(f"the snapshot is damaged: {error!r}") from error
 
 
@@ -138,7 +150,13 @@ def table_of(rows: Rows) -> dict[str, AnyArray]:
     """Return rows as named columns."""
     parts = {f"part{at}": part for at, part in enumerate(rows.parts)}
     carried = {f"carried{at}": column for at, column in enumerate(rows.carried)}
-    return {"times": rows.times, "identities": rows.identities, "keys": rows.keys, **parts, **carried}
+    return {
+        "times": rows.times,
+        "identities": rows.identities,
+        "keys": rows.keys,
+        **parts,
+        **carried,
+    }
 
 
 def rows_of(columns: Mapping[str, AnyArray]) -> Rows:
@@ -150,14 +168,19 @@ def rows_of(columns: Mapping[str, AnyArray]) -> Rows:
 
 def _write(columns: Mapping[str, AnyArray]) -> bytes:
     batch = pa.record_batch(
-        {name: pa.array(column.tolist() if column.dtype == object else column) for name, column in columns.items()}
+        {
+            name: pa.array(column.tolist() if column.dtype == object else column)
+            for name, column in columns.items()
+        }
     )
     return _stream(pa.Table.from_batches([batch]))
 
 
 def _stream(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    with pa.ipc.new_stream(
+        sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 

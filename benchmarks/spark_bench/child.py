@@ -38,7 +38,9 @@ def run(command: Sequence[str], tell: Told, folder: Path = ROOT) -> dict[str, An
     """Run a command; return the result it reports, or raise :class:`ChildFailed`."""
     result: dict[str, Any] | None = None
     with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=said, text=True)
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=said, text=True
+        )
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -55,7 +57,9 @@ def run(command: Sequence[str], tell: Told, folder: Path = ROOT) -> dict[str, An
         if result is None:
             said.seek(0)
             lines = [line.strip() for line in said.read().splitlines() if line.strip()]
-            raise ChildFailed(f"it ended with code {code}: {' / '.join(lines[-1:]) or 'it did not say why'}")
+            raise ChildFailed(
+                f"it ended with code {code}: {' / '.join(lines[-1:]) or 'it did not say why'}"
+            )
     return result
 
 

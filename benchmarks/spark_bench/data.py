@@ -100,7 +100,9 @@ def blocks(world: World) -> Iterator[pa.Table]:
         values = chance.integers(1, 160_000, len(rows)) / 16
         yield _table(rows, times(world, rows), keys, values)
     late = np.array([world.rows])
-    yield _table(late, np.array([START_MS + SPAN_MS + 3 * WIDTH_MS]), np.array([0]), np.array([0.0625]))
+    yield _table(
+        late, np.array([START_MS + SPAN_MS + 3 * WIDTH_MS]), np.array([0]), np.array([0.0625])
+    )
 
 
 def _table(rows: IntArray, moments: IntArray, keys: IntArray, values: FloatArray) -> pa.Table:
@@ -127,7 +129,9 @@ def names(keys: IntArray) -> pa.Array:
 
 def statements(block: pa.Table) -> pa.Array:
     """Return readings as lines of N-Triples, three of each: key, value, and time."""
-    subject = pc.binary_join_element_wise(f"<{NS}event/", block["event"].cast(pa.string()), f"> <{NS}", "")
+    subject = pc.binary_join_element_wise(
+        f"<{NS}event/", block["event"].cast(pa.string()), f"> <{NS}", ""
+    )
     of = pc.binary_join_element_wise(subject, "of> <", block["key"], "> .\n", "")
     value = _literal(subject, "value", block["value"], "double")
     moment = _literal(subject, "time", block["time_ms"], "integer")
@@ -137,14 +141,18 @@ def statements(block: pa.Table) -> pa.Array:
 def _joined(texts: pa.ChunkedArray) -> bytes:
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     joined: bytes = (
-        pc.binary_join(pa.LargeListArray.from_arrays([0, len(whole)], whole), "")[0].as_buffer().to_pybytes()
+        pc.binary_join(pa.LargeListArray.from_arrays([0, len(whole)], whole), "")[0]
+        .as_buffer()
+        .to_pybytes()
     )
     return joined
 
 
 def _literal(subject: pa.Array, predicate: str, values: pa.Array, datatype: str) -> pa.Array:
     end = f'"^^<{_XSD}{datatype}> .\n'
-    return pc.binary_join_element_wise(subject, f'{predicate}> "', values.cast(pa.string()), end, "")
+    return pc.binary_join_element_wise(
+        subject, f'{predicate}> "', values.cast(pa.string()), end, ""
+    )
 
 
 def prepare(world: World) -> None:
@@ -164,7 +172,8 @@ def prepare(world: World) -> None:
 def _write(world: World, folder: Path) -> None:
     keys = np.arange(world.keys)
     pq.write_table(
-        pa.table({"key_id": keys, "key": names(keys), "weight": weights(world)}), folder / world.weights.name
+        pa.table({"key_id": keys, "key": names(keys), "weight": weights(world)}),
+        folder / world.weights.name,
     )
     (folder / world.readings.name).mkdir()
     (folder / world.triples.name).mkdir()
@@ -176,6 +185,8 @@ def _write(world: World, folder: Path) -> None:
         last = folder / world.readings.name / f"part-{number:05d}.parquet"
         pq.write_table(block, last, dictionary_pagesize_limit=_DICTIONARY)
         if number < TRIPLE_FILES:
-            (folder / world.triples.name / f"part-{number:05d}.nt").write_bytes(_joined(statements(block)))
+            (folder / world.triples.name / f"part-{number:05d}.nt").write_bytes(
+                _joined(statements(block))
+            )
         # Spark reads files in the order of their modification times.
         os.utime(last, (_FIRST_CHANGE + number, _FIRST_CHANGE + number))

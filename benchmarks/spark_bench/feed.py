@@ -46,14 +46,21 @@ class Feed:
         """Weight of each key, by its number."""
         if not self.joined:
             return [1] * self.keys
-        found: list[int] = np.random.default_rng(self.seed).integers(1, 1_000_000, self.keys).tolist()
+        found: list[int] = (
+            np.random.default_rng(self.seed).integers(1, 1_000_000, self.keys).tolist()
+        )
         return found
 
     def __iter__(self) -> Iterator[Slide]:
         chance = np.random.default_rng((self.seed, 1))
         for close in range(START_MS + SLIDE_MS, START_MS + self.slides * SLIDE_MS + 1, SLIDE_MS):
-            moments = np.sort(chance.integers(close - SLIDE_MS + 2, close, self.events - 1)).tolist()
-            keys, values = chance.integers(0, self.keys, self.events), chance.integers(1, 100_000, self.events)
+            moments = np.sort(
+                chance.integers(close - SLIDE_MS + 2, close, self.events - 1)
+            ).tolist()
+            keys, values = (
+                chance.integers(0, self.keys, self.events),
+                chance.integers(1, 100_000, self.events),
+            )
             found = list(zip([*moments, close + 1], keys.tolist(), values.tolist(), strict=True))
             yield Slide(close, tuple(found[:-1]), found[-1])
 

@@ -8,7 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.spark_bench.data import SLIDE_MS, START_MS, TOP, WIDTH_MS, FloatArray, IntArray, World
+from benchmarks.spark_bench.data import (
+    SLIDE_MS,
+    START_MS,
+    TOP,
+    WIDTH_MS,
+    FloatArray,
+    IntArray,
+    World,
+)
 
 PANES = WIDTH_MS // SLIDE_MS
 Answers = dict[int, list[tuple[int, float]]]
@@ -68,7 +76,9 @@ def events(world: World) -> Answers:
     count = len(world.closes)
     best: list[list[tuple[IntArray, FloatArray]]] = [[] for _ in range(count)]
     for table in _read(world, "event", "time_ms", "key_id", "value"):
-        numbers, moments, keys, values = (table[name].to_numpy() for name in ("event", "time_ms", "key_id", "value"))
+        numbers, moments, keys, values = (
+            table[name].to_numpy() for name in ("event", "time_ms", "key_id", "value")
+        )
         scores = values * weights[keys]
         panes = _panes(moments)
         for pane in range(int(panes[0]), min(int(panes[-1]) + 1, count)):

@@ -37,7 +37,9 @@ class Part:
             table.add_column(column, justify="right")
         table.add_column("", overflow="fold")
         for line in self.lines:
-            table.add_row(line.way, *(shown(line.figures.get(each)) for each in self.columns), line.note)
+            table.add_row(
+                line.way, *(shown(line.figures.get(each)) for each in self.columns), line.note
+            )
         return table
 
 

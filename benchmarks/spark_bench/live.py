@@ -73,7 +73,9 @@ def query(*, joined: bool) -> str:
 def prepare(feed: Feed, folder: Path) -> Path:
     """Write the catalog and the weights, and return the empty folder for events."""
     (folder / "catalog.toml").write_text(_CATALOG)
-    records = (json.dumps({"key": key, "weight": weight}) for key, weight in enumerate(feed.weights))
+    records = (
+        json.dumps({"key": key, "weight": weight}) for key, weight in enumerate(feed.weights)
+    )
     (folder / "weights.jsonl").write_text("\n".join(records) + "\n")
     events = folder / "events"
     events.mkdir()
@@ -82,7 +84,10 @@ def prepare(feed: Feed, folder: Path) -> Path:
 
 def write(file: Path, events: Iterable[Event]) -> None:
     """Append events as lines."""
-    lines = (f'{{"time_ms": {moment}, "key": {key}, "value": {value}}}\n' for moment, key, value in events)
+    lines = (
+        f'{{"time_ms": {moment}, "key": {key}, "value": {value}}}\n'
+        for moment, key, value in events
+    )
     with file.open("a") as stream:
         stream.write("".join(lines))
 
@@ -115,7 +120,9 @@ def replay(feed: Feed, runtime: str) -> float:
         file = prepare(feed, Path(place)) / "events.ndjson"
         for slide in feed:
             write(file, [*slide.events, slide.closing])
-        with Engine.from_catalog(Path(place) / "catalog.toml", runtime=runtime, until_end=True) as engine:
+        with Engine.from_catalog(
+            Path(place) / "catalog.toml", runtime=runtime, until_end=True
+        ) as engine:
             started = time.perf_counter()
             for _ in engine.register(query(joined=feed.joined)):
                 pass
@@ -130,7 +137,12 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000, help="in a slide (%(default)s)")
     parser.add_argument("--keys", type=int, default=1_000)
     parser.add_argument("--plain", action="store_true", help="without the weights")
-    parser.add_argument("--warm", type=int, default=5, help="how many windows at the start do not count (%(default)s)")
+    parser.add_argument(
+        "--warm",
+        type=int,
+        default=5,
+        help="how many windows at the start do not count (%(default)s)",
+    )
     options = parser.parse_args()
     feed = Feed(options.slides, options.events, options.keys, joined=not options.plain)
     measured, answers = latencies(feed, options.runtime, options.warm)

@@ -96,7 +96,9 @@ def query(job: str, number: int = 0, *, filtered: bool = False) -> str:
     """Return the query of a job; other numbers have other scores and limits, or other filters."""
     amount = "?amount" if job == "events" else "?value"
     return (_EVENTS if job == "events" else _SUMS).format(
-        score="?amount * ?weight" if not number or filtered else f"?amount * ?weight + {number} * ?amount",
+        score="?amount * ?weight"
+        if not number or filtered
+        else f"?amount * ?weight + {number} * ?amount",
         limit=TOP + (0 if filtered else number % TOP),
         condition=f"FILTER({amount} > {number}) " if filtered else "",
     )
@@ -186,9 +188,18 @@ def main() -> None:
     parser.add_argument("--job", choices=("sums", "events", "triples"), default="sums")
     parser.add_argument("--runtime", choices=("spark", "local"), default="spark")
     parser.add_argument("--rows", type=int, default=500_000, help="in a batch (%(default)s)")
-    parser.add_argument("--queries", type=int, default=1, help="how many (%(default)s); the first one's answers count")
-    parser.add_argument("--filtered", type=int, default=0, help="they differ in their filters, not in their scores")
-    parser.add_argument("--state", type=int, default=0, help="1: what would be needed after a crash is kept")
+    parser.add_argument(
+        "--queries",
+        type=int,
+        default=1,
+        help="how many (%(default)s); the first one's answers count",
+    )
+    parser.add_argument(
+        "--filtered", type=int, default=0, help="they differ in their filters, not in their scores"
+    )
+    parser.add_argument(
+        "--state", type=int, default=0, help="1: what would be needed after a crash is kept"
+    )
     options = parser.parse_args()
     told("the engine starts")
     keeps, begun = bool(options.state), Begun()
@@ -197,7 +208,10 @@ def main() -> None:
         warm_up(options.job, carried)
     place = options.folder, options.job, options.runtime, options.rows
     with engine(*place, keeps_state=keeps, observer=begun, carried=carried) as running:
-        texts = [query(options.job, number, filtered=options.filtered) for number in range(options.queries)]
+        texts = [
+            query(options.job, number, filtered=options.filtered)
+            for number in range(options.queries)
+        ]
         started = time.perf_counter()
         queries = [running.register(text, name=f"q{number}") for number, text in enumerate(texts)]
         running.start()

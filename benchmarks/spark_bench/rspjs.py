@@ -39,7 +39,9 @@ LIMIT {TOP}
 
 def query(*, joined: bool) -> str:
     """Return the query, with the weights or without them."""
-    return _QUERY % ((" * ?weight", "?key :weight ?weight .", " ?weight") if joined else ("", "", ""))
+    return _QUERY % (
+        (" * ?weight", "?key :weight ?weight .", " ?weight") if joined else ("", "", "")
+    )
 
 
 def measure(feed: Feed, tell: Told) -> dict[str, Any]:
@@ -58,13 +60,18 @@ def parse(answers: list[tuple[int, list[dict[str, str]]]]) -> Answers:
     {3000: [(7, 12.0)]}
     """
     return {
-        close: [(int(row["key"].rpartition("/")[2]), float(row["score"])) for row in rows] for close, rows in answers
+        close: [(int(row["key"].rpartition("/")[2]), float(row["score"])) for row in rows]
+        for close, rows in answers
     }
 
 
 def _job(feed: Feed) -> dict[str, Any]:
     slides = [
-        {"close": slide.close, "events": [_said(each) for each in slide.events], "closing": _said(slide.closing)}
+        {
+            "close": slide.close,
+            "events": [_said(each) for each in slide.events],
+            "closing": _said(slide.closing),
+        }
         for slide in feed
     ]
     weights = enumerate(feed.weights if feed.joined else ())

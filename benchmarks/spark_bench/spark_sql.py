@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 _WIDTH, _SLIDE = "9 minutes", "3 minutes"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 _LOG = Path(__file__).parents[2] / "acquatop" / "runtime" / "log4j2.properties"
 
 
@@ -60,7 +62,9 @@ def session(state: str, cores: int = 2) -> SparkSession:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.checkpointFileManagerClass": _FILES,
-        **({"spark.sql.streaming.stateStore.providerClass": _ROCKSDB} if state == "rocksdb" else {}),
+        **(
+            {"spark.sql.streaming.stateStore.providerClass": _ROCKSDB} if state == "rocksdb" else {}
+        ),
         # Without this every batch writes all changed files of RocksDB.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
@@ -81,7 +85,11 @@ class Job:
         self._key = key
         self._files = files
         self._checkpoint = tempfile.TemporaryDirectory(prefix="bench-spark-checkpoint-")
-        weights = spark.read.parquet(str(folder / "weights.parquet")).select(key, "key_id", "weight").cache()
+        weights = (
+            spark.read.parquet(str(folder / "weights.parquet"))
+            .select(key, "key_id", "weight")
+            .cache()
+        )
         weights.count()
         self._weights = F.broadcast(weights)
         self.batches = 0
@@ -93,7 +101,11 @@ class Job:
         if way == "batch":
             return _answers(self._ranked_sums(self._summed(self._all())), "key_id")
         answers: Answers = {}
-        summed = self._summed_by_panes(self._stream()) if way == "panes" else self._summed(self._stream())
+        summed = (
+            self._summed_by_panes(self._stream())
+            if way == "panes"
+            else self._summed(self._stream())
+        )
 
         def each(batch: DataFrame, _: int) -> None:
             answers.update(_answers(self._ranked_sums(batch), "key_id"))
@@ -103,16 +115,22 @@ class Job:
         return answers
 
     def _summed(self, readings: DataFrame) -> DataFrame:
-        return readings.groupBy(F.window("time", _WIDTH, _SLIDE), self._key).agg(F.sum("value").alias("total"))
+        return readings.groupBy(F.window("time", _WIDTH, _SLIDE), self._key).agg(
+            F.sum("value").alias("total")
+        )
 
     def _summed_by_panes(self, readings: DataFrame) -> DataFrame:
-        panes = readings.groupBy(F.window("time", _SLIDE).alias("pane"), self._key).agg(F.sum("value").alias("part"))
+        panes = readings.groupBy(F.window("time", _SLIDE).alias("pane"), self._key).agg(
+            F.sum("value").alias("part")
+        )
         windows = F.window("pane", _WIDTH, _SLIDE)
         return panes.groupBy(windows.alias("window"), self._key).agg(F.sum("part").alias("total"))
 
     def _ranked_sums(self, summed: DataFrame) -> DataFrame:
         joined = summed.join(self._weights, self._key)
-        return _ranked(joined.select("window", "key_id", (F.col("total") * F.col("weight")).alias("score")))
+        return _ranked(
+            joined.select("window", "key_id", (F.col("total") * F.col("weight")).alias("score"))
+        )
 
     # Events ---------------------------------------------------------------------------------------
 
@@ -123,9 +141,13 @@ class Job:
         return self._greatest() if way == "max_by" else self._merged()
 
     def _ranked_events(self, readings: DataFrame) -> DataFrame:
-        exploded = readings.select(F.window("time", _WIDTH, _SLIDE).alias("window"), self._key, "event", "value")
+        exploded = readings.select(
+            F.window("time", _WIDTH, _SLIDE).alias("window"), self._key, "event", "value"
+        )
         joined = exploded.join(self._weights, self._key)
-        return _ranked(joined.select("window", "event", (F.col("value") * F.col("weight")).alias("score")))
+        return _ranked(
+            joined.select("window", "event", (F.col("value") * F.col("weight")).alias("score"))
+        )
 
     def _merged(self) -> Answers:
         """Rank each batch by itself, and keep the best of each window in this process."""
@@ -133,7 +155,9 @@ class Job:
 
         def each(batch: DataFrame, _: int) -> None:
             for close, rows in _answers(self._ranked_events(batch), "event").items():
-                held[close] = heapq.nsmallest(TOP, held.get(close, []) + rows, key=lambda row: -row[1])
+                held[close] = heapq.nsmallest(
+                    TOP, held.get(close, []) + rows, key=lambda row: -row[1]
+                )
             self._done(f"{len(held)} windows")
 
         self._run(self._stream(), each)
@@ -142,7 +166,11 @@ class Job:
     def _greatest(self) -> Answers:
         answers: Answers = {}
         score = F.col("value") * F.col("weight")
-        joined = self._stream().join(self._weights, self._key).select("time", "event", score.alias("score"))
+        joined = (
+            self._stream()
+            .join(self._weights, self._key)
+            .select("time", "event", score.alias("score"))
+        )
         best = joined.groupBy(F.window("time", _WIDTH, _SLIDE)).agg(
             F.max_by(F.struct("event", "score"), "score", TOP).alias("best")
         )
@@ -167,7 +195,11 @@ class Job:
 
     def _run(self, frame: DataFrame, each: Callable[[DataFrame, int], None]) -> None:
         writer = frame.writeStream.outputMode("append").foreachBatch(each)
-        query = writer.option("checkpointLocation", self._checkpoint.name).trigger(availableNow=True).start()
+        query = (
+            writer.option("checkpointLocation", self._checkpoint.name)
+            .trigger(availableNow=True)
+            .start()
+        )
         query.awaitTermination()
 
     def _done(self, what: str) -> None:
@@ -196,7 +228,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--job", choices=("sums", "events"), default="sums")
-    parser.add_argument("--way", choices=("streaming", "panes", "max_by", "batch"), default="streaming")
+    parser.add_argument(
+        "--way", choices=("streaming", "panes", "max_by", "batch"), default="streaming"
+    )
     parser.add_argument("--state", choices=("hdfs", "rocksdb"), default="hdfs")
     parser.add_argument("--key", choices=("key_id", "key"), default="key_id")
     parser.add_argument("--files", type=int, default=2)

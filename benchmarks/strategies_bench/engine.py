@@ -82,7 +82,9 @@ def points(quick: bool) -> Iterator[Point]:
         yield from _both(AXIS, asked(AXIS, count, 1), EVENTS if count < 1_000 else EVENTS_OF_MANY)
     for count in (1,) if quick else (1, 5, 20):
         for k in (10, 100):
-            yield from _both(f"equal windows, k = {k}", [TopKRequest(Windows(9_000, 3_000), k)] * count, EVENTS)
+            yield from _both(
+                f"equal windows, k = {k}", [TopKRequest(Windows(9_000, 3_000), k)] * count, EVENTS
+            )
 
 
 def _both(axis: str, queries: Sequence[TopKRequest], events: int) -> Iterator[Point]:
@@ -91,10 +93,15 @@ def _both(axis: str, queries: Sequence[TopKRequest], events: int) -> Iterator[Po
             yield _point(Path(folder), strategy, axis, queries, events)
 
 
-def _point(folder: Path, strategy: Strategy, axis: str, queries: Sequence[TopKRequest], events: int) -> Point:
+def _point(
+    folder: Path, strategy: Strategy, axis: str, queries: Sequence[TopKRequest], events: int
+) -> Point:
     (folder / "trades").mkdir()
     times = np.arange(1, events + 1)
-    pq.write_table(pa.table({"t": times, "id": times, "price": trades(events)}), folder / "trades" / "0.parquet")
+    pq.write_table(
+        pa.table({"t": times, "id": times, "price": trades(events)}),
+        folder / "trades" / "0.parquet",
+    )
     text = _CATALOG.format(strategy=strategy, folder=folder, rows=_ROWS)
     catalog = Catalog.parse(text, file=folder / "catalog.toml", variables={})
     seen = _Seen(events)
@@ -106,5 +113,9 @@ def _point(folder: Path, strategy: Strategy, axis: str, queries: Sequence[TopKRe
         engine.start()
         seen.are_here.wait()
         took = time.process_time() - started
-    held = sum(seen.candidates.values()) if strategy is Strategy.EACH else max(seen.candidates.values(), default=0)
+    held = (
+        sum(seen.candidates.values())
+        if strategy is Strategy.EACH
+        else max(seen.candidates.values(), default=0)
+    )
     return Point("the whole engine", axis, len(queries), strategy.value, 1e9 * took / events, held)

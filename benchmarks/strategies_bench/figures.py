@@ -29,7 +29,9 @@ def table(title: str, points: Sequence[Point]) -> Table:
     """Return the points as a table."""
     made = Table(title=title, title_justify="left")
     for heading in ("experiment", "axis", "at", "way", "ns", "held", "MB", ""):
-        made.add_column(heading, justify="right" if heading in ("at", "ns", "held", "MB") else "left")
+        made.add_column(
+            heading, justify="right" if heading in ("at", "ns", "held", "MB") else "left"
+        )
     before = None
     for point in points:
         here = (point.experiment, point.axis, f"{point.at:,.0f}")
@@ -64,7 +66,11 @@ def draw(points: Sequence[Point]) -> Figure:
         unit = "window" if axis.startswith("response") else "arrival"
         axes.set(xscale="log", yscale="log", xlabel=axis, ylabel=f"ns per {unit}", title=experiment)
     handles = {
-        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        label: handle
+        for axes in figure.axes
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), fontsize=8)
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), fontsize=8
+    )
     return figure

@@ -58,9 +58,13 @@ def workload(queries: int, slide: int, k: int, seed: int = 5) -> Workload:
     chance = np.random.default_rng(seed)
 
     def about(most: int) -> int:
-        return most if queries == 1 or most == 1 else int(chance.integers(max(1, most // 2), most + 1))
+        return (
+            most if queries == 1 or most == 1 else int(chance.integers(max(1, most // 2), most + 1))
+        )
 
-    asked = tuple(TopKRequest(Windows(about(WIDTH), about(slide)), about(k)) for _ in range(queries))
+    asked = tuple(
+        TopKRequest(Windows(about(WIDTH), about(slide)), about(k)) for _ in range(queries)
+    )
     return Workload(asked, batch=BATCH)
 
 
@@ -140,7 +144,9 @@ def table(grid: Sequence[Cell]) -> Table:
         sizes = (f"{cell.queries}", f"{cell.slide:,}", f"{cell.k:,}")
         made.add_row(*sizes, *times, cell.chosen, f"{cell.times_the_best:.2f}")
     near = sum(cell.times_the_best <= NEARLY for cell in grid)
-    made.caption = f"within {NEARLY} of the best in {near} of {len(grid)} cells, {near / len(grid):.0%}"
+    made.caption = (
+        f"within {NEARLY} of the best in {near} of {len(grid)} cells, {near / len(grid):.0%}"
+    )
     return made
 
 

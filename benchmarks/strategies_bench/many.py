@@ -64,7 +64,13 @@ class Took:
 
 
 def run(
-    held: ManyTopK, queries: list[TopKRequest], scores: FloatArray, *, warm: int, batch: int, seconds: float = 25.0
+    held: ManyTopK,
+    queries: list[TopKRequest],
+    scores: FloatArray,
+    *,
+    warm: int,
+    batch: int,
+    seconds: float = 25.0,
 ) -> Took:
     """Answer queries over scores, and return the cost of arrivals after the first ``warm``.
 
@@ -103,11 +109,18 @@ def points(quick: bool) -> Iterator[Point]:
         counts = most if axis in EXTREMES else (10, 100)
         yield from _each_count("queries", axis, counts, ARRAYS, scale=1)
     for axis in EXTREMES:
-        yield from _each_count("a hundredth of the size", axis, most, {**ARRAYS, **LISTS}, scale=100)
+        yield from _each_count(
+            "a hundredth of the size", axis, most, {**ARRAYS, **LISTS}, scale=100
+        )
 
 
 def _each_count(
-    experiment: str, axis: str, counts: Iterable[int], of: Mapping[str, Callable[[], ManyTopK]], *, scale: int
+    experiment: str,
+    axis: str,
+    counts: Iterable[int],
+    of: Mapping[str, Callable[[], ManyTopK]],
+    *,
+    scale: int,
 ) -> Iterator[Point]:
     warm = 1_000_000 // scale
     for count in counts:
@@ -117,4 +130,6 @@ def _each_count(
             took = run(made(), queries, scores, warm=warm, batch=BATCH // scale)
             note = "before the first window was full" if took.is_least else ""
             differ = f"queries that differ in {axis}"
-            yield Point(experiment, differ, count, way, took.nanoseconds, took.held, took.nbytes, note)
+            yield Point(
+                experiment, differ, count, way, took.nanoseconds, took.held, took.nbytes, note
+            )

@@ -23,20 +23,29 @@ from benchmarks.strategies_bench.figures import Point
 from benchmarks.strategies_bench.streams import distances, trade_times, trades
 
 WIDTH, K = 100_000, 100
-ARRAYS, LIST, VIEWS, ANEW = "pane dominance (arrays)", "MinTopk (list)", "PreTopk (lists)", "each window anew (numpy)"
+ARRAYS, LIST, VIEWS, ANEW = (
+    "pane dominance (arrays)",
+    "MinTopk (list)",
+    "PreTopk (lists)",
+    "each window anew (numpy)",
+)
 
 
 class Scored(Stream):
     """A stream of given scores."""
 
-    def __init__(self, scores: Callable[[int], FloatArray], window: int, slide: int, slides: int) -> None:
+    def __init__(
+        self, scores: Callable[[int], FloatArray], window: int, slide: int, slides: int
+    ) -> None:
         super().__init__(window, slide, slides)
         self.scores = scores(len(self.scores))
 
 
 def anew(stream: Stream, k: int) -> Step:
     """Return the step of finding the best of the whole window."""
-    return lambda number: np.partition(stream.scores[stream.content(number)], stream.window - k)[-k:]
+    return lambda number: np.partition(stream.scores[stream.content(number)], stream.window - k)[
+        -k:
+    ]
 
 
 def ways(k: int) -> Mapping[str, Way]:
@@ -60,7 +69,9 @@ def points(quick: bool) -> Iterator[Point]:
         # Structures that update all open windows take minutes to fill if there are thousands.
         least = {VIEWS: 1_000, LIST: 100}
         of = {name: way for name, way in ways(K).items() if slide >= least.get(name, 0)}
-        yield from _timed("slide", slide, Scored(trades, WIDTH, slide, 6 if slide > 1_000 else 60), of)
+        yield from _timed(
+            "slide", slide, Scored(trades, WIDTH, slide, 6 if slide > 1_000 else 60), of
+        )
     for seconds in (100, 10) if quick else (100, 10, 1):
         yield from _responses(seconds)
 
@@ -84,12 +95,17 @@ def _responses(slide_s: int) -> Iterator[Point]:
         held, spent = make(), []
         for close in range(closes + 1):
             until = 1_000_000 + close * windows.slide_ms
-            start = int(np.searchsorted(times, until - windows.slide_ms if close else 0, side="right"))
+            start = int(
+                np.searchsorted(times, until - windows.slide_ms if close else 0, side="right")
+            )
             stop = int(np.searchsorted(times, until, side="right"))
             window = windows.first(until)
             started = time.perf_counter()
             _hand_in(
-                held, windows, Rows(times[start:stop], *2 * (np.arange(start, stop),), (amounts[start:stop],)), window
+                held,
+                windows,
+                Rows(times[start:stop], *2 * (np.arange(start, stop),), (amounts[start:stop],)),
+                window,
             )
             held.top(window)
             held.close_before(window + 1)
@@ -97,7 +113,14 @@ def _responses(slide_s: int) -> Iterator[Point]:
                 spent.append(time.perf_counter() - started)
         each = [1e3 * seconds for seconds in spent]
         note = f"{min(each):.2f} to {max(each):.2f} ms, deviation {statistics.pstdev(each):.2f}"
-        yield Point("one query", "response, slide in s", slide_s, way, 1e6 * statistics.mean(each), note=note)
+        yield Point(
+            "one query",
+            "response, slide in s",
+            slide_s,
+            way,
+            1e6 * statistics.mean(each),
+            note=note,
+        )
 
 
 def _hand_in(held: TopK, windows: Windows, rows: Rows, oldest: int) -> None:
@@ -105,4 +128,6 @@ def _hand_in(held: TopK, windows: Windows, rows: Rows, oldest: int) -> None:
     edges = [0, *(np.flatnonzero(np.diff(lasts)) + 1).tolist(), len(rows)]
     for start, stop in pairwise(edges):
         if start < stop:
-            held.add(max(oldest, int(firsts[start])), int(lasts[start]), rows.take(slice(start, stop)))
+            held.add(
+                max(oldest, int(firsts[start])), int(lasts[start]), rows.take(slice(start, stop))
+            )

@@ -36,7 +36,9 @@ def distances(count: int, seed: int = 3) -> FloatArray:
     chance = np.random.default_rng(seed)
     things = 1_000
     rounds = -(-count // things)
-    headings = chance.uniform(0, 2 * np.pi, things) + chance.normal(0, 0.2, (rounds, things)).cumsum(axis=0)
+    headings = chance.uniform(0, 2 * np.pi, things) + chance.normal(
+        0, 0.2, (rounds, things)
+    ).cumsum(axis=0)
     speeds = chance.uniform(0.0, 0.2, things)
     start = chance.uniform(-50, 50, (2, things))
     across = start[0] + (speeds * np.cos(headings)).cumsum(axis=0)

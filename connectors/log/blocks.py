@@ -120,7 +120,9 @@ def blocks_in(content: bytes, byte: int) -> Iterator[BlockHead]:
     ``byte`` is the place of ``content`` in its segment.
     """
     start = 0
-    while (head := decode_block_head(content[start : start + BLOCK_HEAD], byte + start)) is not None:
+    while (
+        head := decode_block_head(content[start : start + BLOCK_HEAD], byte + start)
+    ) is not None:
         payload = memoryview(content)[start + BLOCK_HEAD : start + BLOCK_HEAD + head.length]
         if len(payload) < head.length or zlib.crc32(payload) != head.checksum:
             return

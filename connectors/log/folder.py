@@ -46,9 +46,13 @@ class LogFolder:
         manifest = self.path / _MANIFEST
         if not manifest.exists():
             if self.segments():
-                raise ConnectorError(f"{self.path} has segments of a log, but no {_MANIFEST}\n  hint: put it back")
+                raise ConnectorError(
+                    f"{self.path} has segments of a log, but no {_MANIFEST}\n  hint: put it back"
+                )
             own = self.path / f".{_MANIFEST}-{secrets.token_hex(4)}"
-            write_file(own, [json.dumps({"version": _VERSION, "log": secrets.token_hex(8)}).encode()])
+            write_file(
+                own, [json.dumps({"version": _VERSION, "log": secrets.token_hex(8)}).encode()]
+            )
             with suppress(FileExistsError):
                 os.link(own, manifest)
             own.unlink()
@@ -57,9 +61,13 @@ class LogFolder:
             said = json.loads(manifest.read_text("utf-8"))
             version, log = said["version"], str(said["log"])
         except (ValueError, KeyError, TypeError):
-            raise ConnectorError(f"{manifest} cannot be read\n  hint: put it back from a copy") from None
+            raise ConnectorError(
+                f"{manifest} cannot be read\n  hint: put it back from a copy"
+            ) from None
         if version != _VERSION:
-            raise ConnectorError(f"{self.path} was written by a newer version\n  hint: use that, or another folder")
+            raise ConnectorError(
+                f"{self.path} was written by a newer version\n  hint: use that, or another folder"
+            )
         return log
 
     def segments(self) -> list[int]:

@@ -53,7 +53,9 @@ class LogReader:
         first = next(iter(self._folder.segments()), 0)
         return Position(self._folder.log, first, first, 0)
 
-    def limited(self, start: Position, end: Position, rows: int | None, size: int | None) -> Position:
+    def limited(
+        self, start: Position, end: Position, rows: int | None, size: int | None
+    ) -> Position:
         """Return the last position up to ``end`` within a number of rows or bytes.
 
         The range has at least one block. O(blocks passed over).
@@ -61,7 +63,9 @@ class LogReader:
         taken, read = start, 0
         for span in self._whole(start, end):
             for block in self._heads(span):
-                following = Position(start.log, block.first + block.records, span.segment, block.end)
+                following = Position(
+                    start.log, block.first + block.records, span.segment, block.end
+                )
                 read += block.end - block.byte
                 too_many = rows is not None and following.record - start.record > rows
                 if (too_many or (size is not None and read > size)) and taken.record > start.record:
@@ -75,7 +79,11 @@ class LogReader:
         low = 0 if released is None else released.record
         segments = self._folder.segments()
         following = [*segments[1:], end.record + 1]
-        held = [first for first, after in zip(segments, following, strict=False) if after > low and first < end.record]
+        held = [
+            first
+            for first, after in zip(segments, following, strict=False)
+            if after > low and first < end.record
+        ]
         return sum(self._folder.size(first) for first in held)
 
     def spans(self, start: Position, end: Position, least: int) -> list[RecordSpan]:
@@ -98,7 +106,9 @@ class LogReader:
         for first in segments:
             if begin <= first <= end.segment:
                 low = byte if first == begin and byte else self._head_length(first)
-                high = self._folder.segment(first).stat().st_size if first < end.segment else end.byte
+                high = (
+                    self._folder.segment(first).stat().st_size if first < end.segment else end.byte
+                )
                 if high > low:
                     yield RecordSpan(first, low, high)
 
@@ -133,7 +143,9 @@ class LogReader:
             finally:
                 os.close(file)
         except DamageError as damage:
-            raise ConnectorError(f"{path} is damaged: {damage}\n  hint: put it back from a copy") from None
+            raise ConnectorError(
+                f"{path} is damaged: {damage}\n  hint: put it back from a copy"
+            ) from None
         except OSError as error:
             raise ConnectorError(
                 f"{path} cannot be read: {error.strerror}\n"
@@ -182,4 +194,6 @@ class LogReader:
 def numbered(content: bytes, block: BlockHead, schema: pa.Schema, byte: int) -> pa.RecordBatch:
     """Return a block's records with their numbers; the content is at ``byte`` in its segment."""
     numbers = np.arange(block.first, block.first + block.records)
-    return read_block(content, block, schema, byte).append_column(POSITION, pa.array(numbers, pa.int64()))
+    return read_block(content, block, schema, byte).append_column(
+        POSITION, pa.array(numbers, pa.int64())
+    )

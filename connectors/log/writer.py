@@ -153,10 +153,16 @@ class LogWriter:
             head = decode_head(content)
             blocks = self._whole_blocks(content, head.length)
         except DamageError as damage:
-            raise ConnectorError(f"{path} is damaged: {damage}\n  hint: put it back from a copy") from None
+            raise ConnectorError(
+                f"{path} is damaged: {damage}\n  hint: put it back from a copy"
+            ) from None
         if head.schema != self._schema:
-            hint = "let the version that wrote it read it to its end, or begin a log in another folder"
-            raise ConnectorError(f"the log in {self._folder.path} holds records of another kind\n  hint: {hint}")
+            hint = (
+                "let the version that wrote it read it to its end, or begin a log in another folder"
+            )
+            raise ConnectorError(
+                f"the log in {self._folder.path} holds records of another kind\n  hint: {hint}"
+            )
         self._byte = blocks[-1].end if blocks else head.length
         self._record = blocks[-1].first + blocks[-1].records if blocks else self._segment
         self._file = os.open(path, os.O_RDWR)
@@ -165,7 +171,9 @@ class LogWriter:
         # waited for it.
         sync_file(self._file)
         self._sizes[self._segment] = self._byte
-        return Remembered(head.memory, (numbered(content, block, head.schema, 0) for block in blocks))
+        return Remembered(
+            head.memory, (numbered(content, block, head.schema, 0) for block in blocks)
+        )
 
     def _whole_blocks(self, content: bytes, start: int) -> list[BlockHead]:
         """Return the complete blocks from a byte on.

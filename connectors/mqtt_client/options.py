@@ -102,12 +102,18 @@ def _address(url: str) -> tuple[str, int, bool]:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConnectorError(f'the option url of the connector "mqtt" cannot be read\n  hint: {_URL}') from None
+        raise ConnectorError(
+            f'the option url of the connector "mqtt" cannot be read\n  hint: {_URL}'
+        ) from None
     if parts.username is not None or parts.password is not None:
         hint = f"set {USER} and {PASSWORD} in the environment"
-        raise ConnectorError(f'the option url of the connector "mqtt" holds no user and no password\n  hint: {hint}')
+        raise ConnectorError(
+            f'the option url of the connector "mqtt" holds no user and no password\n  hint: {hint}'
+        )
     if parts.scheme not in PORTS or not host or parts.path.strip("/") or parts.query:
-        raise ConnectorError(f'the option url of the connector "mqtt" names no broker\n  hint: {_URL}')
+        raise ConnectorError(
+            f'the option url of the connector "mqtt" names no broker\n  hint: {_URL}'
+        )
     return host, port or PORTS[parts.scheme], parts.scheme == "mqtts"
 
 
@@ -121,7 +127,9 @@ def _topics(text: str) -> tuple[str, ...]:
     for topic in topics:
         if not _is_filter(topic):
             shown = f'"{topic}" is no topic filter'
-            raise ConnectorError(f'in the option topics of the connector "mqtt" {shown}\n  hint: {_TOPICS}')
+            raise ConnectorError(
+                f'in the option topics of the connector "mqtt" {shown}\n  hint: {_TOPICS}'
+            )
     return topics
 
 
@@ -135,20 +143,26 @@ def _is_filter(topic: str) -> bool:
     return bool(topic) and alone and "#" not in levels[:-1]
 
 
-def _number(options: Mapping[str, str], name: str, default: int, least: int, most: int | None = None) -> int:
+def _number(
+    options: Mapping[str, str], name: str, default: int, least: int, most: int | None = None
+) -> int:
     written = options.get(name)
     if written is None:
         return default
     if not re.fullmatch(r"\d{1,10}", written) or not least <= int(written) <= (most or 2**62):
         limits = f"from {least} on" if most is None else f"from {least} to {most}"
-        raise ConnectorError(f'the option {name} of the connector "mqtt" is a whole number {limits}, not "{written}"')
+        raise ConnectorError(
+            f'the option {name} of the connector "mqtt" is a whole number {limits}, not "{written}"'
+        )
     return int(written)
 
 
 def _choice(options: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
     value = options.get(name, known[0])
     if value not in known:
-        raise ConnectorError(f'the option {name} of the connector "mqtt" is {" or ".join(known)}, not "{value}"')
+        raise ConnectorError(
+            f'the option {name} of the connector "mqtt" is {" or ".join(known)}, not "{value}"'
+        )
     return value
 
 
@@ -157,6 +171,8 @@ def _will(options: Mapping[str, str]) -> Will | None:
     if topic is None:
         return None
     if not topic or set(topic) & {"+", "#", "\0"}:
-        raise ConnectorError(f'the option willTopic of the connector "mqtt" is a topic, not "{topic}"')
+        raise ConnectorError(
+            f'the option willTopic of the connector "mqtt" is a topic, not "{topic}"'
+        )
     retain = options.get("willRetain", "false").lower() == "true"
     return Will(topic, options.get("willMessage", ""), _number(options, "willQos", 0, 0, 2), retain)

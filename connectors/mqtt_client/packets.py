@@ -144,7 +144,9 @@ class TappedSocket:
         """
         if messages:
             kinds = {1: _PUBACK, 2: _PUBREC}
-            self.send(b"".join([kinds[qos] + packet.to_bytes(2, "big") for qos, packet in messages]))
+            self.send(
+                b"".join([kinds[qos] + packet.to_bytes(2, "big") for qos, packet in messages])
+            )
             self._acknowledged += len(messages)
             self.send(_PING)
 
@@ -203,7 +205,9 @@ class TappedSocket:
             length_of_them, at = _number_at(data, at)
             at += length_of_them
         whole = begin + length - at
-        self.messages.append(Message(topic, data[at:end], qos, bool(flags & 1), bool(flags & 8), packet, whole))
+        self.messages.append(
+            Message(topic, data[at:end], qos, bool(flags & 1), bool(flags & 8), packet, whole)
+        )
 
 
 def _number_at(data: bytes, at: int) -> tuple[int, int]:

@@ -66,7 +66,9 @@ class SeenMessages:
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes, 10 per message."""
-        return np.array([(packet, known) for packet, (_, known) in self._prints.items()], _ROW).tobytes()
+        return np.array(
+            [(packet, known) for packet, (_, known) in self._prints.items()], _ROW
+        ).tobytes()
 
     def load(self, content: bytes, since: Iterable[pa.RecordBatch]) -> None:
         """Load the state from bytes, and note the messages logged since then."""
@@ -74,7 +76,9 @@ class SeenMessages:
         self._prints = {packet: (at, known) for at, (packet, known) in enumerate(rows, start=1)}
         self.count = len(rows)
         for batch in since:
-            packets, topics, payloads = (batch.column(name).to_pylist() for name in ("packet", "topic", "value"))
+            packets, topics, payloads = (
+                batch.column(name).to_pylist() for name in ("packet", "topic", "value")
+            )
             for packet, topic, payload in zip(packets, topics, payloads, strict=True):
                 if packet:
                     self.note(packet, topic.encode(), payload)

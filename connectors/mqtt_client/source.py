@@ -58,12 +58,16 @@ class TappedClient(Client):
         self._longest = options.max_message_bytes
         protocol = MQTTv5 if self._has_properties else MQTTv311
         clean = None if self._has_properties else options.session == "clean"
-        super().__init__(CallbackAPIVersion.VERSION2, client_id, clean_session=clean, protocol=protocol)
+        super().__init__(
+            CallbackAPIVersion.VERSION2, client_id, clean_session=clean, protocol=protocol
+        )
         self.tap: TappedSocket | None = None
 
     def _create_socket(self) -> Any:
         plain = super()._create_socket()
-        self.tap = TappedSocket(plain, has_properties=self._has_properties, max_message_bytes=self._longest)
+        self.tap = TappedSocket(
+            plain, has_properties=self._has_properties, max_message_bytes=self._longest
+        )
         return self.tap
 
 
@@ -142,11 +146,15 @@ class MqttSource(LiveSource):
 
     def is_caught_up(self) -> bool:
         """Return True if nothing has come for a while on a subscribed connection."""
-        return self._is_ready and self._clock() - self._last_message >= self._options.quiet_ms / 1000
+        return (
+            self._is_ready and self._clock() - self._last_message >= self._options.quiet_ms / 1000
+        )
 
     def memory(self) -> bytes:
         """Return the subscriptions, and the messages that may come again."""
-        return json.dumps({"topics": list(self._subscribed)}).encode() + b"\n" + self._seen.to_bytes()
+        return (
+            json.dumps({"topics": list(self._subscribed)}).encode() + b"\n" + self._seen.to_bytes()
+        )
 
     def has_forgotten(self) -> bool:
         """Return True if the broker has begun a new session, or the subscription has changed."""
@@ -183,7 +191,9 @@ class MqttSource(LiveSource):
             if message.qos:
                 self._acknowledgements.append((message.qos, message.packet))
                 self._has_news = self._has_news or not message.again
-                known = message.again and self._seen.knows(message.packet, message.topic, message.payload)
+                known = message.again and self._seen.knows(
+                    message.packet, message.topic, message.payload
+                )
                 self._seen.note(message.packet, message.topic, message.payload)
                 if known:
                     continue
@@ -218,7 +228,10 @@ class MqttSource(LiveSource):
             if self._clock() < self._next_attempt:
                 time.sleep(min(wait_seconds, max(0.0, self._next_attempt - self._clock())))
                 return None
-            self._pause, self._next_attempt = min(2 * self._pause, LONGEST_PAUSE), self._clock() + self._pause
+            self._pause, self._next_attempt = (
+                min(2 * self._pause, LONGEST_PAUSE),
+                self._clock() + self._pause,
+            )
             self._attempt()
         tap = self._client.tap
         if self._client.socket() is None or tap is None:
@@ -266,7 +279,10 @@ class MqttSource(LiveSource):
             except (OSError, ValueError) as error:
                 hint = "see caFile, certificateFile, keyFile"
                 raise self._problem(f"cannot be spoken to with TLS: {error}", hint) from None
-        user, password = environment.get(options.user_variable), environment.get(options.password_variable)
+        user, password = (
+            environment.get(options.user_variable),
+            environment.get(options.password_variable),
+        )
         if user:
             client.username_pw_set(user, password)
         if options.will is not None:
@@ -282,7 +298,11 @@ class MqttSource(LiveSource):
             properties.SessionExpiryInterval = 0 if clean else options.session_expiry
             properties.ReceiveMaximum = options.receive_maximum
             client.connect_async(
-                options.host, options.port, options.keep_alive, clean_start=clean, properties=properties
+                options.host,
+                options.port,
+                options.keep_alive,
+                clean_start=clean,
+                properties=properties,
             )
         else:
             client.connect_async(options.host, options.port, options.keep_alive)
@@ -293,13 +313,16 @@ class MqttSource(LiveSource):
 
     # Callbacks of the client library ----------------------------------------------------------
 
-    def _on_connect(self, client: Client, data: Any, flags: Any, code: Any, properties: Any) -> None:
+    def _on_connect(
+        self, client: Client, data: Any, flags: Any, code: Any, properties: Any
+    ) -> None:
         if code.is_failure:
             self._trouble = str(code)
             if not any(word in str(code).lower() for word in _PASSING):
                 names = f"{self._options.user_variable} and {self._options.password_variable}"
                 self._error = self._problem(
-                    f"refuses the connection: {code}", f"the environment variables {names} say who you are to it"
+                    f"refuses the connection: {code}",
+                    f"the environment variables {names} say who you are to it",
                 )
             return
         self._has_been_reached, self._pause = True, SHORTEST_PAUSE
@@ -323,7 +346,9 @@ class MqttSource(LiveSource):
         for each in new:
             topic = each.partition(" ")[2]
             if self._options.version == "5":
-                _, number = client.subscribe(topic, options=SubscribeOptions(self._options.qos, retainHandling=_IF_NEW))
+                _, number = client.subscribe(
+                    topic, options=SubscribeOptions(self._options.qos, retainHandling=_IF_NEW)
+                )
             else:
                 _, number = client.subscribe(topic, self._options.qos)
             self._asked[number or 0] = each
@@ -332,7 +357,9 @@ class MqttSource(LiveSource):
         self._subscribed = tuple(each for each in self._subscribed if each in wanted)
         self._is_ready = not self._asked
 
-    def _on_subscribe(self, client: Client, data: Any, number: int, codes: Any, properties: Any) -> None:
+    def _on_subscribe(
+        self, client: Client, data: Any, number: int, codes: Any, properties: Any
+    ) -> None:
         asked = self._asked.pop(number, None)
         if asked is None:
             return
@@ -346,7 +373,9 @@ class MqttSource(LiveSource):
         self._must_remember = True
         self._is_ready = not self._asked
 
-    def _on_disconnect(self, client: Client, data: Any, flags: Any, code: Any, properties: Any) -> None:
+    def _on_disconnect(
+        self, client: Client, data: Any, flags: Any, code: Any, properties: Any
+    ) -> None:
         lost_by = None if self._client.tap is None else self._client.tap.lost_by
         self._trouble = f"the connection was lost ({code if lost_by is None else _said(lost_by)})"
         if getattr(code, "value", 0) == _TAKEN_OVER:

@@ -40,7 +40,9 @@ class UnreachableError(Exception):
 class RefusedError(Exception):
     """Error reply of X: its status, its problems, and the seconds until a limit is reset."""
 
-    def __init__(self, status: int, problems: Sequence[ApiProblem], until_reset: float = 0.0) -> None:
+    def __init__(
+        self, status: int, problems: Sequence[ApiProblem], until_reset: float = 0.0
+    ) -> None:
         said = "; ".join(map(str, problems))[:_LONGEST_REMARK]
         super().__init__(f"HTTP {status}: {said}" if said else f"HTTP {status}")
         self.status = status
@@ -65,7 +67,9 @@ class XApi:
     sent. ``now`` is the wall clock, for replies without a date.
     """
 
-    def __init__(self, token: Token, url: str = URL, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, token: Token, url: str = URL, *, now: Callable[[], float] = time.time
+    ) -> None:
         self._token = token
         self._url = url.rstrip("/")
         self._now = now
@@ -86,7 +90,9 @@ class XApi:
         while True:
             reply = self._read(self._sent("GET", _RULES, parameters=parameters))
             for each in reply.get("data") or []:
-                found[str(each["id"])] = Rule(str(each.get("value", "")), str(each.get("tag") or ""))
+                found[str(each["id"])] = Rule(
+                    str(each.get("value", "")), str(each.get("tag") or "")
+                )
             following = (reply.get("meta") or {}).get("next_token")
             if not following:
                 return found
@@ -108,12 +114,19 @@ class XApi:
 
     def _post(self, body: Mapping[str, Any], parameters: Mapping[str, str] | None = None) -> None:
         response = self._sent("POST", _RULES, parameters=parameters or {}, body=body)
-        problems = [each for each in self._problems(self._read(response)) if each.title != DUPLICATE]
+        problems = [
+            each for each in self._problems(self._read(response)) if each.title != DUPLICATE
+        ]
         if problems:
             raise RefusedError(response.status_code, problems)
 
     def _sent(
-        self, method: str, path: str, *, parameters: Mapping[str, str], body: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        parameters: Mapping[str, str],
+        body: Mapping[str, Any] | None = None,
     ) -> requests.Response:
         """Send a request; return the reply if its status is a success."""
         # Requests are few. Reusing a connection that X has closed meanwhile would look like a
@@ -162,11 +175,17 @@ class XApi:
     def _problems(self, reply: Mapping[str, Any]) -> Sequence[ApiProblem]:
         hidden = self._token.hidden_in
         said = ApiProblem.all_of(reply)
-        return [ApiProblem(hidden(each.title), hidden(each.detail), each.issue, hidden(each.value)) for each in said]
+        return [
+            ApiProblem(hidden(each.title), hidden(each.detail), each.issue, hidden(each.value))
+            for each in said
+        ]
 
     def _until_reset(self, headers: Mapping[str, str]) -> float:
         """Return the seconds until an exhausted limit is reset, by X's clock if it is known."""
-        reset, left = headers.get("x-rate-limit-reset", ""), headers.get("x-rate-limit-remaining", "0")
+        reset, left = (
+            headers.get("x-rate-limit-reset", ""),
+            headers.get("x-rate-limit-remaining", "0"),
+        )
         if not reset.isdecimal() or left.strip("0"):
             return 0.0
         return min(max(float(reset) - self._date(headers), 0.0), _LONGEST_WAIT)
@@ -188,7 +207,9 @@ def check_url(url: str) -> str:
     if not is_address or "@" in url or parts.query or parts.fragment:
         raise ConnectorError(f"the option url is the address of a server, such as {URL}")
     if parts.scheme == "http" and not _is_here(url):
-        raise ConnectorError("the option url must begin with https: the token would be sent for all to read")
+        raise ConnectorError(
+            "the option url must begin with https: the token would be sent for all to read"
+        )
     return url
 
 

@@ -94,7 +94,10 @@ def words_of(error: BaseException) -> str:
     for each in chain:
         if isinstance(each, TimeoutError):
             return "the answer took too long"
-    said = next((each.strerror for each in reversed(chain) if isinstance(each, OSError) and each.strerror), None)
+    said = next(
+        (each.strerror for each in reversed(chain) if isinstance(each, OSError) and each.strerror),
+        None,
+    )
     return said or (str(chain[-1]) if type(chain[-1]) is OSError else "the connection broke off")
 
 

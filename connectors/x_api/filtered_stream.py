@@ -101,7 +101,9 @@ class FilteredStream(LiveSource):
         """Load the memory of earlier posts; :meth:`receive` connects."""
         if remembered.memory:
             self._last_heard = _MEMORY.unpack_from(remembered.memory)[0] or None
-            self._recent.add(np.frombuffer(remembered.memory, _STORED, offset=_MEMORY.size).astype(np.uint64))
+            self._recent.add(
+                np.frombuffer(remembered.memory, _STORED, offset=_MEMORY.size).astype(np.uint64)
+            )
         for batch in remembered.since:
             self._new(Messages.of(batch.column("value")))
             self._last_heard = batch.column("received")[-1].as_py().timestamp()
@@ -122,7 +124,10 @@ class FilteredStream(LiveSource):
         posts, problems, end = self._new(messages), messages.problems, self._connection.end
         if end is not None:
             last = self._last_line()
-            posts, problems = pa.concat_arrays([posts, self._new(last)]), [*problems, *last.problems]
+            posts, problems = (
+                pa.concat_arrays([posts, self._new(last)]),
+                [*problems, *last.problems],
+            )
         elif self._clock() - self._heard_at > SILENCE_SECONDS:
             end = f"X has said nothing for more than {SILENCE_SECONDS:.0f} s"
         if end is not None or problems:
@@ -183,7 +188,8 @@ class FilteredStream(LiveSource):
         most = self._settings.backfill_minutes if self._takes_backfill else 0
         if silent > 60 * most:
             _log.warning(
-                "posts of %.0f s may be missing: so much more was missed than is asked for", silent - 60 * most
+                "posts of %.0f s may be missing: so much more was missed than is asked for",
+                silent - 60 * most,
             )
         minutes = min(most, math.ceil((silent + DELIVERY_SECONDS) / 60))
         return {"backfill_minutes": str(minutes)} if minutes > 0 else {}
@@ -196,7 +202,9 @@ class FilteredStream(LiveSource):
             self._takes_backfill = False
             self._try_later(f"{refusal}; asking without backfill_minutes", 0.0)
         elif refusal.is_final and not self._was_connected:
-            hint = _HINTS.get(refusal.status, "check the options of the stream").format(self._settings.token_variable)
+            hint = _HINTS.get(refusal.status, "check the options of the stream").format(
+                self._settings.token_variable
+            )
             raise ConnectorError(f"X refuses the stream: {refusal}\n  hint: {hint}")
         else:
             # The rules may have been deleted by others.

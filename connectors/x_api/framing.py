@@ -62,5 +62,7 @@ def lines_of(data: bytes) -> pa.BinaryArray:
     # One array of line, break, line, break, … over the same bytes; every second value is a line.
     edges = np.empty(2 * len(breaks) + 1, dtype=np.int32)
     edges[0:-1:2], edges[1::2], edges[-1] = starts, ends, len(data)
-    pieces = pa.BinaryArray.from_buffers(pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(data)])
+    pieces = pa.BinaryArray.from_buffers(
+        pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), pa.py_buffer(data)]
+    )
     return pieces.take(pa.array(np.arange(0, len(pieces), 2)))

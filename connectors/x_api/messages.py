@@ -57,7 +57,9 @@ class ApiProblem:
         errors = record.get("errors")
         several = errors if isinstance(errors, list) else [record]
         return [
-            _problem(each) for each in several if isinstance(each, Mapping) and ("title" in each or "message" in each)
+            _problem(each)
+            for each in several
+            if isinstance(each, Mapping) and ("title" in each or "message" in each)
         ]
 
 
@@ -99,7 +101,9 @@ class Messages:
         said = [ApiProblem.all_of(json.loads(line)) for line in lines.filter(odd).to_pylist()]
         is_post = np.ones(len(lines), np.bool_)
         is_post[np.flatnonzero(odd)[[bool(each) for each in said]]] = False
-        return Messages(lines.filter(pa.array(is_post)), ids[is_post], [each for some in said for each in some])
+        return Messages(
+            lines.filter(pa.array(is_post)), ids[is_post], [each for some in said for each in some]
+        )
 
     def readable(self) -> Messages:
         """Return the same without unreadable lines."""

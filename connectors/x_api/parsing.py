@@ -32,7 +32,9 @@ class LineParser:
         Blank lines are skipped; the column ``ROW`` has the index of each remaining line.
         """
         kept = np.flatnonzero(pc.fill_null(pc.match_substring_regex(lines, r"\S"), False))
-        return self._parse(lines.take(pa.array(kept))).append_column(ROW, pa.array(kept, pa.int32()))
+        return self._parse(lines.take(pa.array(kept))).append_column(
+            ROW, pa.array(kept, pa.int32())
+        )
 
     def _parse(self, lines: pa.BinaryArray) -> pa.Table:
         table = self._together(lines)
@@ -83,7 +85,10 @@ class LineParser:
         if not isinstance(record, dict) or not isinstance(record.get(POST), dict):
             return {FAULT: NOT_A_POST}
         try:
-            return {each.name: _fitting(record.get(each.name), each.type, each.name) for each in self._schema}
+            return {
+                each.name: _fitting(record.get(each.name), each.type, each.name)
+                for each in self._schema
+            }
         except _MisfitError as error:
             return {FAULT: str(error)}
 
@@ -98,7 +103,10 @@ def _fitting(value: Any, type_: pa.DataType, name: str) -> Any:
         return None
     if pa.types.is_struct(type_):
         _check(isinstance(value, dict), f'the field "{_shown(name)}" is not an object')
-        return {each.name: _fitting(value.get(each.name), each.type, f"{name}.{each.name}") for each in type_}
+        return {
+            each.name: _fitting(value.get(each.name), each.type, f"{name}.{each.name}")
+            for each in type_
+        }
     if pa.types.is_list(type_):
         _check(isinstance(value, list), f'the field "{_shown(name)}" is not a list')
         return [_fitting(each, type_.value_type, name) for each in value]
@@ -118,7 +126,11 @@ def _check(fits: bool, otherwise: str) -> None:
 
 
 def _is_finite(table: pa.Table) -> bool:
-    return all(pc.all(pc.is_finite(each), min_count=0).as_py() for column in table.columns for each in _doubles(column))
+    return all(
+        pc.all(pc.is_finite(each), min_count=0).as_py()
+        for column in table.columns
+        for each in _doubles(column)
+    )
 
 
 def _doubles(column: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:

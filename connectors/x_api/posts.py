@@ -54,9 +54,13 @@ class PostsMapping(FieldMapping):
     def __post_init__(self) -> None:
         for each in self.properties.values():
             if self.types[each.field] != DATATYPES[each.datatype]:
-                raise ValueError(f'the field "{each.field}" cannot be read both as a text and as a number')
+                raise ValueError(
+                    f'the field "{each.field}" cannot be read both as a text and as a number'
+                )
             if each.field == self.subject.field and list_of(each.field):
-                raise ValueError(f'the field "{each.field}" cannot be both the subject and a property')
+                raise ValueError(
+                    f'the field "{each.field}" cannot be both the subject and a property'
+                )
         only_list(self.types)
         if list_of(self.time):
             raise ValueError(f'the field "{self.time}" is not one time per post')
@@ -99,7 +103,9 @@ class PostsMapping(FieldMapping):
             # A record without a subject has no properties, so its subject may be any.
             said = {name: pc.if_else(rows.is_empty, None, each) for name, each in fields.items()}
             fields = {**said, self.time: fields[self.time]}
-            subjects = pc.if_else(rows.is_empty, "" if self.subject.prefix else _NOBODY, fields[self.subject.field])
+            subjects = pc.if_else(
+                rows.is_empty, "" if self.subject.prefix else _NOBODY, fields[self.subject.field]
+            )
             fields[self.subject.field] = subjects
         return self.items(pa.table({**fields, FAULT: rows.fault, ROW: rows.row}), batch)
 

@@ -59,14 +59,26 @@ def rules_of(text: str) -> Sequence[Rule]:
         tagged = json.loads(text)
     except ValueError:
         tagged = None
-    if not isinstance(tagged, dict) or not tagged or not all(isinstance(each, str) for each in tagged.values()):
-        raise ConnectorError('the option rules is a JSON object from tags to rules, such as {"cats": "cat has:images"}')
+    if (
+        not isinstance(tagged, dict)
+        or not tagged
+        or not all(isinstance(each, str) for each in tagged.values())
+    ):
+        raise ConnectorError(
+            'the option rules is a JSON object from tags to rules, such as {"cats": "cat has:images"}'
+        )
     rules = [Rule(value.strip(), tag) for tag, value in tagged.items()]
     for value, count in Counter(rule.value for rule in rules).items():
         if not value or count > 1:
-            wrong = f'the rule "{value}" has two tags; X takes each rule once' if value else "a rule is empty"
+            wrong = (
+                f'the rule "{value}" has two tags; X takes each rule once'
+                if value
+                else "a rule is empty"
+            )
             raise ConnectorError(f"{wrong} (option rules)")
     for rule in rules:
         if len(rule.tag) > LONGEST_TAG:
-            raise ConnectorError(f'the tag "{rule.tag[:20]}…" has more than {LONGEST_TAG} characters (option rules)')
+            raise ConnectorError(
+                f'the tag "{rule.tag[:20]}…" has more than {LONGEST_TAG} characters (option rules)'
+            )
     return rules

@@ -34,9 +34,13 @@ class Token(AuthBase):
         """Return the token in an environment variable; raise ConnectorError if there is none."""
         text = environment.get(variable, "").strip()
         if not text:
-            raise ConnectorError(f"the environment variable {variable} must have the bearer token of your X app")
+            raise ConnectorError(
+                f"the environment variable {variable} must have the bearer token of your X app"
+            )
         if not re.fullmatch(r"[!-~]+", text):
-            raise ConnectorError(f"the environment variable {variable} has characters that no token has")
+            raise ConnectorError(
+                f"the environment variable {variable} has characters that no token has"
+            )
         return Token(text)
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:

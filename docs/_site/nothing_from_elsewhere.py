@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 _log = logging.getLogger("mkdocs.hooks.nothing_from_elsewhere")
-_LOADED = re.compile(r"""<(?:script|img|iframe|source|link)\b[^>]*\b(?:src|href)=["']?((?:https?:)?//[^"'\s>]+)""")
+_LOADED = re.compile(
+    r"""<(?:script|img|iframe|source|link)\b[^>]*\b(?:src|href)=["']?((?:https?:)?//[^"'\s>]+)"""
+)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

@@ -25,7 +25,9 @@ _LANGUAGES = {".py": "python", ".toml": "toml", ".lark": "text", ".sh": "sh"}
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the home page, and a page for each file or folder outside ``docs`` that a page leads to."""
-    files.append(File.generated(config, "index.md", content=(ROOT / "README.md").read_text("utf-8")))
+    files.append(
+        File.generated(config, "index.md", content=(ROOT / "README.md").read_text("utf-8"))
+    )
     pages = [(_origin(file.src_uri), file.content_string) for file in files.documentation_pages()]
     waiting = [*_ALWAYS, *(target for origin, text in pages for target in _outside(origin, text))]
     made: set[str] = set()
@@ -35,7 +37,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             made.add(target)
             text = _text(target)
             inclusion = InclusionLevel.INCLUDED if target in _ALWAYS else InclusionLevel.NOT_IN_NAV
-            files.append(File.generated(config, _page_of(target), content=text, inclusion=inclusion))
+            files.append(
+                File.generated(config, _page_of(target), content=text, inclusion=inclusion)
+            )
             waiting += _outside(target, text)
     return files
 
@@ -46,7 +50,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     def page_instead(link: re.Match[str]) -> str:
         target = _target(origin, link[0])
-        return posixpath.relpath(_page_of(target), folder or ".") if (ROOT / target).exists() else link[0]
+        return (
+            posixpath.relpath(_page_of(target), folder or ".")
+            if (ROOT / target).exists()
+            else link[0]
+        )
 
     return _LINK.sub(page_instead, markdown)
 

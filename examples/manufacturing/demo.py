@@ -38,7 +38,9 @@ def demo(options: argparse.Namespace) -> None:
         broker = scene.enter_context(MosquittoBroker())
         server = scene.enter_context(OxigraphServer())
         store(server, plant)
-        say(f"{len(INSTRUMENTS)} instruments are at {server.query_url}; starting the engine on {options.runtime} …")
+        say(
+            f"{len(INSTRUMENTS)} instruments are at {server.query_url}; starting the engine on {options.runtime} …"
+        )
         driver = Driver(plant, server, broker.port)
         scene.callback(driver.stop)
 
@@ -46,7 +48,11 @@ def demo(options: argparse.Namespace) -> None:
             driver.start()
             return f"sensors publish to {broker.url}"
 
-        variables = {"BROKER": broker.url, "RECEIVED": f"{folder}/received", "ERP": server.query_url}
+        variables = {
+            "BROKER": broker.url,
+            "RECEIVED": f"{folder}/received",
+            "ERP": server.query_url,
+        }
         show_answers(options, HERE, variables, start)
 
 

@@ -17,8 +17,12 @@ from examples.oxigraph import OxigraphServer
 
 NS = "http://example.org/plant#"
 INSTRUMENT = "http://example.org/plant/instrument/"
-MACHINES = [f"{kind}-{number}" for kind in ("press", "lathe", "mill", "saw") for number in range(1, 9)]
-INSTRUMENTS = {f"{tool}-of-{machine}": machine for machine in MACHINES for tool in ("die", "jig", "gauge")}
+MACHINES = [
+    f"{kind}-{number}" for kind in ("press", "lathe", "mill", "saw") for number in range(1, 9)
+]
+INSTRUMENTS = {
+    f"{tool}-of-{machine}": machine for machine in MACHINES for tool in ("die", "jig", "gauge")
+}
 PRODUCTS = ["gear", "shaft", "valve", "flange", "bearing", "rotor"]
 
 STEP_SECONDS = 0.1
@@ -43,7 +47,9 @@ class Plant:
             self._rough, self._rough_until = self._random.choice(MACHINES), now_ms + 8_000
         for instrument in self._random.choices(list(INSTRUMENTS), k=count):
             machine = INSTRUMENTS[instrument]
-            level = self._rest[machine] * math.exp(self._random.gauss(0, 0.2)) + (25 if machine == self._rough else 0)
+            level = self._rest[machine] * math.exp(self._random.gauss(0, 0.2)) + (
+                25 if machine == self._rough else 0
+            )
             reading = {"time_ms": now_ms, "instrument": instrument, "vibration": round(level, 2)}
             yield f"plant/{machine}/vibration", json.dumps(reading).encode()
 
@@ -51,7 +57,9 @@ class Plant:
         """Maintain some instruments and age others; return the days since maintenance."""
         changed = self._random.sample(list(INSTRUMENTS), count)
         for instrument in changed:
-            self.days[instrument] = 0 if self._random.random() < 0.3 else min(365, self.days[instrument] + 30)
+            self.days[instrument] = (
+                0 if self._random.random() < 0.3 else min(365, self.days[instrument] + 30)
+            )
         return {instrument: self.days[instrument] for instrument in changed}
 
 

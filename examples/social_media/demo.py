@@ -33,10 +33,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="run demo", description=__doc__.splitlines()[0])
     add_run_options(parser, windows=None, unless=f"{WINDOWS}, with --ui until stopped")
     parser.add_argument(
-        "--port", type=_port, default=0, metavar="P", help="the SPARQL server's port (any that is free)"
+        "--port",
+        type=_port,
+        default=0,
+        metavar="P",
+        help="the SPARQL server's port (any that is free)",
     )
-    parser.add_argument("--ui", action="store_true", help="show the answers on a live page in a browser")
-    parser.add_argument("--seed", type=int, default=7, metavar="S", help="of the simulated network (%(default)s)")
+    parser.add_argument(
+        "--ui", action="store_true", help="show the answers on a live page in a browser"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=7, metavar="S", help="of the simulated network (%(default)s)"
+    )
     options = parser.parse_args()
     return guarded(lambda: demo(options), debug=options.debug)
 
@@ -54,7 +62,9 @@ def demo(options: argparse.Namespace) -> None:
         say("starting a SPARQL server …")
         server = scene.enter_context(OxigraphServer(options.port))
         store_followers(server, network.followers.items())
-        say(f"{len(network.followers)} users are at {server.query_url}; starting the engine on {options.runtime} …")
+        say(
+            f"{len(network.followers)} users are at {server.query_url}; starting the engine on {options.runtime} …"
+        )
         variables = {"MENTIONS": str(folder), "FOLLOWERS": server.query_url}
         driver = Driver(network, server, folder)
         scene.callback(driver.stop)
@@ -64,7 +74,9 @@ def demo(options: argparse.Namespace) -> None:
             _on_the_terminal(options, variables, driver)
 
 
-def _on_the_terminal(options: argparse.Namespace, variables: dict[str, str], driver: Driver) -> None:
+def _on_the_terminal(
+    options: argparse.Namespace, variables: dict[str, str], driver: Driver
+) -> None:
     """Print answers as they arrive."""
     from examples.command import show_answers
 
@@ -101,12 +113,18 @@ def _on_a_page(options: argparse.Namespace, variables: dict[str, str], driver: D
     def make_engine(ending: Observer) -> Engine:
         observer = Several([metrics, Counting(), ending])
         return Engine.from_catalog(
-            catalog, runtime=options.runtime, variables=variables, observer=observer, autostart=False
+            catalog,
+            runtime=options.runtime,
+            variables=variables,
+            observer=observer,
+            autostart=False,
         )
 
     service = QueryService(make_engine)
     with ExitStack() as running:
-        server = running.enter_context(Server(service, Meters(metrics.registry), ListenAddress("127.0.0.1", 0)))
+        server = running.enter_context(
+            Server(service, Meters(metrics.registry), ListenAddress("127.0.0.1", 0))
+        )
         running.callback(service.stop)
         service.start()
         service.register(QUERY.read_text("utf-8"))

@@ -34,7 +34,9 @@ class SocialNetwork:
         self._random = random.Random(seed)
         ranked = self._random.sample(USERS, len(USERS))
         self._popularity = {user: 1 / (rank + 5) for rank, user in enumerate(ranked)}
-        self.followers = {user: min(100_000, int(1000 * math.exp(self._random.gauss(2, 1.2)))) for user in USERS}
+        self.followers = {
+            user: min(100_000, int(1000 * math.exp(self._random.gauss(2, 1.2)))) for user in USERS
+        }
         self._mentions: dict[str, deque[int]] = {user: deque() for user in USERS}
         self._star, self._star_until = ranked[-1], 0
 
@@ -42,7 +44,9 @@ class SocialNetwork:
         """Mention some users; return the events with each one's recent number of mentions."""
         if now_ms >= self._star_until:
             self._star, self._star_until = self._random.choice(USERS), now_ms + 8_000
-        weights = [weight + (0.4 if user == self._star else 0) for user, weight in self._popularity.items()]
+        weights = [
+            weight + (0.4 if user == self._star else 0) for user, weight in self._popularity.items()
+        ]
         events: list[dict[str, object]] = []
         for user in self._random.choices(list(self._popularity), weights, k=count):
             recent = self._mentions[user]

@@ -36,7 +36,9 @@ def demo(options: argparse.Namespace) -> None:
     with ExitStack() as scene:
         folder = scene.enter_context(tempfile.TemporaryDirectory(prefix="acquatop-demo-"))
         server = scene.enter_context(XServer(token=token, keep_alive=5.0))
-        say(f"a server that stands in for X is at {server.url}; starting the engine on {options.runtime} …")
+        say(
+            f"a server that stands in for X is at {server.url}; starting the engine on {options.runtime} …"
+        )
         network = PostingNetwork(server, options.seed)
         scene.callback(network.stop)
 
@@ -44,7 +46,12 @@ def demo(options: argparse.Namespace) -> None:
             network.start()
             return "posts are streaming in"
 
-        variables = {"X_URL": server.url, "X_LOG": folder, "X_BEARER_TOKEN": token, "LATENESS": "1s"}
+        variables = {
+            "X_URL": server.url,
+            "X_LOG": folder,
+            "X_BEARER_TOKEN": token,
+            "LATENESS": "1s",
+        }
         show_answers(options, HERE, variables, start)
 
 

@@ -92,7 +92,9 @@ class XServer:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), name="X", daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), name="X", daemon=True
+        ).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -125,7 +127,9 @@ class XServer:
             for stream in self._streams:
                 stream.waiting.put(None)
 
-    def refuse(self, path: str, status: int, body: Record, headers: Mapping[str, str] | None = None) -> None:
+    def refuse(
+        self, path: str, status: int, body: Record, headers: Mapping[str, str] | None = None
+    ) -> None:
         """Answer the next request to an address with an error."""
         with self._changed:
             self._refusals.append((path, _Answer(status, body), headers or {}))
@@ -160,14 +164,19 @@ class XServer:
                 return self._open(asked.parameters), headers
             if asked.path == USERS:
                 return self._look_up(asked.parameters), headers
-            return self._list_rules() if asked.method == "GET" else self._change_rules(asked), headers
+            return self._list_rules() if asked.method == "GET" else self._change_rules(
+                asked
+            ), headers
 
     def _spend(self, path: str) -> tuple[bool, Mapping[str, str]]:
         window = int(self.now() // WINDOW_SECONDS)
         self._spent[path, window] += 1
         left = self._limits[path] - self._spent[path, window]
         reset = str((window + 1) * WINDOW_SECONDS)
-        limit = {"x-rate-limit-limit": str(self._limits[path]), "x-rate-limit-remaining": str(max(left, 0))}
+        limit = {
+            "x-rate-limit-limit": str(self._limits[path]),
+            "x-rate-limit-remaining": str(max(left, 0)),
+        }
         return left < 0, {**limit, "x-rate-limit-reset": reset}
 
     # The stream ---------------------------------------------------------------------------------
@@ -192,7 +201,11 @@ class XServer:
         return stream
 
     def _send(self, stream: _Stream, post: Record) -> None:
-        matched = [{"id": id_, "tag": rule["tag"]} for id_, rule in self.rules.items() if _matches(rule["value"], post)]
+        matched = [
+            {"id": id_, "tag": rule["tag"]}
+            for id_, rule in self.rules.items()
+            if _matches(rule["value"], post)
+        ]
         if matched:
             shown = {name: value for name, value in post.items() if name in stream.fields}
             line = json.dumps({"data": shown, "matching_rules": matched}, ensure_ascii=False)
@@ -215,7 +228,9 @@ class XServer:
 
     def _list_rules(self) -> _Answer:
         listed = [{"id": id_, **rule} for id_, rule in self.rules.items()]
-        return _Answer(200, {"data": listed, "meta": {"result_count": len(listed)}} if listed else {"meta": {}})
+        return _Answer(
+            200, {"data": listed, "meta": {"result_count": len(listed)}} if listed else {"meta": {}}
+        )
 
     def _change_rules(self, asked: Asked) -> _Answer:
         if "delete" in asked.body:
@@ -225,20 +240,35 @@ class XServer:
             return _Answer(200, {"meta": {"summary": {"deleted": len(ids), "not_deleted": 0}}})
         rules = asked.body.get("add", [])
         errors = [error for rule in rules if (error := self._wrong(rule)) is not None]
-        summary = {"created": 0, "not_created": len(errors), "valid": len(rules) - len(errors), "invalid": len(errors)}
+        summary = {
+            "created": 0,
+            "not_created": len(errors),
+            "valid": len(rules) - len(errors),
+            "invalid": len(errors),
+        }
         if errors:
             return _Answer(200, {"meta": {"summary": summary}, "errors": errors})
-        created = {str(next(self._ids)): {"value": each["value"], "tag": each.get("tag", "")} for each in rules}
+        created = {
+            str(next(self._ids)): {"value": each["value"], "tag": each.get("tag", "")}
+            for each in rules
+        }
         if asked.parameters.get("dry_run") != "true":
             self.rules.update(created)
         data = [{"id": id_, **rule} for id_, rule in created.items()]
-        return _Answer(201, {"data": data, "meta": {"summary": {**summary, "created": len(created)}}})
+        return _Answer(
+            201, {"data": data, "meta": {"summary": {**summary, "created": len(created)}}}
+        )
 
     def _wrong(self, rule: Record) -> Record | None:
         value = rule["value"]
         known = {each["value"]: id_ for id_, each in self.rules.items()}
         if value in known:
-            return {"value": value, "id": known[value], "title": "DuplicateRule", "type": _PROBLEMS + "duplicate-rules"}
+            return {
+                "value": value,
+                "id": known[value],
+                "title": "DuplicateRule",
+                "type": _PROBLEMS + "duplicate-rules",
+            }
         details = ""
         if len(value) > _LONGEST_RULE:
             details = f"Rule length exceeds {_LONGEST_RULE} characters"
@@ -259,7 +289,11 @@ class XServer:
             return _problem(400, "Invalid Request", detail)
         fields = {"id", "name", "username", *parameters.get("user.fields", "").split(",")}
         found = [self.users[id_] for id_ in ids if id_ in self.users]
-        body: Record = {"data": [{name: value for name, value in each.items() if name in fields} for each in found]}
+        body: Record = {
+            "data": [
+                {name: value for name, value in each.items() if name in fields} for each in found
+            ]
+        }
         missing = [_missing(id_) for id_ in ids if id_ not in self.users]
         return _Answer(200, {**(body if found else {}), **({"errors": missing} if missing else {})})
 
@@ -293,7 +327,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         said = json.dumps(answer.body).encode()
         self.send_response(answer.status)
-        for name, value in {**headers, "Content-Length": str(len(said)), "Content-Type": "application/json"}.items():
+        for name, value in {
+            **headers,
+            "Content-Length": str(len(said)),
+            "Content-Type": "application/json",
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(said)
@@ -304,7 +342,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         try:
             self.send_response(200)
-            for name, value in {**headers, "Transfer-Encoding": "chunked", "Content-Type": "application/json"}.items():
+            for name, value in {
+                **headers,
+                "Transfer-Encoding": "chunked",
+                "Content-Type": "application/json",
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             while (data := self.server.world.next_bytes(stream)) is not None:
@@ -322,23 +364,36 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _problem(status: int, title: str, detail: str) -> _Answer:
-    return _Answer(status, {"title": title, "detail": detail, "type": "about:blank", "status": status})
+    return _Answer(
+        status, {"title": title, "detail": detail, "type": "about:blank", "status": status}
+    )
 
 
 def _stream_problem(status: int, issue: str, detail: str) -> _Answer:
     type_ = _PROBLEMS + "streaming-connection"
-    said = {"title": "ConnectionException", "detail": detail, "connection_issue": issue, "type": type_}
+    said = {
+        "title": "ConnectionException",
+        "detail": detail,
+        "connection_issue": issue,
+        "type": type_,
+    }
     return _Answer(status, said)
 
 
 def _missing(id_: str) -> Record:
-    said = {"value": id_, "detail": f"Could not find user with ids: [{id_}].", "title": "Not Found Error"}
+    said = {
+        "value": id_,
+        "detail": f"Could not find user with ids: [{id_}].",
+        "title": "Not Found Error",
+    }
     about = {"resource_type": "user", "parameter": "ids", "resource_id": id_}
     return {**said, **about, "type": _PROBLEMS + "resource-not-found"}
 
 
 def _matches(rule: str, post: Record) -> bool:
-    return any(all(_has(term, post) for term in either.split()) for either in re.split(r"\sOR\s", rule))
+    return any(
+        all(_has(term, post) for term in either.split()) for either in re.split(r"\sOR\s", rule)
+    )
 
 
 def _has(term: str, post: Record) -> bool:

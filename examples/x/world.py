@@ -57,11 +57,24 @@ class PostingNetwork:
             {"start": start, "end": start + len(name), "username": name[1:], "id": _IDS[name[1:]]}
             for start, name in zip(starts, names, strict=False)
         ]
-        post: Record = {"id": str(next(self._ids)), "text": " ".join([*names, "👋"]), "created_at": made}
-        return {**post, "author_id": _IDS[self._random.choice(USERS)], "entities": {"mentions": mentions}}
+        post: Record = {
+            "id": str(next(self._ids)),
+            "text": " ".join([*names, "👋"]),
+            "created_at": made,
+        }
+        return {
+            **post,
+            "author_id": _IDS[self._random.choice(USERS)],
+            "entities": {"mentions": mentions},
+        }
 
     def _show(self, followers: dict[str, int]) -> None:
         for user, count in followers.items():
-            metrics = {"followers_count": count, "following_count": 0, "tweet_count": 0, "listed_count": 0}
+            metrics = {
+                "followers_count": count,
+                "following_count": 0,
+                "tweet_count": 0,
+                "listed_count": 0,
+            }
             about = {"id": _IDS[user], "name": user.title(), "username": user}
             self._server.users[_IDS[user]] = {**about, "public_metrics": metrics}

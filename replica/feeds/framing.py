@@ -95,7 +95,11 @@ class ServerSentEvents:
         value = value.removeprefix(b" ")
         if name == b"data":
             self._data += (value + b"\n")[: LONGEST_MESSAGE - len(self._data)]
-        elif name == b"id" and len(value) <= _LONGEST_ID and all(0x20 <= byte < 0x7F for byte in value):
+        elif (
+            name == b"id"
+            and len(value) <= _LONGEST_ID
+            and all(0x20 <= byte < 0x7F for byte in value)
+        ):
             # It is sent in a header: no other characters are allowed.
             self._id = value.decode("ascii")
         elif name == b"retry" and value.isdigit() and len(value) < 10:

@@ -85,7 +85,11 @@ class HttpFeed:
             raise
 
     def _pause(self, in_vain: int) -> float:
-        first = self._events.retry_seconds if self._events.retry_seconds is not None else self._first_wait
+        first = (
+            self._events.retry_seconds
+            if self._events.retry_seconds is not None
+            else self._first_wait
+        )
         # The exponent is limited to the range of floats; events must not set the pause to 0.
         longest = max(first, self._first_wait / 10) * 2.0 ** min(max(in_vain - 1, 0), 60)
         return min(longest, self._longest_wait) * (0.5 + self._random.random() / 2)
@@ -94,7 +98,9 @@ class HttpFeed:
         """Pass on one reply; return whether it brought anything, and the wait asked for."""
         has_come = False
         try:
-            with self._client.send(Request("GET", self._address, self._headers(), None), self._lifetime) as reply:
+            with self._client.send(
+                Request("GET", self._address, self._headers(), None), self._lifetime
+            ) as reply:
                 self.connections += 1
                 self.failure = None
                 framing = self._framing(reply.headers.get("Content-Type", ""))
@@ -110,7 +116,9 @@ class HttpFeed:
 
     def _headers(self) -> dict[str, str]:
         last_id = self._events.last_id
-        return {"Accept": _ACCEPT, "Cache-Control": "no-store"} | ({"Last-Event-ID": last_id} if last_id else {})
+        return {"Accept": _ACCEPT, "Cache-Control": "no-store"} | (
+            {"Last-Event-ID": last_id} if last_id else {}
+        )
 
     def _framing(self, content_type: str) -> Framing:
         if content_type.partition(";")[0].strip().lower() != "text/event-stream":

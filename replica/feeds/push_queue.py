@@ -54,7 +54,9 @@ class PushQueue:
         with self._lock:
             for key, solutions in said.items():
                 before = self._waiting.pop(key, None)
-                self._waiting[key] = before if before is not None and before[0] > now else (now, solutions)
+                self._waiting[key] = (
+                    before if before is not None and before[0] > now else (now, solutions)
+                )
             while len(self._waiting) > self._limit:
                 del self._waiting[next(iter(self._waiting))]
                 self.dropped += 1
@@ -69,7 +71,10 @@ class PushQueue:
             if len(self._waiting) <= most:
                 taken, self._waiting = list(self._waiting.items()), {}
             else:
-                taken = [(key, self._waiting.pop(key)) for key in list(itertools.islice(self._waiting, most))]
+                taken = [
+                    (key, self._waiting.pop(key))
+                    for key in list(itertools.islice(self._waiting, most))
+                ]
         by_time: dict[float, list[tuple[str, Sequence[Solution]]]] = {}
         for key, (now, solutions) in sorted(taken, key=lambda each: each[1][0]):
             by_time.setdefault(now, []).append((key, solutions))
@@ -78,7 +83,9 @@ class PushQueue:
         return [_together(times[at : at + size], by_time) for at in range(0, len(times), size)]
 
 
-def _together(times: list[float], by_time: Mapping[float, list[tuple[str, Sequence[Solution]]]]) -> Pushed:
+def _together(
+    times: list[float], by_time: Mapping[float, list[tuple[str, Sequence[Solution]]]]
+) -> Pushed:
     pushed = Pushed([], [], times[-1])
     for time in times:
         for key, solutions in by_time[time]:

@@ -30,7 +30,10 @@ class Subscription:
     def rejected(self) -> Mapping[str, int]:
         """Number of unusable or lost messages so far, by reason."""
         dropped = self._queue.dropped
-        return {**dict(self._unread), **({"told faster than it was taken in": dropped} if dropped else {})}
+        return {
+            **dict(self._unread),
+            **({"told faster than it was taken in": dropped} if dropped else {}),
+        }
 
     def drain(self, most: int) -> list[Pushed]:
         """Return the changes since the last call, of ``most`` keys at most."""

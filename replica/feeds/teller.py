@@ -51,14 +51,18 @@ class Teller:
             if said and self._sink is not None:
                 self._sink(said, self._clock())
 
-    def _hear(self, message: bytes, said: dict[str, Sequence[Solution]], faults: Counter[str]) -> None:
+    def _hear(
+        self, message: bytes, said: dict[str, Sequence[Solution]], faults: Counter[str]
+    ) -> None:
         try:
             record = load_line(message)
         except ValueError:
             faults["not JSON"] += 1
             return
         reading = self._reader.read(record)
-        is_deleted = True in [value for value in values_at(record, self._deleted) if isinstance(value, bool)]
+        is_deleted = True in [
+            value for value in values_at(record, self._deleted) if isinstance(value, bool)
+        ]
         if reading.key is None or (reading.is_bad and not is_deleted):
             faults[str(reading.fault)] += 1
             return

@@ -40,9 +40,13 @@ class Calibration:
         seen = counts > 0
         means = chances[seen] / counts[seen]
         yes = means * (came[seen] + _CAUTION) / (chances[seen] + _CAUTION)
-        no = (1 - means) * ((counts - came)[seen] + _CAUTION) / ((counts - chances)[seen] + _CAUTION)
+        no = (
+            (1 - means) * ((counts - came)[seen] + _CAUTION) / ((counts - chances)[seen] + _CAUTION)
+        )
         values = np.maximum.accumulate(np.clip(np.where(means < 0.5, yes, 1 - no), 0.0, 1.0))
-        corrected = np.interp(said, np.concatenate([[0.0], means, [1.0]]), np.concatenate([[0.0], values, [1.0]]))
+        corrected = np.interp(
+            said, np.concatenate([[0.0], means, [1.0]]), np.concatenate([[0.0], values, [1.0]])
+        )
         return np.asarray(corrected, np.float64)
 
 

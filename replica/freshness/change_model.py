@@ -97,11 +97,18 @@ def _share_anew(jumps: Jumps) -> float:
         return float(seen == 0)
     before, _, steps, _, _ = jumps.changes.figures.T
     moved = steps != 0
-    return (1 - seen / _ENOUGH) * chance_drawn_anew(before[moved], steps[moved], jumps.known.figures[:, 0])
+    return (1 - seen / _ENOUGH) * chance_drawn_anew(
+        before[moved], steps[moved], jumps.known.figures[:, 0]
+    )
 
 
 def _moved(
-    jumps: Jumps, rows: IntArray, values: FloatArray, changes: FloatArray, count: int, random: np.random.Generator
+    jumps: Jumps,
+    rows: IntArray,
+    values: FloatArray,
+    changes: FloatArray,
+    count: int,
+    random: np.random.Generator,
 ) -> FloatArray:
     fit, shape = jumps.fit, (count, len(rows))
     offsets, spreads = jumps.of(rows)

@@ -77,7 +77,9 @@ def digamma(values: FloatArray) -> FloatArray:
     """
     shifted = values + _SHIFT
     squared = 1 / (shifted * shifted)
-    result = np.log(shifted) - 0.5 / shifted - squared * (1 / 12 - squared * (1 / 120 - squared / 252))
+    result = (
+        np.log(shifted) - 0.5 / shifted - squared * (1 / 12 - squared * (1 / 120 - squared / 252))
+    )
     for step in range(_SHIFT):
         result -= 1 / (values + step)
     return np.asarray(result)

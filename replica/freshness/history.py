@@ -93,12 +93,18 @@ class History:
         ages = np.minimum(now - fetched_at, _LONGEST)
         looked = (fetched_at > NEVER) & (ages > _SHORTEST)
         # Pushed changes arrive one by one.
-        behind = np.ones(len(rows)) if pushed else self.rates.changes_behind(rows, np.where(looked, ages, 0.0))
+        behind = (
+            np.ones(len(rows))
+            if pushed
+            else self.rates.changes_behind(rows, np.where(looked, ages, 0.0))
+        )
         self.rates.observe(rows[looked], ages[looked], changed[looked], pushed=pushed)
         for name, jumps in self.jumps.items():
             jumps.see(after[name])
             numbers = found & (np.abs(before[name]) < _GREATEST) & (np.abs(after[name]) < _GREATEST)
-            jumps.observe(rows[numbers], before[name][numbers], after[name][numbers], behind[numbers])
+            jumps.observe(
+                rows[numbers], before[name][numbers], after[name][numbers], behind[numbers]
+            )
         self.fetched_at[rows] = now
         self.changed_at[rows[found]] = now
 
@@ -120,7 +126,13 @@ class History:
             changed_at = np.array(columns["changed_at"], np.float64)
             for part, each in parts.items():
                 start = part + ":"
-                each.restore({name[len(start) :]: column for name, column in columns.items() if name.startswith(start)})
+                each.restore(
+                    {
+                        name[len(start) :]: column
+                        for name, column in columns.items()
+                        if name.startswith(start)
+                    }
+                )
         except (KeyError, IndexError) as missing:
             raise ValueError(f"not a history of these variables: {missing} is missing") from missing
         by_row: list[npt.NDArray[Any]] = [changed_at, self.rates.changes, self.rates.exposure]
@@ -139,4 +151,7 @@ class History:
         self.rates, self.jumps = other.rates, other.jumps
 
     def _parts(self) -> list[tuple[str, RateEvidence | Jumps]]:
-        return [("rates", self.rates), *((f"jumps:{name}", jumps) for name, jumps in self.jumps.items())]
+        return [
+            ("rates", self.rates),
+            *((f"jumps:{name}", jumps) for name, jumps in self.jumps.items()),
+        ]

@@ -92,7 +92,11 @@ class JumpFit:
 
 
 def fit_jumps(
-    values: FloatArray, offsets: FloatArray, steps: FloatArray, spreads: FloatArray, changes: FloatArray
+    values: FloatArray,
+    offsets: FloatArray,
+    steps: FloatArray,
+    spreads: FloatArray,
+    changes: FloatArray,
 ) -> JumpFit:
     """Fit the regression to observed steps, each over a number of changes. O(steps).
 
@@ -110,7 +114,9 @@ def fit_jumps(
     # Beyond these sizes squares and their inverses overflow.
     moved = (np.abs(steps) > 1 / _LARGEST) & (np.maximum(np.abs(values), np.abs(steps)) < _LARGEST)
     moved &= np.abs(offsets) < _LARGEST
-    values, offsets, steps, spreads, changes = (each[moved] for each in (values, offsets, steps, spreads, changes))
+    values, offsets, steps, spreads, changes = (
+        each[moved] for each in (values, offsets, steps, spreads, changes)
+    )
     if not len(steps):
         return JumpFit(still=still)
     # Rows' spreads are only relative: without this, all could grow while the unit shrinks.
@@ -118,7 +124,13 @@ def fit_jumps(
     spreads = spreads / centre
     origin = float(np.median(values))
     columns = np.column_stack([np.ones(len(steps)), values - origin, offsets])
-    power, growth, unit, sizes, coefficients = 0.0, 0.0, 1.0, spreads * float(np.abs(steps).mean()), np.zeros(3)
+    power, growth, unit, sizes, coefficients = (
+        0.0,
+        0.0,
+        1.0,
+        spreads * float(np.abs(steps).mean()),
+        np.zeros(3),
+    )
     logs, logs_of_changes = np.log1p(np.abs(values)), np.log(changes)
     left = steps
     for _ in range(_ROUNDS):

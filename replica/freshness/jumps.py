@@ -54,13 +54,17 @@ class Jumps:
             return np.zeros(len(rows)), np.ones(len(rows))
         known = (rows >= 0) & (self.counts[rows] > 0)
         offsets = np.where(known, self.offsets[rows], 0.0).astype(np.float64)
-        return offsets, np.where(known, self.spreads[rows] / self.fit.centre, 1.0).astype(np.float64)
+        return offsets, np.where(known, self.spreads[rows] / self.fit.centre, 1.0).astype(
+            np.float64
+        )
 
     def see(self, numbers: FloatArray) -> None:
         """Take in numbers that were fetched, new or not."""
         self.known.add(numbers[np.isfinite(numbers)][:, None])
 
-    def observe(self, rows: IntArray, before: FloatArray, after: FloatArray, changes: FloatArray) -> None:
+    def observe(
+        self, rows: IntArray, before: FloatArray, after: FloatArray, changes: FloatArray
+    ) -> None:
         """Take in the steps of rows, each at most once, with a known number before and after.
 
         ``changes`` is the expected number of changes behind each step.
@@ -69,9 +73,13 @@ class Jumps:
             return
         offsets, spreads = self.of(rows)
         steps = after - before
-        self.changes.add(np.column_stack([before, offsets, steps, spreads * self.fit.centre, changes]))
+        self.changes.add(
+            np.column_stack([before, offsets, steps, spreads * self.fit.centre, changes])
+        )
         moved = steps != 0
-        self._remember(rows[moved], offsets[moved], spreads[moved], before[moved], steps[moved], changes[moved])
+        self._remember(
+            rows[moved], offsets[moved], spreads[moved], before[moved], steps[moved], changes[moved]
+        )
         if self.changes.seen >= min(1.25 * self._fitted_at, self._fitted_at + _ROOM // 2):
             self._fit()
 
@@ -122,7 +130,10 @@ class Jumps:
         self.offsets[rows] = (offsets - steps) * lately / (lately + 1)
         if self.fit.residuals:
             seen = (
-                log_sizes((steps - self.fit.middle(before, offsets)) / self.fit.size(before, changes)) - self.fit.usual
+                log_sizes(
+                    (steps - self.fit.middle(before, offsets)) / self.fit.size(before, changes)
+                )
+                - self.fit.usual
             )
             logs = np.log(spreads)
             logs += (seen - logs) / (_SHRINKAGE + counts)

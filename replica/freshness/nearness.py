@@ -32,7 +32,9 @@ def chance_drawn_anew(before: FloatArray, steps: FloatArray, known: FloatArray) 
         return 0.5
     far = np.abs(steps)
     # The old value is among them and stands for the new one.
-    nearer = np.searchsorted(values, before + far, "left") - np.searchsorted(values, before - far, "right")
+    nearer = np.searchsorted(values, before + far, "left") - np.searchsorted(
+        values, before - far, "right"
+    )
     logs = np.log(np.clip(nearer, 1, len(values)) / len(values))
     odds = len(steps) * np.log(_POWERS) + (_POWERS - 1) * logs.sum()
     return float(1 / (1 + np.exp(np.minimum(odds, _MOST)).mean()))

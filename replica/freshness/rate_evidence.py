@@ -77,7 +77,9 @@ class RateEvidence:
         expected = np.minimum(shapes / rates * ages, _MOST)
         return np.where(expected > _TINY, expected / -np.expm1(-np.maximum(expected, _TINY)), 1.0)
 
-    def observe(self, rows: IntArray, ages: FloatArray, changed: BoolArray, *, pushed: bool) -> None:
+    def observe(
+        self, rows: IntArray, ages: FloatArray, changed: BoolArray, *, pushed: bool
+    ) -> None:
         """Take in the result of looking at some rows, each at most once, after more than 0 seconds.
 
         ``pushed`` means that changes were announced when they happened, not found by looking.
@@ -118,9 +120,13 @@ class RateEvidence:
         """Continue from columns."""
         self.changes = np.array(columns["changes"], np.float32)
         self.exposure = np.array(columns["exposure"], np.float32)
-        shape, rate, self._looks, self._seconds, self._fitted_at = np.asarray(columns["pooled"], np.float64).tolist()
+        shape, rate, self._looks, self._seconds, self._fitted_at = np.asarray(
+            columns["pooled"], np.float64
+        ).tolist()
         self.prior = GammaPrior(shape, rate)
-        self.calibration.groups = np.array(columns["calibration"], np.float64).reshape(self.calibration.groups.shape)
+        self.calibration.groups = np.array(columns["calibration"], np.float64).reshape(
+            self.calibration.groups.shape
+        )
 
     def _said(self, rows: IntArray, ages: FloatArray) -> FloatArray:
         shapes, rates = self.posterior(rows)
@@ -147,7 +153,9 @@ class RateEvidence:
         self._fitted_at = self._looks
 
 
-def _with_a_change(shapes: FloatArray, rates: FloatArray, ages: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _with_a_change(
+    shapes: FloatArray, rates: FloatArray, ages: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the increments of shape and rate for a change within each age.
 
     The moments of a Gamma distribution times 1 − e^(−λ·age) are known in closed form.

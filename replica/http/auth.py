@@ -82,7 +82,9 @@ class BasicAuth:
         return self.user.reveal(), self.password.reveal(), self._encoded()
 
     def _encoded(self) -> str:
-        return base64.b64encode(_bytes(f"{self.user.reveal()}:{self.password.reveal()}")).decode("ascii")
+        return base64.b64encode(_bytes(f"{self.user.reveal()}:{self.password.reveal()}")).decode(
+            "ascii"
+        )
 
 
 @dataclass(frozen=True)

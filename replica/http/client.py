@@ -63,7 +63,9 @@ class HttpClient:
     ) -> None:
         self._name, self._auth, self._longest, self._now = name, auth, longest_reply, now
         self._used_up = used_up
-        self._redacted = Redactor([*(auth.secrets() if auth else ()), *(secret.reveal() for secret in secrets)])
+        self._redacted = Redactor(
+            [*(auth.secrets() if auth else ()), *(secret.reveal() for secret in secrets)]
+        )
         self._transport = Transport(connections, authorities)
 
     @contextmanager
@@ -92,7 +94,9 @@ class HttpClient:
         self._check_address(request.url)
         headers = {"User-Agent": "AcquaTop", **request.headers, "Accept-Encoding": "identity"}
         try:
-            prepared = requests.Request(request.method, request.url, headers=headers, data=request.body).prepare()
+            prepared = requests.Request(
+                request.method, request.url, headers=headers, data=request.body
+            ).prepare()
             if self._auth:
                 # Not in a local variable, which a printed traceback might show.
                 prepared.headers["Authorization"] = self._auth.header()
@@ -111,7 +115,9 @@ class HttpClient:
         if not valid:
             raise RemoteError(self._said(f"{shown(url)} is not an http or https address"))
         if "@" in parts.netloc:
-            raise RemoteError(self._said("its address has a user or a password in it, which belong elsewhere"))
+            raise RemoteError(
+                self._said("its address has a user or a password in it, which belong elsewhere")
+            )
 
     def _check(self, request: Request, raw: BaseHTTPResponse) -> None:
         """Raise unless a reply is successful, short enough, and not compressed."""
@@ -120,7 +126,9 @@ class HttpClient:
         encoding = raw.headers.get("Content-Encoding", "").strip()
         if encoding.lower() not in ("", "identity"):
             raise RemoteError(
-                self._said(f"the answer is encoded as {self._redacted.line(encoding)}, which was not asked for")
+                self._said(
+                    f"the answer is encoded as {self._redacted.line(encoding)}, which was not asked for"
+                )
             )
         if raw.length_remaining is not None and raw.length_remaining > self._longest:
             raise self._too_long()
@@ -129,7 +137,9 @@ class HttpClient:
         place = raw.headers.get("Location")
         if 300 <= raw.status < 400 and place is not None:
             target = self._redacted.line(shown(_joined(request.url, place)))
-            return RemoteError(f"{self._name} redirects to {target}; if that is right, write it in the catalog")
+            return RemoteError(
+                f"{self._name} redirects to {target}; if that is right, write it in the catalog"
+            )
         reason = self._redacted.line(raw.reason or "")
         remark = self._remark(raw)
         wait = self._asked_to_wait(raw) if raw.status in _ASKED_TO_WAIT else None
@@ -156,10 +166,14 @@ class HttpClient:
 
     def _failed(self, error: BaseException) -> RemoteError:
         words, is_slow = cause(error)
-        return RemoteError(self._said(self._redacted.line(words)), too_large=is_slow, timed_out=is_slow)
+        return RemoteError(
+            self._said(self._redacted.line(words)), too_large=is_slow, timed_out=is_slow
+        )
 
     def _too_long(self) -> RemoteError:
-        return RemoteError(self._said(f"the answer has more than {self._longest} bytes"), too_large=True)
+        return RemoteError(
+            self._said(f"the answer has more than {self._longest} bytes"), too_large=True
+        )
 
     def _said(self, words: str) -> str:
         return f"{self._name} failed: {self._redacted(printable(words))}"

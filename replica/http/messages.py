@@ -80,4 +80,8 @@ def _forms(secret: str) -> Iterator[str]:
         encoded = text.encode("utf-8", errors="replace")
         yield from (text, quote(encoded), quote(encoded, safe=""), quote_plus(encoded))
         yield from (json.dumps(text)[1:-1], json.dumps(text)[1:-1].replace("/", "\\/"))
-        yield from (json.dumps(text, ensure_ascii=False)[1:-1], html.escape(text), html.escape(text, quote=False))
+        yield from (
+            json.dumps(text, ensure_ascii=False)[1:-1],
+            html.escape(text),
+            html.escape(text, quote=False),
+        )

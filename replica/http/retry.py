@@ -39,7 +39,9 @@ def until_reset(headers: Mapping[str, str], now: float) -> float | None:
     >>> until_reset({"x-rate-limit-remaining": "7", "x-rate-limit-reset": "960"}, now=100.0) is None
     True
     """
-    left, reset = (headers.get(f"x-rate-limit-{name}", "").strip() for name in ("remaining", "reset"))
+    left, reset = (
+        headers.get(f"x-rate-limit-{name}", "").strip() for name in ("remaining", "reset")
+    )
     if not re.fullmatch(r"0+", left) or not re.fullmatch(r"[0-9]{1,12}", reset):
         return None
     return min(max(float(reset) - now, 0.0), LONGEST_RETRY)

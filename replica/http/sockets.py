@@ -63,7 +63,11 @@ def connect(host: str, port: int, deadline: float) -> TimedSocket:
             return _connected(address, deadline, attempts=len(addresses) - position)
         except OSError as error:
             problem = error
-    raise ConnectTimeoutError("connecting took too long") if isinstance(problem, TimeoutError) else problem
+    raise (
+        ConnectTimeoutError("connecting took too long")
+        if isinstance(problem, TimeoutError)
+        else problem
+    )
 
 
 def _connected(address: _Address, deadline: float, attempts: int) -> TimedSocket:

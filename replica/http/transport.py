@@ -95,7 +95,9 @@ class Transport(HTTPAdapter):
         super().init_poolmanager(*arguments, **options)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
-    def build_connection_pool_key_attributes(self, request: PreparedRequest, verify: Any, cert: Any = None) -> Any:
+    def build_connection_pool_key_attributes(
+        self, request: PreparedRequest, verify: Any, cert: Any = None
+    ) -> Any:
         """Share one TLS context among all connections: loading certificates is slow."""
         host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
         return host, {"ssl_context": self._certificates} if host["scheme"] == "https" else {}

@@ -8,7 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from replica.rankers.contract import Candidates, FloatArray, IntArray, RankerError, no_outlook, ranked
+from replica.rankers.contract import (
+    Candidates,
+    FloatArray,
+    IntArray,
+    RankerError,
+    no_outlook,
+    ranked,
+)
 from replica.rankers.registry import RankerClass
 
 _SIZES = (0, 1, 2, 3, 7, 50, 1000)
@@ -25,10 +32,14 @@ def check_ranker(ranker: RankerClass) -> None:
     arrays are read-only.
     """
     with np.errstate(all="ignore"):
-        for number, (first, second) in enumerate(zip(all_candidates(), all_candidates(), strict=True)):
+        for number, (first, second) in enumerate(
+            zip(all_candidates(), all_candidates(), strict=True)
+        ):
             said = ranked(ranker(), first)
             if not np.array_equal(said, ranked(ranker(), second)):
-                raise RankerError(f"{ranker.__name__} is of two minds about the same candidates (kind {number})")
+                raise RankerError(
+                    f"{ranker.__name__} is of two minds about the same candidates (kind {number})"
+                )
 
 
 def all_candidates() -> Iterator[Candidates]:
@@ -38,7 +49,10 @@ def all_candidates() -> Iterator[Candidates]:
             for slide in (0.0, 60.0):
                 yield sample_candidates(size, k=k, slide=slide, seed=seed)
             for merit in _ALIKE:
-                alike = replace(sample_candidates(size, k=k, seed=seed), merits=_unchangeable(np.full(size, merit)))
+                alike = replace(
+                    sample_candidates(size, k=k, seed=seed),
+                    merits=_unchangeable(np.full(size, merit)),
+                )
                 yield from (alike, replace(alike, outlook=no_outlook))
 
 

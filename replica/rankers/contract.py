@@ -46,7 +46,14 @@ class Candidates:
     random: np.random.Generator
 
     def __post_init__(self) -> None:
-        columns = (self.rows, self.fetched_at, self.merits, self.remaining, self.intervals, self.chances)
+        columns = (
+            self.rows,
+            self.fetched_at,
+            self.merits,
+            self.remaining,
+            self.intervals,
+            self.chances,
+        )
         lengths = {len(each) for each in columns}
         if len(lengths) > 1:
             raise ValueError(f"columns of candidates differ in length: {sorted(lengths)}")
@@ -82,10 +89,14 @@ def ranked(ranker: Ranker, candidates: Candidates) -> IntArray:
     order = np.asarray(ranker(candidates))
     name = type(ranker).__name__
     if order.ndim != 1 or (len(order) and order.dtype.kind not in "iu"):
-        raise RankerError(f"{name} must return one row of whole numbers, not {order.dtype} of shape {order.shape}")
+        raise RankerError(
+            f"{name} must return one row of whole numbers, not {order.dtype} of shape {order.shape}"
+        )
     order = order.astype(np.int64)
     if len(order) and (order.min() < 0 or order.max() >= len(candidates)):
-        raise RankerError(f"{name} returned positions that none of {len(candidates)} candidates has")
+        raise RankerError(
+            f"{name} returned positions that none of {len(candidates)} candidates has"
+        )
     if np.bincount(order, minlength=1).max() > 1:
         raise RankerError(f"{name} returned a position more than once")
     return order

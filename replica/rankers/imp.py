@@ -51,10 +51,14 @@ class ExpectedImpact:
         """Return all positions."""
         places = _places(_known(candidates.merits))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            lasts = np.nan_to_num(np.exp(-candidates.slide / np.maximum(candidates.intervals, 0.0)), nan=0.0)
+            lasts = np.nan_to_num(
+                np.exp(-candidates.slide / np.maximum(candidates.intervals, 0.0)), nan=0.0
+            )
         serves = 1 + np.where(candidates.remaining > 0, lasts, 0.0)
         alone, together = (serves * each for each in self.impacts(candidates, places))
-        rest = np.lexsort((places, candidates.fetched_at, -together - _NEXT_TO_NOTHING * candidates.chances))
+        rest = np.lexsort(
+            (places, candidates.fetched_at, -together - _NEXT_TO_NOTHING * candidates.chances)
+        )
         first = _best_by_turns(alone, together)
         return np.concatenate([first, rest[~np.isin(rest, first)]])
 
@@ -136,7 +140,9 @@ class _Worlds:
     def places_of(self, merits: FloatArray) -> IntArray:
         """Return each one's place if it had a merit, among the others' true ones, k at most."""
         above = _above(self.best, np.broadcast_to(merits, self.true.shape))
-        places: IntArray = np.clip(above - ((self.true >= self.best[:, :1]) & (self.true > merits)), 0, self.k)
+        places: IntArray = np.clip(
+            above - ((self.true >= self.best[:, :1]) & (self.true > merits)), 0, self.k
+        )
         return places
 
     def shifts(self, old: IntArray, new: IntArray) -> FloatArray:
@@ -159,7 +165,9 @@ class _Worlds:
         shown = np.argsort(places)[: k + 1]
         # A candidate that leaves its place shifts others: those reported, and the next one.
         at, theirs = np.arange(len(shown)), true[:, shown]
-        down = gains[theirs] * (discounts[np.minimum(at + 1, k)] - discounts[at]) - member[theirs] * (at == k - 1)
+        down = gains[theirs] * (discounts[np.minimum(at + 1, k)] - discounts[at]) - member[
+            theirs
+        ] * (at == k - 1)
         up = gains[theirs] * (discounts[at - 1] - discounts[at]) + member[theirs] * (at == k)
         sums_down, sums_up = _sums(down), _sums(up[:, 1:])
         best = np.sort(self.merits)[-k - 1 :]
@@ -171,7 +179,9 @@ class _Worlds:
             sums_down[:, before] - np.take_along_axis(sums_down, after, axis=1),
             np.take_along_axis(sums_up, after, axis=1) - sums_up[:, before],
         )
-        more = gains[own] * (discounts[after] - discounts[before]) + member[own] * ((after < k) * 1.0 - (before < k))
+        more = gains[own] * (discounts[after] - discounts[before]) + member[own] * (
+            (after < k) * 1.0 - (before < k)
+        )
         better = np.zeros(len(places))
         better[moving] = np.maximum((more + others).mean(axis=0), 0.0)
         return better

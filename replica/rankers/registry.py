@@ -49,9 +49,13 @@ class RankerRegistry(Mapping[str, RankerClass]):
         A name consists of capital letters, digits and ``-``.
         """
         if not re.fullmatch(r"[A-Z0-9-]+", name):
-            raise ValueError(f"{name!r} is no name for a ranker: it consists of capital letters, digits and '-'")
+            raise ValueError(
+                f"{name!r} is no name for a ranker: it consists of capital letters, digits and '-'"
+            )
         if not isinstance(ranker, type) or "__call__" not in dir(ranker):
-            raise ValueError(f"ranker {name} must be a class whose objects can be called with candidates")
+            raise ValueError(
+                f"ranker {name} must be a class whose objects can be called with candidates"
+            )
         return RankerRegistry({**self._rankers, name: ranker})
 
 

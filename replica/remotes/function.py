@@ -46,7 +46,9 @@ def _module(module_name: str, name: str) -> object:
     except ModuleNotFoundError as error:
         raise ValueError(f'"{name}": there is no module {error.name}') from error
     except Exception as error:
-        raise ValueError(f'"{name}": the module cannot be imported: {type(error).__name__}: {error}') from error
+        raise ValueError(
+            f'"{name}": the module cannot be imported: {type(error).__name__}: {error}'
+        ) from error
 
 
 class FunctionRemote:
@@ -64,7 +66,13 @@ class FunctionRemote:
     """
 
     def __init__(
-        self, function: Lookup, *, mapping: RecordMapping, star: Star, block_size: int = 100, name: str = ""
+        self,
+        function: Lookup,
+        *,
+        mapping: RecordMapping,
+        star: Star,
+        block_size: int = 100,
+        name: str = "",
     ) -> None:
         self.block_size = block_size
         self.name = name or getattr(function, "__qualname__", repr(function))
@@ -76,7 +84,9 @@ class FunctionRemote:
         """Return the solutions for some keys, with one call; none if no key has an id."""
         ids = self._reader.ids(keys)
         if len(ids) > self.block_size:
-            raise RemoteError(f"the function {self.name} takes {self.block_size} keys per call", too_large=True)
+            raise RemoteError(
+                f"the function {self.name} takes {self.block_size} keys per call", too_large=True
+            )
         if not ids:
             return []
         try:
@@ -85,7 +95,9 @@ class FunctionRemote:
         except RemoteError:
             raise
         except (Exception, SystemExit) as error:
-            raise RemoteError(f"the function {self.name} failed: {type(error).__name__}: {error}") from error
+            raise RemoteError(
+                f"the function {self.name} failed: {type(error).__name__}: {error}"
+            ) from error
 
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
         """Yield nothing: a lookup cannot list its keys."""

@@ -98,7 +98,9 @@ class _Column:
         made = (self.make(parsed(each, self.datatype) if self.written else each) for each in values)
         terms = list(dict.fromkeys(term for term in made if term is not None))
         if not terms:
-            raise _UnfitError(f'"{self.path}" is not {self.datatype.replace(XSD, "xsd:")}', is_bad=True)
+            raise _UnfitError(
+                f'"{self.path}" is not {self.datatype.replace(XSD, "xsd:")}', is_bad=True
+            )
         return terms
 
 
@@ -130,8 +132,12 @@ class RecordReader:
         self._lock = threading.Lock()
         self._template = mapping.key
         self._key = star.key
-        self._columns = {name: _column(mapping, predicate) for name, predicate in star.columns.items()}
-        self._constants = [(_column(mapping, predicate), term) for predicate, term in star.constants.items()]
+        self._columns = {
+            name: _column(mapping, predicate) for name, predicate in star.columns.items()
+        }
+        self._constants = [
+            (_column(mapping, predicate), term) for predicate, term in star.constants.items()
+        ]
 
     def ids(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the key of each id; keys that belong to no record are left out."""
@@ -142,7 +148,9 @@ class RecordReader:
         """Return the key of an id, None if no record could have it."""
         return self._template.term(id_)
 
-    def solutions(self, records: Iterable[tuple[object, str | None]], asked: Iterable[str] | None) -> list[Solution]:
+    def solutions(
+        self, records: Iterable[tuple[object, str | None]], asked: Iterable[str] | None
+    ) -> list[Solution]:
         """Return the distinct solutions of some records, each given with its key if known.
 
         Solutions for keys outside ``asked`` are left out; None allows all keys.

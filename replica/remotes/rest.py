@@ -51,7 +51,9 @@ class RestRemote:
         """Return the solutions for some keys, with one request; none if no key can be asked for."""
         ids = self._sendable(keys)
         if len(ids) > self.block_size:
-            raise RemoteError(f"{self._name} takes {self.block_size} keys per request", too_large=True)
+            raise RemoteError(
+                f"{self._name} takes {self.block_size} keys per request", too_large=True
+            )
         if not ids:
             return []
         request = Request("GET", self._address.of(list(ids)), {"Accept": "application/json"}, None)
@@ -80,7 +82,9 @@ class RestRemote:
         try:
             solutions = self._reader.solutions(((record, owner) for record in records), asked)
         except NotRecordsError as error:
-            raise RemoteError(f"{self._name} sent something that is not an answer: {error}") from error
+            raise RemoteError(
+                f"{self._name} sent something that is not an answer: {error}"
+            ) from error
         if not records.has_items and not records.has_errors:
             raise RemoteError(f'{self._name} sent an answer without "{self._items}"')
         return solutions

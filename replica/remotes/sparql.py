@@ -108,7 +108,11 @@ class SparqlRemote:
 
     def _most_rows(self, keys: int) -> int:
         per_key = self._most_per_key
-        return MOST_SOLUTIONS if per_key is None else min(MOST_SOLUTIONS, _ROWS_BESIDES + per_key * keys)
+        return (
+            MOST_SOLUTIONS
+            if per_key is None
+            else min(MOST_SOLUTIONS, _ROWS_BESIDES + per_key * keys)
+        )
 
     def load(self, timeout: float, may_ask: MayAsk = always) -> Iterator[list[Solution]]:
         """Yield all solutions in pages without gaps; the solutions of a key are on one page.
@@ -152,7 +156,9 @@ class SparqlRemote:
     def _check_whole(self, rows: Sequence[Solution | None]) -> None:
         """Accept one page as the whole, from a server without paging, unless it is full."""
         if len(rows) == PAGE_SIZE:
-            raise RemoteError(f"{self._name} failed: it gives the same page whatever OFFSET asks for")
+            raise RemoteError(
+                f"{self._name} failed: it gives the same page whatever OFFSET asks for"
+            )
 
     def _page(self, offset: int) -> str:
         order = f"ORDER BY {self._order} " if self._order else ""
@@ -160,7 +166,11 @@ class SparqlRemote:
         return f"{select} {order}LIMIT {PAGE_SIZE} OFFSET {offset}"
 
     def _select(
-        self, query: str, timeout: float, asked: Container[str] | None = None, most: int | None = None
+        self,
+        query: str,
+        timeout: float,
+        asked: Container[str] | None = None,
+        most: int | None = None,
     ) -> list[Solution | None]:
         """Return a query's solutions for the keys asked for, None for unusable ones."""
         with self._client.send(self._request(query), timeout) as reply:
@@ -188,13 +198,19 @@ class SparqlRemote:
         assert composed.data is None or isinstance(composed.data, bytes)
         return Request(composed.get_method(), url, dict(composed.header_items()), composed.data)
 
-    def _solutions(self, reply: Reply, asked: Container[str] | None, most: int) -> Iterator[Solution | None]:
+    def _solutions(
+        self, reply: Reply, asked: Container[str] | None, most: int
+    ) -> Iterator[Solution | None]:
         question = f"{self.endpoint} {self._prologue}{self._pattern}"
         for count, row in enumerate(read_rows(reply, self._wanted)):
             if count == most:
-                raise RemoteError(f"{self._name} failed: it sent more than {most} rows", too_large=True)
+                raise RemoteError(
+                    f"{self._name} failed: it sent more than {most} rows", too_large=True
+                )
             solution = _solution(row, self._key, question)
-            if asked is None or (solution is not None and self._key is not None and solution[self._key] in asked):
+            if asked is None or (
+                solution is not None and self._key is not None and solution[self._key] in asked
+            ):
                 yield solution
 
 

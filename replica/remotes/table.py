@@ -55,7 +55,9 @@ class TableRemote:
         faults = {
             "cannot be read": file.bad,
             f'no "{mapping.key.path}"': file.ids.null_count,
-            f'"{time}" is not in whole milliseconds': len(file.ids) - file.ids.null_count - len(self._rows),
+            f'"{time}" is not in whole milliseconds': len(file.ids)
+            - file.ids.null_count
+            - len(self._rows),
         }
         self._reader.reject(+Counter(faults))
 
@@ -63,7 +65,9 @@ class TableRemote:
         """Return the records of some keys that are valid now."""
         ids = self._reader.ids(keys)
         if len(ids) > self.block_size:
-            raise RemoteError(f"{self.path} takes {self.block_size} keys per request", too_large=True)
+            raise RemoteError(
+                f"{self.path} takes {self.block_size} keys per request", too_large=True
+            )
         rows = self._timeline.holding(list(ids), self._now_ms())
         return self._solutions(rows, ids.values())
 
@@ -76,6 +80,8 @@ class TableRemote:
         for rows in self._timeline.pages(now, PAGE_SIZE):
             yield self._solutions(rows, None)
 
-    def _solutions(self, rows: npt.NDArray[np.int64], asked: Iterable[str] | None) -> list[Solution]:
+    def _solutions(
+        self, rows: npt.NDArray[np.int64], asked: Iterable[str] | None
+    ) -> list[Solution]:
         records = self._records(self._rows[rows])
         return self._reader.solutions(((record, None) for record in records), asked)

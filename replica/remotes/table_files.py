@@ -38,7 +38,9 @@ class TableFile:
     bad: int = 0
 
 
-def read_table_file(path: Path, id_path: str, time_path: str | None, fields: Iterable[str]) -> TableFile:
+def read_table_file(
+    path: Path, id_path: str, time_path: str | None, fields: Iterable[str]
+) -> TableFile:
     """Read a file by its suffix; of CSV and Parquet only the columns that are needed.
 
     There ids and times are columns; in JSON lines they may be anywhere in a record. Without a time
@@ -51,7 +53,9 @@ def read_table_file(path: Path, id_path: str, time_path: str | None, fields: Ite
         return read(path, id_path, time_path, fields)
     except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
         strerror = error.strerror if isinstance(error, OSError) else None
-        raise RemoteError(f"{path} cannot be read: {strerror or str(error).partition(chr(10))[0]}") from error
+        raise RemoteError(
+            f"{path} cannot be read: {strerror or str(error).partition(chr(10))[0]}"
+        ) from error
 
 
 def _read_csv(path: Path, id_path: str, time_path: str | None, fields: Iterable[str]) -> TableFile:
@@ -77,13 +81,19 @@ def _read_csv(path: Path, id_path: str, time_path: str | None, fields: Iterable[
     return TableFile(_one(table[id_path]), times, _rows_of(table), written=True, bad=len(skipped))
 
 
-def _read_parquet(path: Path, id_path: str, time_path: str | None, fields: Iterable[str]) -> TableFile:
+def _read_parquet(
+    path: Path, id_path: str, time_path: str | None, fields: Iterable[str]
+) -> TableFile:
     columns = _columns(path, parquet.read_schema(path).names, id_path, time_path, fields)
     table = parquet.read_table(path, columns=columns).combine_chunks()
     ids = _one(table[id_path])
     if not (pa.types.is_integer(ids.type) or _is_text(ids.type)):
         raise RemoteError(f'{path}: the column "{id_path}" holds neither text nor whole numbers')
-    times = _no_times(len(table)) if time_path is None else _typed_times(path, time_path, _one(table[time_path]))
+    times = (
+        _no_times(len(table))
+        if time_path is None
+        else _typed_times(path, time_path, _one(table[time_path]))
+    )
     return TableFile(ids.cast(pa.large_string()), times, _rows_of(table))
 
 
@@ -96,7 +106,9 @@ def _read_lines(path: Path, id_path: str, time_path: str | None, _: Iterable[str
             rows = list(_line_rows(lines, id_path, time_path))
             bad += len(lines) - len(rows)
             columns = zip(*rows, strict=True) if rows else ([], [], [])
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, _LINE, strict=True)]
+            arrays = [
+                pa.array(column, field.type) for column, field in zip(columns, _LINE, strict=True)
+            ]
             chunks.append(pa.RecordBatch.from_arrays(arrays, schema=_LINE))
     table = pa.Table.from_batches(chunks, schema=_LINE).combine_chunks()
     texts = _one(table["line"])
@@ -116,14 +128,18 @@ _READERS = {
 }
 
 
-def _line_rows(lines: Sequence[bytes], id_path: str, time_path: str | None) -> Iterator[tuple[object, ...]]:
+def _line_rows(
+    lines: Sequence[bytes], id_path: str, time_path: str | None
+) -> Iterator[tuple[object, ...]]:
     for line in lines:
         try:
             record = load_line(line)
         except ValueError:
             continue
         time = 0 if time_path is None else _only(values_at(record, time_path))
-        is_time = isinstance(time, int) and not isinstance(time, bool) and abs(time) < 10**_MOST_DIGITS
+        is_time = (
+            isinstance(time, int) and not isinstance(time, bool) and abs(time) < 10**_MOST_DIGITS
+        )
         yield _id_text(_only(values_at(record, id_path))), time if is_time else None, line.strip()
 
 
@@ -139,11 +155,15 @@ def _id_text(value: object) -> str | None:
     return str(value) if is_text else None
 
 
-def _columns(path: Path, names: Sequence[str], id_path: str, time_path: str | None, fields: Iterable[str]) -> list[str]:
+def _columns(
+    path: Path, names: Sequence[str], id_path: str, time_path: str | None, fields: Iterable[str]
+) -> list[str]:
     """Return the needed columns: those named like a field, or like its first steps."""
     for needed in (id_path, *([time_path] if time_path is not None else [])):
         if names.count(needed) != 1:
-            raise RemoteError(f'{path} has {names.count(needed)} columns "{needed}", not one: {", ".join(names)}')
+            raise RemoteError(
+                f'{path} has {names.count(needed)} columns "{needed}", not one: {", ".join(names)}'
+            )
     starts = {id_path, time_path} | {start for each in fields for start in _starts(each)}
     wanted = [name for name in names if name in starts]
     if len(set(wanted)) < len(wanted):
@@ -183,7 +203,9 @@ def _typed_times(path: Path, name: str, times: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(times.type):
         return times.cast(pa.timestamp("ms", times.type.tz), safe=False).cast(pa.int64())
     if not pa.types.is_integer(times.type):
-        raise RemoteError(f'{path}: the column "{name}" holds neither whole milliseconds nor timestamps')
+        raise RemoteError(
+            f'{path}: the column "{name}" holds neither whole milliseconds nor timestamps'
+        )
     return times.cast(pa.int64())
 
 

@@ -45,7 +45,9 @@ class Timeline:
     def holding(self, keys: Sequence[str], now: int) -> IntArray:
         """Return the numbers of the rows valid at a time for some keys; none for unknown keys."""
         found = [self._range(code, now) for key in keys if (code := self._code(key)) >= 0]
-        return np.concatenate([self._rows[each] for each in found]) if found else np.empty(0, np.int64)
+        return (
+            np.concatenate([self._rows[each] for each in found]) if found else np.empty(0, np.int64)
+        )
 
     def pages(self, now: int, size: int) -> Iterator[IntArray]:
         """Yield the rows valid at a time for all keys, in key order, ``size`` keys per page."""

@@ -57,7 +57,9 @@ class IriTemplate:
         """Parse a template; raises ValueError unless it has one ``{field}`` and makes IRIs."""
         match = re.fullmatch(r"([^{}]*)\{([^{}]+)\}([^{}]*)", text)
         if match is None:
-            raise ValueError(f'"{text}" must have one {{field}} in it, such as "http://example.org/user/{{id}}"')
+            raise ValueError(
+                f'"{text}" must have one {{field}} in it, such as "http://example.org/user/{{id}}"'
+            )
         if match[1] and not is_term(f"<{match[1]}1{match[3]}>"):
             raise ValueError(f'"{text}" does not make IRIs')
         return IriTemplate(match[1], match[2], match[3])
@@ -100,7 +102,9 @@ def term_maker(datatype: str) -> TermMaker:
     lexical = _LEXICAL.get(datatype)
     if lexical is None:
         known = ", ".join(each.replace(XSD, "xsd:") for each in _LEXICAL)
-        raise ValueError(f'the datatype "{datatype}" is not supported: use {known}, "{IRI}" or a template of IRIs')
+        raise ValueError(
+            f'the datatype "{datatype}" is not supported: use {known}, "{IRI}" or a template of IRIs'
+        )
 
     def make(value: object) -> str | None:
         text = lexical(_unboxed(value))

@@ -115,11 +115,17 @@ class Account:
             if self._is_behind():
                 return False
             free_items, free_requests = self._rest()
-            if items > free_items or requests > free_requests or not self.quota.take(items, requests):
+            if (
+                items > free_items
+                or requests > free_requests
+                or not self.quota.take(items, requests)
+            ):
                 return False
             spent = self._spent[0] + items, self._spent[1] + requests
             if self._ledger is not None and self._open is not None:
-                self._ledger.set_mark(self.quota.service, self._query, Mark(self._open, *spent, *self._allowed))
+                self._ledger.set_mark(
+                    self.quota.service, self._query, Mark(self._open, *spent, *self._allowed)
+                )
         self._spent = spent
         return True
 
@@ -133,7 +139,9 @@ class Account:
             "allowed": self._allowed,
             "spent": self._spent,
         }
-        return pack_parts({"state": pack(_KIND, _VERSION, State(settings, {})), "quota": self.quota.snapshot()})
+        return pack_parts(
+            {"state": pack(_KIND, _VERSION, State(settings, {})), "quota": self.quota.snapshot()}
+        )
 
     def resume(self, snapshot: bytes) -> None:
         """Continue from a snapshot; raises SnapshotError for any other bytes.
@@ -143,7 +151,10 @@ class Account:
         with reading():
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
-            (allowed_items, allowed_requests), (items, requests) = settings["allowed"], settings["spent"]
+            (allowed_items, allowed_requests), (items, requests) = (
+                settings["allowed"],
+                settings["spent"],
+            )
             self.quota.resume(parts["quota"])
             self._evaluation, self._may_spend = settings["evaluation"], settings["may spend"]
             self._newest, self._open = settings["newest"], settings["open"]
@@ -165,7 +176,10 @@ class Account:
         """Give a new evaluation its budget and the unspent rest of the previous one."""
         items = max(0, min(self._bank.items, self._allowed[0] - self._spent[0]))
         requests = max(0, min(self._bank.requests, self._allowed[1] - self._spent[1]))
-        self._allowed = min(UNLIMITED, self.budget.items + items), min(UNLIMITED, self.budget.requests + requests)
+        self._allowed = (
+            min(UNLIMITED, self.budget.items + items),
+            min(UNLIMITED, self.budget.requests + requests),
+        )
         self._spent = (0, 0)
         self._open = evaluation
         if evaluation is not None:
@@ -190,7 +204,9 @@ class Account:
         return mark.evaluation > self._open
 
     def _mark(self) -> Mark | None:
-        return self._ledger.mark(self.quota.service, self._query) if self._ledger is not None else None
+        return (
+            self._ledger.mark(self.quota.service, self._query) if self._ledger is not None else None
+        )
 
     def _step(self) -> AbstractContextManager[None]:
         return self._ledger.transaction() if self._ledger is not None else contextlib.nullcontext()

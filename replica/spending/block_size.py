@@ -114,7 +114,11 @@ class BlockSize:
         """Continue from a state."""
         self._now = min(self.most, state["now"])
         self._good, self._bad, self._successes = state["good"], state["bad"], state["successes"]
-        self._slow, self._before, self._was_answered = state["slow"], state["before"], state["was answered"]
+        self._slow, self._before, self._was_answered = (
+            state["slow"],
+            state["before"],
+            state["was answered"],
+        )
 
     def _next(self) -> int:
         """Return the size to use after a full block that succeeded."""

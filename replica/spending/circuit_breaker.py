@@ -97,7 +97,11 @@ class CircuitBreaker:
 
     def failed(self, retry_after: float | None = None, request: int | None = None) -> None:
         """Note that a request failed, and the wait that the remote asked for, if any."""
-        asked = 0.0 if retry_after is None or not retry_after > 0 else min(retry_after, _LONGEST_RETRY_AFTER)
+        asked = (
+            0.0
+            if retry_after is None or not retry_after > 0
+            else min(retry_after, _LONGEST_RETRY_AFTER)
+        )
         with self._lock:
             if self._is_late(request):
                 if asked:
@@ -118,7 +122,9 @@ class CircuitBreaker:
     def wait(self) -> float:
         """Seconds during which no request is allowed; also 0 while a probe is under way."""
         with self._lock:
-            return max(0.0, self._open_until - self._clock()) if self._open_until is not None else 0.0
+            return (
+                max(0.0, self._open_until - self._clock()) if self._open_until is not None else 0.0
+            )
 
     @property
     def is_closed(self) -> bool:
@@ -147,7 +153,9 @@ class CircuitBreaker:
         now = self._clock()
         if now < self._open_until:
             return 0
-        is_waiting = self._probe_sent_at is not None and now < self._probe_sent_at + self._longest_wait
+        is_waiting = (
+            self._probe_sent_at is not None and now < self._probe_sent_at + self._longest_wait
+        )
         return 0 if is_waiting else 1
 
     def _sent(self) -> int:

@@ -91,7 +91,10 @@ class Ledger:
         self._is_within = False
         with self.telling():
             self._connection = sqlite3.connect(
-                self.path, timeout=_PATIENCE_AT_OPENING, isolation_level=None, check_same_thread=False
+                self.path,
+                timeout=_PATIENCE_AT_OPENING,
+                isolation_level=None,
+                check_same_thread=False,
             )
         try:
             with self.telling():
@@ -119,7 +122,9 @@ class Ledger:
                 return
             with self.telling():
                 if self._place_now() != self._place:
-                    raise LedgerError(f"the ledger {self.path} was replaced while it was in use: nothing is spent")
+                    raise LedgerError(
+                        f"the ledger {self.path} was replaced while it was in use: nothing is spent"
+                    )
                 self._connection.execute("BEGIN IMMEDIATE" if to_write else "BEGIN")
             self._is_within = True
             try:
@@ -150,7 +155,15 @@ class Ledger:
         """Set a query's progress with a service."""
         self.run(
             "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (service, query, mark.evaluation, mark.items, mark.requests, mark.allowed_items, mark.allowed_requests),
+            (
+                service,
+                query,
+                mark.evaluation,
+                mark.items,
+                mark.requests,
+                mark.allowed_items,
+                mark.allowed_requests,
+            ),
         )
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -164,12 +177,17 @@ class Ledger:
         try:
             yield
         except (sqlite3.Error, OSError, OverflowError, TypeError, ValueError) as error:
-            raise LedgerError(f"the ledger {self.path} cannot be used, so nothing is spent: {error}") from error
+            raise LedgerError(
+                f"the ledger {self.path} cannot be used, so nothing is spent: {error}"
+            ) from error
 
     def _open(self) -> None:
         # In one transaction, as another process may be creating the tables.
         self._connection.execute("BEGIN")
-        application, version = self._value("PRAGMA application_id"), self._value("PRAGMA user_version")
+        application, version = (
+            self._value("PRAGMA application_id"),
+            self._value("PRAGMA user_version"),
+        )
         tables = self._value("SELECT count(*) FROM sqlite_master")
         self._connection.execute("COMMIT")
         if application != _APPLICATION and (application or tables):
@@ -197,7 +215,10 @@ class Ledger:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL").fetchall()
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                if (
+                    error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+                    or time.monotonic() > patience
+                ):
                     raise
                 time.sleep(0.01)
             else:

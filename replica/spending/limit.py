@@ -10,8 +10,19 @@ from typing import Literal, get_args
 
 Unit = Literal["requests", "items"]
 
-_UNITS: dict[str, Unit] = {"request": "requests", "item": "items", "requests": "requests", "items": "items"}
-_SECONDS = {"d": Decimal(86400), "h": Decimal(3600), "m": Decimal(60), "s": Decimal(1), "ms": Decimal("0.001")}
+_UNITS: dict[str, Unit] = {
+    "request": "requests",
+    "item": "items",
+    "requests": "requests",
+    "items": "items",
+}
+_SECONDS = {
+    "d": Decimal(86400),
+    "h": Decimal(3600),
+    "m": Decimal(60),
+    "s": Decimal(1),
+    "ms": Decimal("0.001"),
+}
 _LONG_NAMES = {"day": "d", "hour": "h", "minute": "m", "second": "s", "millisecond": "ms"}
 
 _LIMIT = re.compile(r"(?P<amount>\S+)\s+(?P<unit>\S+)\s+per\s+(?P<period>\S.*)", re.IGNORECASE)
@@ -38,9 +49,13 @@ class Limit:
 
     def __post_init__(self) -> None:
         if not 1 <= self.amount <= _MOST:
-            raise ValueError(f"a limit must allow at least 1 and at most {_MOST}, not {self.amount}")
+            raise ValueError(
+                f"a limit must allow at least 1 and at most {_MOST}, not {self.amount}"
+            )
         if not (math.isfinite(self.seconds) and self.seconds > 0):
-            raise ValueError(f"a limit's period must be some time longer than nothing, not {self.seconds} seconds")
+            raise ValueError(
+                f"a limit's period must be some time longer than nothing, not {self.seconds} seconds"
+            )
         if self.unit not in get_args(Unit):
             raise ValueError(f"a limit counts requests or items, not {self.unit!r}")
 

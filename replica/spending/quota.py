@@ -80,7 +80,9 @@ class Quota:
         self.service = service
         self._periods = tuple(limit.seconds + margin for limit in self.limits)
         self._time = time or (clocks.monotonic if ledger is None else clocks.time)
-        self._ours = Quota(self.limits, margin=margin) if ledger is not None and time is None else None
+        self._ours = (
+            Quota(self.limits, margin=margin) if ledger is not None and time is None else None
+        )
         """Spending of this process, by the monotonic clock."""
         self._log: SpentLog = SpentInMemory() if ledger is None else ledger.log_of(service)
         self._most_rows = _ROWS_TOLD_APART * (1 + len(self.limits))
@@ -156,7 +158,11 @@ class Quota:
             "items": np.array([row.items for row in rows], np.int64),
             "requests": np.array([row.requests for row in rows], np.int64),
         }
-        return pack(_KIND, _VERSION, State({"taken": self._taken, "now": now, "wall": self._wall()}, columns))
+        return pack(
+            _KIND,
+            _VERSION,
+            State({"taken": self._taken, "now": now, "wall": self._wall()}, columns),
+        )
 
     def resume(self, snapshot: bytes) -> None:
         """Count the spending of another process; raises SnapshotError for any other bytes.
@@ -197,7 +203,9 @@ class Quota:
         ours = (left for left, limit in zip(free, self.limits, strict=True) if limit.unit == unit)
         return max(0, min(ours, default=UNLIMITED))
 
-    def _back(self, limit: Limit, period: float, rows: Sequence[Spent], now: float, wanted: int) -> float:
+    def _back(
+        self, limit: Limit, period: float, rows: Sequence[Spent], now: float, wanted: int
+    ) -> float:
         """Return the time at which a limit will have the wanted amount left."""
         if wanted > limit.amount:
             return math.inf

@@ -81,7 +81,11 @@ class KeyIndex:
     def columns(self) -> dict[str, AnyArray]:
         """Return the complete state as arrays."""
         rows = self.all_rows()
-        return {"lengths": self._texts.lengths(self._used), "texts": self._texts.gathered(rows), "free": self._free}
+        return {
+            "lengths": self._texts.lengths(self._used),
+            "texts": self._texts.gathered(rows),
+            "free": self._free,
+        }
 
     @classmethod
     def restore(cls, columns: Mapping[str, AnyArray]) -> KeyIndex:
@@ -123,7 +127,9 @@ class KeyIndex:
 
 
 def _tags(keys: Sequence[str]) -> Tags:
-    return np.fromiter(map(hash, keys), np.int64, len(keys)).astype(np.uint64) & np.uint64(0xFFFFFFFF)
+    return np.fromiter(map(hash, keys), np.int64, len(keys)).astype(np.uint64) & np.uint64(
+        0xFFFFFFFF
+    )
 
 
 def _split(data: bytes, lengths: IntArray) -> list[str]:

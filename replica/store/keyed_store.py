@@ -75,7 +75,9 @@ class KeyedStore:
     def evict(self) -> int:
         """Remove the least recently needed keys beyond the limit; return how many. O(held)."""
         excess = 0 if self.limit is None else max(0, self.held - self.limit)
-        rows = self._recency.longest_ago(self.all_rows(), excess) if excess else np.empty(0, np.int64)
+        rows = (
+            self._recency.longest_ago(self.all_rows(), excess) if excess else np.empty(0, np.int64)
+        )
         if len(rows):
             self._forget(rows)
         self._recency.end_round()

@@ -27,7 +27,11 @@ _FORMS: tuple[tuple[str, str, int], ...] = (
 )
 """By code: datatype, exponent mark if any, and number of digits after the point."""
 _XSD = "http://www.w3.org/2001/XMLSchema#"
-_CODES = {(f"{_XSD}{name}>", mark, digits): code for code, (name, mark, digits) in enumerate(_FORMS) if name}
+_CODES = {
+    (f"{_XSD}{name}>", mark, digits): code
+    for code, (name, mark, digits) in enumerate(_FORMS)
+    if name
+}
 _DATATYPES = {datatype for datatype, _, _ in _CODES}
 
 

@@ -30,7 +30,9 @@ class ReplicaStore(KeyedStore):
     array([ 7., nan, nan])
     """
 
-    def __init__(self, key_variable: str, variables: Iterable[str], *, limit: int | None = None) -> None:
+    def __init__(
+        self, key_variable: str, variables: Iterable[str], *, limit: int | None = None
+    ) -> None:
         self.key_variable = key_variable
         self.variables = tuple(name for name in variables if name != key_variable)
         super().__init__(self.variables, limit)
@@ -44,7 +46,11 @@ class ReplicaStore(KeyedStore):
     @property
     def nbytes(self) -> int:
         """Size in bytes, including the keys' texts."""
-        return super().nbytes + self._present.nbytes + sum(terms.nbytes for terms in self._terms.values())
+        return (
+            super().nbytes
+            + self._present.nbytes
+            + sum(terms.nbytes for terms in self._terms.values())
+        )
 
     def numbers(self, variable: str, rows: IntArray) -> FloatArray:
         """Return a variable's values as numbers, NaN if there is none."""
@@ -69,7 +75,14 @@ class ReplicaStore(KeyedStore):
         """Return the N-Triples terms of some rows' values, None if there is none."""
         return list(map(self._terms[variable].term, rows.tolist()))
 
-    def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float, *, pushed: bool = False) -> Stored:
+    def put(
+        self,
+        asked: Iterable[str],
+        solutions: Iterable[Solution],
+        now: float,
+        *,
+        pushed: bool = False,
+    ) -> Stored:
         """Store an answer; a key asked for and not answered becomes absent.
 
         ``pushed`` means that the remote announced the changes itself, when they happened.
@@ -86,7 +99,11 @@ class ReplicaStore(KeyedStore):
 
     def snapshot(self) -> bytes:
         """Return the complete state as bytes for ``restore``."""
-        settings = {"key_variable": self.key_variable, "variables": self.variables, **self._settings()}
+        settings = {
+            "key_variable": self.key_variable,
+            "variables": self.variables,
+            **self._settings(),
+        }
         columns = self._columns()
         used = len(columns["keys.lengths"])
         terms = {
@@ -94,14 +111,20 @@ class ReplicaStore(KeyedStore):
             for at, each in enumerate(self._terms.values())
             for name, cells in named(f"terms{at}", each.columns(used)).items()
         }
-        return pack(_KIND, _VERSION, State(settings, {**columns, **terms, "present": self._present[:used]}))
+        return pack(
+            _KIND, _VERSION, State(settings, {**columns, **terms, "present": self._present[:used]})
+        )
 
     @classmethod
     def restore(cls, snapshot: bytes) -> ReplicaStore:
         """Return a store with a saved state; raises SnapshotError for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         try:
-            store = cls(state.settings["key_variable"], state.settings["variables"], limit=limit_of(state.settings))
+            store = cls(
+                state.settings["key_variable"],
+                state.settings["variables"],
+                limit=limit_of(state.settings),
+            )
             used = store._restore(state)
             for at, terms in enumerate(store._terms.values()):
                 terms.restore(state.part(f"terms{at}"), used)
@@ -142,14 +165,18 @@ class ReplicaStore(KeyedStore):
             by_key |= {key: by_key.pop(key) for key in others}
         return by_key, asked_for, ambiguous
 
-    def _set(self, rows: IntArray, solutions: list[Solution | None], now: float, *, pushed: bool) -> BoolArray:
+    def _set(
+        self, rows: IntArray, solutions: list[Solution | None], now: float, *, pushed: bool
+    ) -> BoolArray:
         present = np.array([solution is not None for solution in solutions], np.bool_)
         changed: BoolArray = self._present[rows] != present
         self._present[rows] = present
         before, after = {}, {}
         for name, terms in self._terms.items():
             before[name] = terms.numbers(rows)
-            changed |= terms.set(rows, [None if solution is None else solution.get(name) for solution in solutions])
+            changed |= terms.set(
+                rows, [None if solution is None else solution.get(name) for solution in solutions]
+            )
             after[name] = terms.numbers(rows)
         if changed.any():
             self._means.clear()

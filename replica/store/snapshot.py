@@ -37,7 +37,11 @@ class State:
         >>> list(State({}, {"keys.texts": np.arange(2), "other": np.arange(3)}).part("keys"))
         ['texts']
         """
-        return {each[len(name) + 1 :]: cells for each, cells in self.columns.items() if each.startswith(f"{name}.")}
+        return {
+            each[len(name) + 1 :]: cells
+            for each, cells in self.columns.items()
+            if each.startswith(f"{name}.")
+        }
 
 
 def named(part: str, columns: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
@@ -57,9 +61,16 @@ def pack(kind: str, version: int, state: State) -> bytes:
     for name, cells in state.columns.items():
         plain = np.ascontiguousarray(cells, _plain_type(cells.dtype.newbyteorder("<").str))
         body = zlib.compress(plain.data, _LEVEL) if plain.size else b""
-        entries.append({"name": name, "type": plain.dtype.str, "shape": plain.shape, "size": len(body)})
+        entries.append(
+            {"name": name, "type": plain.dtype.str, "shape": plain.shape, "size": len(body)}
+        )
         bodies.append(body)
-    header = {"kind": kind, "version": version, "settings": dict(state.settings), "columns": entries}
+    header = {
+        "kind": kind,
+        "version": version,
+        "settings": dict(state.settings),
+        "columns": entries,
+    }
     return _sealed(_MAGIC, b"".join([json.dumps(header).encode(), b"\n", *bodies]))
 
 
@@ -71,7 +82,9 @@ def unpack(kind: str, version: int, snapshot: bytes) -> State:
         header = json.loads(line)
         found = header["kind"], header["version"]
         if found != (kind, version):
-            raise SnapshotError(f"this is a snapshot of a {found[0]}, version {found[1]}, not {kind}, {version}")
+            raise SnapshotError(
+                f"this is a snapshot of a {found[0]}, version {found[1]}, not {kind}, {version}"
+            )
         return State(dict(header["settings"]), _columns(header["columns"], body))
 
 
@@ -106,7 +119,15 @@ def reading() -> Iterator[None]:
         yield
     except SnapshotError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, zlib.error) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        zlib.error,
+    ) as error:
         raise damaged(error) from error
 
 

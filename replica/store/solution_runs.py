@@ -38,7 +38,11 @@ class SolutionRuns:
     @property
     def nbytes(self) -> int:
         """Size in bytes."""
-        return self._starts.nbytes + self._counts.nbytes + sum(terms.nbytes for terms in self._terms.values())
+        return (
+            self._starts.nbytes
+            + self._counts.nbytes
+            + sum(terms.nbytes for terms in self._terms.values())
+        )
 
     def make_room(self, capacity: int) -> None:
         """Make room for rows up to a number."""
@@ -70,7 +74,9 @@ class SolutionRuns:
         places = positions_of(self._starts[rows].astype(np.int64), counts)
         owners = np.repeat(np.arange(len(rows)), counts)
         for name, terms in self._terms.items():
-            is_other = terms.set(places, [solution.get(name) for each in solutions for solution in each])
+            is_other = terms.set(
+                places, [solution.get(name) for each in solutions for solution in each]
+            )
             changed[owners[is_other]] = True
         return changed
 
@@ -88,7 +94,9 @@ class SolutionRuns:
         self._compact()
         columns = {"starts": self._starts[:used], "counts": self._counts[:used]}
         for at, terms in enumerate(self._terms.values()):
-            columns.update({f"terms{at}.{name}": each for name, each in terms.columns(self._used).items()})
+            columns.update(
+                {f"terms{at}.{name}": each for name, each in terms.columns(self._used).items()}
+            )
         return columns
 
     def restore(self, columns: Mapping[str, AnyArray], used: int) -> None:
@@ -104,14 +112,18 @@ class SolutionRuns:
         self._make_places(len(places))
         for at, terms in enumerate(self._terms.values()):
             start = f"terms{at}."
-            mine = {name[len(start) :]: each for name, each in columns.items() if name.startswith(start)}
+            mine = {
+                name[len(start) :]: each for name, each in columns.items() if name.startswith(start)
+            }
             terms.restore(mine, len(places))
 
     def _place(self, rows: IntArray, counts: IntArray) -> None:
         """Allot places to rows that have no solutions."""
         count = int(counts.sum())
         gone = self._used - self._live
-        if gone > max(_FEW, self._live) or (self._used + count > self._capacity and gone > self._live // 4):
+        if gone > max(_FEW, self._live) or (
+            self._used + count > self._capacity and gone > self._live // 4
+        ):
             self._compact()
         self._make_places(self._used + count)
         self._starts[rows] = self._used + np.cumsum(counts) - counts

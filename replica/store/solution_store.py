@@ -29,7 +29,9 @@ class SolutionStore(KeyedStore):
     (['<urn:b>', '<urn:c>'], ())
     """
 
-    def __init__(self, key_variable: str | None, variables: Iterable[str], *, limit: int | None = None) -> None:
+    def __init__(
+        self, key_variable: str | None, variables: Iterable[str], *, limit: int | None = None
+    ) -> None:
         super().__init__((), limit)
         self.key_variable = key_variable
         self.variables = tuple(variables)
@@ -65,7 +67,14 @@ class SolutionStore(KeyedStore):
         """Return the number of solutions for each row's key, 0 for row -1."""
         return self._runs.counts(rows)
 
-    def put(self, asked: Iterable[str], solutions: Iterable[Solution], now: float, *, pushed: bool = False) -> Stored:
+    def put(
+        self,
+        asked: Iterable[str],
+        solutions: Iterable[Solution],
+        now: float,
+        *,
+        pushed: bool = False,
+    ) -> Stored:
         """Store an answer; a key asked for and not answered has no solution.
 
         ``pushed`` means that the remote announced the changes itself, when they happened.
@@ -80,11 +89,17 @@ class SolutionStore(KeyedStore):
         is_new = self.fetched_at(rows) == NEVER
         changed = self._runs.set(rows, [self._ordered(each) for _, each in found])
         self.history.observe(rows, now, changed, {}, {}, pushed=pushed)
-        return Stored(tuple(found[at][0] for at in np.flatnonzero(changed | is_new).tolist()), ambiguous=0)
+        return Stored(
+            tuple(found[at][0] for at in np.flatnonzero(changed | is_new).tolist()), ambiguous=0
+        )
 
     def snapshot(self) -> bytes:
         """Return the complete state as bytes for ``restore``."""
-        settings = {"key_variable": self.key_variable, "variables": self.variables, **self._settings()}
+        settings = {
+            "key_variable": self.key_variable,
+            "variables": self.variables,
+            **self._settings(),
+        }
         columns = self._columns()
         runs = self._runs.columns(len(columns["keys.lengths"]))
         return pack(_KIND, _VERSION, State(settings, {**columns, **named("runs", runs)}))
@@ -94,7 +109,11 @@ class SolutionStore(KeyedStore):
         """Return a store with a saved state; raises SnapshotError for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         try:
-            store = cls(state.settings["key_variable"], state.settings["variables"], limit=limit_of(state.settings))
+            store = cls(
+                state.settings["key_variable"],
+                state.settings["variables"],
+                limit=limit_of(state.settings),
+            )
             used = store._restore(state)
             store._runs.restore(state.part("runs"), used)
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -112,7 +131,9 @@ class SolutionStore(KeyedStore):
         self._become(other)
         self._runs = other._runs
 
-    def _by_key(self, asked: Iterable[str], solutions: Iterable[Solution]) -> tuple[dict[str, list[Solution]], int]:
+    def _by_key(
+        self, asked: Iterable[str], solutions: Iterable[Solution]
+    ) -> tuple[dict[str, list[Solution]], int]:
         """Return the solutions by key, asked keys first, and how many keys were asked for."""
         if self.key_variable is None:
             return {WHOLE: list(solutions)}, 1

@@ -40,7 +40,13 @@ class TermColumn:
     def nbytes(self) -> int:
         """Size in bytes."""
         texts = 0 if self._texts is None else self._texts.nbytes
-        return self._numbers.nbytes + self._codes.nbytes + self._ids.nbytes + self._holders.nbytes + texts
+        return (
+            self._numbers.nbytes
+            + self._codes.nbytes
+            + self._ids.nbytes
+            + self._holders.nbytes
+            + texts
+        )
 
     def make_room(self, capacity: int) -> None:
         """Make room for rows up to a number."""
@@ -113,7 +119,9 @@ class TermColumn:
     def restore(self, columns: Mapping[str, AnyArray], used: int) -> None:
         """Load a state; raises ValueError if it is invalid. There must be room for it."""
         numbers, codes = columns["numbers"], columns["codes"]
-        if not len(numbers) == len(codes) == used or not all(is_form(code) for code in np.unique(codes).tolist()):
+        if not len(numbers) == len(codes) == used or not all(
+            is_form(code) for code in np.unique(codes).tolist()
+        ):
             raise ValueError("a column of terms is not as it should be")
         self._numbers[:used], self._codes[:used] = numbers, codes
         if "ids" in columns:
@@ -123,9 +131,13 @@ class TermColumn:
 
     def _restore_texts(self, columns: Mapping[str, AnyArray], used: int) -> None:
         ids = columns["ids"].astype(np.int64)
-        texts = KeyIndex.restore({name[6:]: each for name, each in columns.items() if name.startswith("texts.")})
+        texts = KeyIndex.restore(
+            {name[6:]: each for name, each in columns.items() if name.startswith("texts.")}
+        )
         held, is_text = texts.all_rows(), self._codes[:used] == OTHER
-        if not np.array_equal(is_text, ids >= 0) or not np.array_equal(np.unique(ids[is_text]), held):
+        if not np.array_equal(is_text, ids >= 0) or not np.array_equal(
+            np.unique(ids[is_text]), held
+        ):
             raise ValueError("terms have no text")
         self._texts = texts
         self._ids = column(self._capacity, -1, np.int32)

@@ -32,7 +32,9 @@ class Texts:
         """Return a batch of texts, of any characters."""
         joined = "".join(texts)
         data = encoded(joined)
-        each: Sequence[str] | list[bytes] = texts if len(data) == len(joined) else [encoded(text) for text in texts]
+        each: Sequence[str] | list[bytes] = (
+            texts if len(data) == len(joined) else [encoded(text) for text in texts]
+        )
         lengths = np.fromiter(map(len, each), np.int64, len(texts))
         return cls(np.frombuffer(data, np.uint8), np.cumsum(lengths) - lengths, lengths)
 
@@ -111,7 +113,10 @@ class TextArena:
         lengths = texts.lengths[at]
         same = np.asarray(self._lengths[rows] == lengths)
         left = np.flatnonzero(same & (lengths > 0))
-        mine, theirs = _words(self._bytes), _words(np.concatenate([texts.data, np.zeros(_WORD, np.uint8)]))
+        mine, theirs = (
+            _words(self._bytes),
+            _words(np.concatenate([texts.data, np.zeros(_WORD, np.uint8)])),
+        )
         places, others, remaining = self._starts[rows[left]], texts.starts[at[left]], lengths[left]
         while len(left):
             excess = np.maximum(0, 8 * (_WORD - remaining)).astype(np.uint64)
@@ -119,7 +124,12 @@ class TextArena:
             equal = (mine[places] ^ theirs[others]) << excess == 0
             same[left[~equal]] = False
             on = np.flatnonzero(equal & (remaining > _WORD))
-            left, places, others, remaining = left[on], places[on] + _WORD, others[on] + _WORD, remaining[on] - _WORD
+            left, places, others, remaining = (
+                left[on],
+                places[on] + _WORD,
+                others[on] + _WORD,
+                remaining[on] - _WORD,
+            )
         return same
 
     def gathered(self, rows: IntArray) -> Bytes:

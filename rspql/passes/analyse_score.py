@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from rspql import ast
 from rspql.diagnostics import Diagnostic
-from rspql.scoring import Direction, FunctionRegistry, Interval, check_expression, directions, explain_direction
+from rspql.scoring import (
+    Direction,
+    FunctionRegistry,
+    Interval,
+    check_expression,
+    directions,
+    explain_direction,
+)
 
 
 def analyse_score(

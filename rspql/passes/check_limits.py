@@ -35,7 +35,10 @@ def check_limits(query: ast.Query) -> list[Diagnostic]:
     if too_deep is not None:
         return [too_deep]
     nodes = _nodes(query)
-    found = _beyond(_counted(nodes)) or [*_beyond([*_columns(nodes), *_starred(query, nodes)]), *_crowded(nodes)]
+    found = _beyond(_counted(nodes)) or [
+        *_beyond([*_columns(nodes), *_starred(query, nodes)]),
+        *_crowded(nodes),
+    ]
     return in_source_order([*found, *_nested_steps(nodes)])
 
 
@@ -54,7 +57,9 @@ def _children(node: ast.Node) -> list[ast.Node]:
 
 
 def _complaint(limit: SizeLimit, node: ast.Node) -> Diagnostic:
-    return Diagnostic("too-wide", f"the query has more than {limit.most} {limit.what}", node.span, limit.remedy)
+    return Diagnostic(
+        "too-wide", f"the query has more than {limit.most} {limit.what}", node.span, limit.remedy
+    )
 
 
 # Depth ---------------------------------------------------------------------------------------
@@ -98,7 +103,9 @@ def _parts(node: ast.Node) -> Iterator[tuple[ast.Node, int]]:
         case ast.Query(form, where):
             items = form.projection if isinstance(form, ast.Select) else (form,)
             columns = {id(each): each for each in (*node.group_by, *node.having, *items)}
-            others = (each for each in ast.children(node) if each is not form and id(each) not in columns)
+            others = (
+                each for each in ast.children(node) if each is not form and id(each) not in columns
+            )
             yield from ((each, int(each is where)) for each in others)
             yield from ((each, _rise(each)) for each in columns.values())
         case ast.Select(items):
@@ -116,7 +123,9 @@ def _rise(column: ast.Node) -> int:
 
 
 def _is_plain(element: ast.Node) -> bool:
-    return isinstance(element, ast.TriplePattern) and isinstance(element.predicate, ast.Iri | ast.Variable)
+    return isinstance(element, ast.TriplePattern) and isinstance(
+        element.predicate, ast.Iri | ast.Variable
+    )
 
 
 # Width ---------------------------------------------------------------------------------------
@@ -155,13 +164,17 @@ def _columns(nodes: Iterable[ast.Node]) -> Iterator[_Counted]:
             case ast.Select(items) | ast.Values(items):
                 yield from ((COLUMNS, item, 1) for item in items)
             case ast.Describe(targets):
-                yield from ((COLUMNS, each, 1) for each in targets if isinstance(each, ast.Variable))
+                yield from (
+                    (COLUMNS, each, 1) for each in targets if isinstance(each, ast.Variable)
+                )
             case ast.Construct(template):
                 yield from ((COLUMNS, each, 1) for each in dict.fromkeys(_variables(template)))
 
 
 def _variables(template: Iterable[ast.TriplePattern]) -> Iterator[ast.Variable]:
-    return (node for triple in template for node in ast.walk(triple) if isinstance(node, ast.Variable))
+    return (
+        node for triple in template for node in ast.walk(triple) if isinstance(node, ast.Variable)
+    )
 
 
 def _starred(query: ast.Query, nodes: Iterable[ast.Node]) -> Iterator[_Counted]:
@@ -245,4 +258,6 @@ def _step_beyond(path: ast.Path, spent: int, *, is_nested: bool) -> ast.Path | N
             inner = (only,)
         case _:
             return None
-    return next((found for each in inner if (found := _step_beyond(each, spent, is_nested=is_nested))), None)
+    return next(
+        (found for each in inner if (found := _step_beyond(each, spent, is_nested=is_nested))), None
+    )

@@ -11,7 +11,9 @@ from rspql.iris import is_absolute
 from rspql.scope import visible
 from rspql.scoring import FunctionRegistry, to_sparql
 
-CASTS = frozenset(ast.XSD + name for name in "boolean double float decimal integer dateTime string".split())
+CASTS = frozenset(
+    ast.XSD + name for name in "boolean double float decimal integer dateTime string".split()
+)
 """Constructor functions of SPARQL 1.1 [17.1]."""
 
 
@@ -42,12 +44,16 @@ def _function_problems(call: ast.Call, functions: FunctionRegistry) -> Iterator[
         known_names = [*functions, *ARITIES] if isinstance(call.function, str) else list(functions)
         near = nearest(name if isinstance(call.function, ast.Iri) else name.lower(), known_names)
         hint = (
-            f"did you mean {near}?" if near else "docs/language.md lists the functions; others are registered in Python"
+            f"did you mean {near}?"
+            if near
+            else "docs/language.md lists the functions; others are registered in Python"
         )
         yield Diagnostic("unknown-function", f"there is no function {shown}", call.span, hint)
 
 
-def _unknown_there(service: ast.ServicePattern, functions: FunctionRegistry) -> Iterator[Diagnostic]:
+def _unknown_there(
+    service: ast.ServicePattern, functions: FunctionRegistry
+) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each call that cannot be sent to a remote.
 
     The function is known here, but the call cannot be written in plain SPARQL.
@@ -56,9 +62,15 @@ def _unknown_there(service: ast.ServicePattern, functions: FunctionRegistry) -> 
         if isinstance(node, ast.Call) and functions.find(node.function) is not None:
             plain = to_sparql(node, functions)
             if plain is None or calls_own(plain):
-                shown = f"<{node.function.value}>" if isinstance(node.function, ast.Iri) else node.function
+                shown = (
+                    f"<{node.function.value}>"
+                    if isinstance(node.function, ast.Iri)
+                    else node.function
+                )
                 hint = "use it outside the SERVICE"
-                yield Diagnostic("unsupported", f"the remote does not know the function {shown}", node.span, hint)
+                yield Diagnostic(
+                    "unsupported", f"the remote does not know the function {shown}", node.span, hint
+                )
 
 
 def calls_own(expression: ast.Expression) -> bool:
@@ -73,9 +85,15 @@ def _unbound(query: ast.Query) -> Iterator[Diagnostic]:
         bound |= {variable.name: None for variable in query.values.variables}
     if isinstance(query.form, ast.Select):
         for item in query.form.projection:
-            if isinstance(item, ast.Variable) and item.name not in bound and not _is_key(item, query):
+            if (
+                isinstance(item, ast.Variable)
+                and item.name not in bound
+                and not _is_key(item, query)
+            ):
                 message = f"?{item.name} is selected but nothing binds it"
-                yield Diagnostic("unbound", message, item.span, _near_variable(item, bound), severity="warning")
+                yield Diagnostic(
+                    "unbound", message, item.span, _near_variable(item, bound), severity="warning"
+                )
         bound = bound | {item.variable.name: None for item in _assignments(query.form.projection)}
     bound = bound | {item.variable.name: None for item in _assignments(query.group_by)}
     for condition in query.order:
@@ -94,13 +112,21 @@ def _unbound_in_filters(query: ast.Query) -> Iterator[Diagnostic]:
     nodes = list(ast.walk(query.where)) if query.where else []
     filters = [node for node in nodes if isinstance(node, ast.Filter)]
     held = {id(node) for each in filters if not _has_pattern(each) for node in ast.walk(each)}
-    bound = {node.name: None for node in nodes if isinstance(node, ast.Variable) and id(node) not in held}
+    bound = {
+        node.name: None for node in nodes if isinstance(node, ast.Variable) and id(node) not in held
+    }
     computed = _assignments(query.form.projection) if isinstance(query.form, ast.Select) else []
     late = {item.variable.name for item in computed}
-    unbound = {node.name: node for node in reversed(list(_variables(filters))) if node.name not in bound}
+    unbound = {
+        node.name: node for node in reversed(list(_variables(filters))) if node.name not in bound
+    }
     for name, variable in reversed(unbound.items()):
         message = f"the FILTER needs ?{name}, but nothing in the pattern binds it"
-        hint = "SELECT computes it only afterwards: use BIND" if name in late else _near_variable(variable, bound)
+        hint = (
+            "SELECT computes it only afterwards: use BIND"
+            if name in late
+            else _near_variable(variable, bound)
+        )
         yield Diagnostic("unbound", message, variable.span, hint, severity="warning")
 
 

@@ -48,7 +48,9 @@ class _Checker:
         for item in query.form.projection:
             if isinstance(item, ast.Assignment):
                 self._expression(item.expression, aggregates=True)
-        if query.group_by or any(_aggregates(each) for each in (*expressions, *_selected(query.form))):
+        if query.group_by or any(
+            _aggregates(each) for each in (*expressions, *_selected(query.form))
+        ):
             self._check_grouped(query.form, keys)
         after = _names(query.values.variables) if query.values else {}
         names = self._check_projection(query.form, scope | after)
@@ -57,7 +59,9 @@ class _Checker:
     def _group_keys(self, query: ast.Query, scope: dict[str, None]) -> set[str]:
         keys = set()
         for condition in query.group_by:
-            expression = condition.expression if isinstance(condition, ast.Assignment) else condition
+            expression = (
+                condition.expression if isinstance(condition, ast.Assignment) else condition
+            )
             self._expression(expression, aggregates=False)
             if isinstance(condition, ast.Assignment):
                 self._bind(condition, scope)
@@ -69,10 +73,17 @@ class _Checker:
 
     def _check_grouped(self, form: ast.Select, keys: set[str]) -> None:
         if not form.projection:
-            self._report("grouping", "SELECT * cannot stand with GROUP BY or aggregates", form, "name what to select")
+            self._report(
+                "grouping",
+                "SELECT * cannot stand with GROUP BY or aggregates",
+                form,
+                "name what to select",
+            )
         known = set(keys)
         for item in form.projection:
-            for variable in _outside_aggregates(item.expression if isinstance(item, ast.Assignment) else item):
+            for variable in _outside_aggregates(
+                item.expression if isinstance(item, ast.Assignment) else item
+            ):
                 if variable.name not in known:
                     message = f"?{variable.name} is neither grouped by nor aggregated"
                     hint = f"add it to GROUP BY, or wrap it: SAMPLE(?{variable.name})"
@@ -93,7 +104,9 @@ class _Checker:
     def _bind(self, item: ast.Assignment, scope: Iterable[str]) -> None:
         name = item.variable.name
         if name in scope:
-            self._report("bound-twice", f"?{name} is bound already", item.variable, "choose another name")
+            self._report(
+                "bound-twice", f"?{name} is bound already", item.variable, "choose another name"
+            )
 
     # Patterns -----------------------------------------------------------------------------------
 
@@ -148,7 +161,11 @@ class _Checker:
                 return {}
             case ast.OptionalPattern():
                 return self.group(element.group)
-            case ast.WindowPattern(place, group) | ast.GraphPattern(place, group) | ast.ServicePattern(place, group):
+            case (
+                ast.WindowPattern(place, group)
+                | ast.GraphPattern(place, group)
+                | ast.ServicePattern(place, group)
+            ):
                 return _names([place]) | self.group(group)
             case _:
                 raise AssertionError(f"no pattern: {element!r}")

@@ -17,7 +17,10 @@ def check_windows(query: ast.Query, found: list[Diagnostic]) -> None:
     clauses: dict[str, ast.WindowClause] = {}
     for clause in query.windows:
         found.extend(_clause_problems(clause, query))
-        if isinstance(clause.window, ast.Iri) and clauses.setdefault(clause.window.value, clause) is not clause:
+        if (
+            isinstance(clause.window, ast.Iri)
+            and clauses.setdefault(clause.window.value, clause) is not clause
+        ):
             message = f"the window <{clause.window.value}> is declared twice"
             found.append(Diagnostic("duplicate-window", message, clause.window.span))
     patterns = [node for node in ast.walk(query) if isinstance(node, ast.WindowPattern)]
@@ -26,7 +29,8 @@ def check_windows(query: ast.Query, found: list[Diagnostic]) -> None:
     found.extend(_count_problems(query))
     used = {pattern.window.value for pattern in patterns if isinstance(pattern.window, ast.Iri)}
     any_graph = any(
-        isinstance(node, ast.GraphPattern) and isinstance(node.graph, ast.Variable) for node in ast.walk(query)
+        isinstance(node, ast.GraphPattern) and isinstance(node.graph, ast.Variable)
+        for node in ast.walk(query)
     )
     for name, clause in clauses.items():
         if name not in used and not any_graph:
@@ -38,7 +42,9 @@ def check_windows(query: ast.Query, found: list[Diagnostic]) -> None:
 def _clause_problems(clause: ast.WindowClause, query: ast.Query) -> Iterator[Diagnostic]:
     if isinstance(clause.window, ast.Variable):
         yield Diagnostic(
-            "unsupported", "a window's name must be an IRI: parameters are not supported", clause.window.span
+            "unsupported",
+            "a window's name must be an IRI: parameters are not supported",
+            clause.window.span,
         )
     if clause.slide > clause.width:
         size, what = ("the window", "comes") if clause.counts else ("RANGE", "happens")
@@ -60,20 +66,31 @@ def _count_problems(query: ast.Query) -> Iterator[Diagnostic]:
     if len(query.windows) > 1:
         other = next(clause for clause in query.windows if clause is not counting)
         message = "a window that counts elements cannot stand beside another: nothing says when both have closed"
-        yield Diagnostic("unsupported", message, other.span, "use one window, or windows over time: [RANGE 9m STEP 3m]")
+        yield Diagnostic(
+            "unsupported",
+            message,
+            other.span,
+            "use one window, or windows over time: [RANGE 9m STEP 3m]",
+        )
     for node in ast.walk(query):
         if isinstance(node, ast.ServicePattern):
             message = (
                 "a SERVICE cannot be joined with a window that counts elements: what may be asked of it, and how long "
                 "may be waited, is for a stretch of time"
             )
-            yield Diagnostic("unsupported", message, node.span, "use a window over time: [RANGE 9m STEP 3m]")
+            yield Diagnostic(
+                "unsupported", message, node.span, "use a window over time: [RANGE 9m STEP 3m]"
+            )
 
 
-def _use_problems(pattern: ast.WindowPattern, clauses: dict[str, ast.WindowClause]) -> Iterator[Diagnostic]:
+def _use_problems(
+    pattern: ast.WindowPattern, clauses: dict[str, ast.WindowClause]
+) -> Iterator[Diagnostic]:
     assert isinstance(pattern.window, ast.Iri), "normalise leaves no other"
     if pattern.window.value not in clauses:
         near = nearest(pattern.window.value, clauses)
-        hint = f"did you mean <{near}>?" if near else "add FROM NAMED WINDOW … ON … [RANGE … STEP …]"
+        hint = (
+            f"did you mean <{near}>?" if near else "add FROM NAMED WINDOW … ON … [RANGE … STEP …]"
+        )
         message = f"the window <{pattern.window.value}> is used but not declared"
         yield Diagnostic("undeclared-window", message, pattern.window.span, hint)

@@ -35,9 +35,14 @@ def nest_groups(query: ast.Query) -> ast.Query:
 
     keys = (_named(key) for key in query.group_by if _has_name(key))
     form = ast.Select((*keys, *columns), span=query.form.span)
-    sub = ast.Query(form, query.where, group_by=query.group_by, having=query.having, span=query.span)
+    sub = ast.Query(
+        form, query.where, group_by=query.group_by, having=query.having, span=query.span
+    )
     # An item that is just an aggregate is computed in the sub-query, under its own name.
-    items = (_named(item) if _is_alone(item) else ast.rewritten(item, change) for item in query.form.projection)
+    items = (
+        _named(item) if _is_alone(item) else ast.rewritten(item, change)
+        for item in query.form.projection
+    )
     return replace(
         query,
         form=replace(query.form, projection=tuple(items)),
@@ -51,13 +56,19 @@ def nest_groups(query: ast.Query) -> ast.Query:
 def _columns(query: ast.Query) -> list[ast.Assignment]:
     """Return the aggregates of a query, each with a variable: its own or a fresh one."""
     assert isinstance(query.form, ast.Select)
-    columns = [item for item in query.form.projection if isinstance(item, ast.Assignment) and _is_alone(item)]
+    columns = [
+        item
+        for item in query.form.projection
+        if isinstance(item, ast.Assignment) and _is_alone(item)
+    ]
     named: set[ast.Expression] = {column.expression for column in columns}
     taken = {node.name for node in ast.walk(query) if isinstance(node, ast.Variable)}
     numbers = itertools.count(2)
     for node in (node for each in _expressions(query) for node in ast.walk(each)):
         if isinstance(node, ast.Aggregate) and node not in named:
-            names = itertools.chain((node.function,), (f"{node.function}{number}" for number in numbers))
+            names = itertools.chain(
+                (node.function,), (f"{node.function}{number}" for number in numbers)
+            )
             name = next(name for name in names if name not in taken)
             columns.append(ast.Assignment(node, ast.Variable(name), span=node.span))
             named.add(node)
@@ -67,15 +78,26 @@ def _columns(query: ast.Query) -> list[ast.Assignment]:
 
 def _is_topk_of_groups(query: ast.Query) -> bool:
     """Return True if a query ranks groups over windows and needs only their keys and aggregates."""
-    if not isinstance(query.form, ast.Select) or query.where is None or not query.order or not query.limit:
+    if (
+        not isinstance(query.form, ast.Select)
+        or query.where is None
+        or not query.order
+        or not query.limit
+    ):
         return False
     patterns = list(ast.walk(query.where))
     if any(isinstance(node, ast.ServicePattern) for node in patterns):
         return False
     nodes = [node for each in _expressions(query) for node in ast.walk(each)]
-    if not query.group_by and not query.having and not any(isinstance(node, ast.Aggregate) for node in nodes):
+    if (
+        not query.group_by
+        and not query.having
+        and not any(isinstance(node, ast.Aggregate) for node in nodes)
+    ):
         return False
-    computed = [item.variable.name for item in query.form.projection if isinstance(item, ast.Assignment)]
+    computed = [
+        item.variable.name for item in query.form.projection if isinstance(item, ast.Assignment)
+    ]
     names = {*computed, *(_named(key).name for key in query.group_by if _has_name(key))}
     return any(isinstance(node, ast.WindowPattern) for node in patterns) and all(
         _needs_only(names, each) for each in _expressions(query)
@@ -87,7 +109,9 @@ def _needs_only(names: set[str], node: ast.Node) -> bool:
     pending = [node]
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.Exists) or (isinstance(node, ast.Variable) and node.name not in names):
+        if isinstance(node, ast.Exists) or (
+            isinstance(node, ast.Variable) and node.name not in names
+        ):
             return False
         pending += [] if isinstance(node, ast.Aggregate) else list(ast.children(node))
     return True
@@ -96,7 +120,9 @@ def _needs_only(names: set[str], node: ast.Node) -> bool:
 def _expressions(query: ast.Query) -> Iterator[ast.Expression]:
     """Yield the expressions that a SELECT query computes and orders by."""
     assert isinstance(query.form, ast.Select)
-    yield from (item.expression for item in query.form.projection if isinstance(item, ast.Assignment))
+    yield from (
+        item.expression for item in query.form.projection if isinstance(item, ast.Assignment)
+    )
     yield from (each.expression for each in query.order)
 
 

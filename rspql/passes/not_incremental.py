@@ -11,4 +11,6 @@ class NotIncremental(Exception):  # noqa: N818 (a reason, not an error)
 
     def __init__(self, message: str, node: ast.Node | None) -> None:
         super().__init__(message)
-        self.reason = Diagnostic("by-window", message, node.span if node else None, severity="warning")
+        self.reason = Diagnostic(
+            "by-window", message, node.span if node else None, severity="warning"
+        )

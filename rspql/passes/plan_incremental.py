@@ -83,7 +83,11 @@ def _check_clauses(query: ast.Query, ranking: Ranking) -> None:
         raise NotIncremental("it reads several windows", query.windows[1])
     if query.group_by or query.having:
         asks = any(isinstance(node, ast.ServicePattern) for node in ast.walk(query))
-        what = "groups the joined solutions" if asks else "orders groups by what is neither grouped by nor aggregated"
+        what = (
+            "groups the joined solutions"
+            if asks
+            else "orders groups by what is neither grouped by nor aggregated"
+        )
         raise NotIncremental(f"it {what}", query)
     if query.form.duplicates:
         raise NotIncremental(f"it selects {query.form.duplicates}", query.form)
@@ -107,7 +111,9 @@ def _parts(query: ast.Query) -> tuple[_FromStream, ast.ServicePattern | None, li
     windows = [element for element in elements if isinstance(element, _FromStream)]
     services = [element for element in elements if isinstance(element, ast.ServicePattern)]
     if len(windows) != 1:
-        raise NotIncremental("it matches several patterns against windows", windows[1] if windows else query.where)
+        raise NotIncremental(
+            "it matches several patterns against windows", windows[1] if windows else query.where
+        )
     if len(services) > 1:
         raise NotIncremental("it asks several services", services[1])
     filters = [each.expression for each in elements if isinstance(each, ast.Filter)]
@@ -131,17 +137,23 @@ def _check_scopes(query: ast.Query, element: ast.Pattern, part: StreamPart) -> N
     outside = {name: None for node in (query.form, *others, *query.order) for name in used_in(node)}
     for name in part.hidden:
         if name in outside:
-            raise NotIncremental(f"?{name} within the sub-query is not the ?{name} outside it", element)
+            raise NotIncremental(
+                f"?{name} within the sub-query is not the ?{name} outside it", element
+            )
 
 
-def _pushed(part: StreamPart, filters: list[ast.Expression], service: ast.ServicePattern | None) -> PushedFilters:
+def _pushed(
+    part: StreamPart, filters: list[ast.Expression], service: ast.ServicePattern | None
+) -> PushedFilters:
     """Return the filters of a query by where they are decided, including those in the WINDOW.
 
     On arrival only the key of an aggregate's solution is known.
     """
     on_arrival = part.bound if part.aggregate is None else {part.aggregate.key: None}
     _check_decidable([*filters, *part.filters, *part.later])
-    pushed = push_filters([*filters, *part.later], on_arrival, certain(service.group) if service else {})
+    pushed = push_filters(
+        [*filters, *part.later], on_arrival, certain(service.group) if service else {}
+    )
     inside = push_filters(part.filters, variables_of(part.pattern), {})
     return replace(pushed, stream=pushed.stream + inside.stream)
 
@@ -189,9 +201,7 @@ def _score(
     if expression is None:
         raise NotIncremental("the score is too large with all names written out", None)
     if isinstance(expression, ast.Variable) and expression.name not in stream:
-        message = (
-            f"?{expression.name} comes from the remote and need not be a number; 0 + ?{expression.name} would be one"
-        )
+        message = f"?{expression.name} comes from the remote and need not be a number; 0 + ?{expression.name} would be one"
         raise NotIncremental(message, expression)
     _check_arithmetic(expression, functions)
     check_expression(expression, found, functions=functions)
@@ -206,7 +216,9 @@ def _score(
     needed = [*variables_in(expression), *(variables_in(whole) if whole else ())]
     for name, span in variables_in(expression).items():
         if name not in stream and name not in remote:
-            found.append(Diagnostic("unbound", f"nothing binds ?{name}, which the score needs", span))
+            found.append(
+                Diagnostic("unbound", f"nothing binds ?{name}, which the score needs", span)
+            )
     used = tuple(dict.fromkeys(needed))
     if part.aggregate and part.aggregate.key in used:
         message = f"?{part.aggregate.key}, which it groups by, is no part of a score or of a filter on aggregates"
@@ -228,7 +240,9 @@ def _ranges(pushed: PushedFilters, aggregate: Aggregate | None) -> dict[str, Int
     arriving = ranges_of(pushed.stream)
     if aggregate is not None:
         arriving = {
-            column.variable: range_of_aggregate(column.function, arriving.get(column.of or "", EVERYTHING))
+            column.variable: range_of_aggregate(
+                column.function, arriving.get(column.of or "", EVERYTHING)
+            )
             for column in aggregate.columns
         }
     return ranges_of((*pushed.remote, *pushed.joined), arriving)
@@ -246,8 +260,14 @@ def _check_arithmetic(expression: ast.Expression, functions: FunctionRegistry) -
     for node in ast.walk(expression):
         if isinstance(node, ast.Exists | ast.Aggregate):
             raise NotIncremental("an expression needs the whole window", node)
-        if isinstance(node, ast.Call) and functions.find(node.function) is None and not _is_form(node):
-            name = node.function.value if isinstance(node.function, ast.Iri) else node.function.upper()
+        if (
+            isinstance(node, ast.Call)
+            and functions.find(node.function) is None
+            and not _is_form(node)
+        ):
+            name = (
+                node.function.value if isinstance(node.function, ast.Iri) else node.function.upper()
+            )
             raise NotIncremental(f"{name} is not computed on numbers alone", node)
 
 
@@ -275,7 +295,10 @@ def _check_remote_values(expression: ast.Expression, stream: Names, *, is_condit
     """
     values = _RemoteValues(stream)
     if values.matter_in(expression, is_condition) or (is_condition and values.may_be(expression)):
-        raise NotIncremental("the remote's value need not be a number, and this would tell the difference", expression)
+        raise NotIncremental(
+            "the remote's value need not be a number, and this would tell the difference",
+            expression,
+        )
 
 
 class _RemoteValues:
@@ -326,14 +349,18 @@ def _check_decidable(filters: list[ast.Expression]) -> None:
     """Raise for filters that must be decided here, at the window's close."""
     for each in filters:
         for node in ast.walk(each):
-            if isinstance(node, ast.Exists) or (isinstance(node, ast.Call) and node.function in VOLATILE):
+            if isinstance(node, ast.Exists) or (
+                isinstance(node, ast.Call) and node.function in VOLATILE
+            ):
                 raise NotIncremental("a filter is decided at the window's close", node)
 
 
 def _plain(expression: ast.Expression, functions: FunctionRegistry) -> ast.Expression:
     plain = to_sparql(expression, functions)
     if plain is None or calls_own(plain):
-        raise NotIncremental("the remote does not know a function that filters what it has", expression)
+        raise NotIncremental(
+            "the remote does not know a function that filters what it has", expression
+        )
     return plain
 
 
@@ -343,8 +370,14 @@ def _check_computed(query: ast.Query, score: Score) -> None:
     assert isinstance(query.form, ast.Select)
     wanted = selected(query)
     for item in (*query.where.elements, *query.form.projection):
-        if isinstance(item, ast.Assignment) and item.variable.name in wanted and item.variable.name != score.variable:
-            raise NotIncremental(f"it also computes ?{item.variable.name}, which is not the score", item)
+        if (
+            isinstance(item, ast.Assignment)
+            and item.variable.name in wanted
+            and item.variable.name != score.variable
+        ):
+            raise NotIncremental(
+                f"it also computes ?{item.variable.name}, which is not the score", item
+            )
 
 
 def _asked(

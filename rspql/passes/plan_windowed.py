@@ -25,7 +25,11 @@ OWN_FUNCTIONS = "urn:acquatop:function:"
 
 
 def plan_windowed(
-    query: ast.Query, sources: Sources, ranking: Ranking | None, output: str, functions: FunctionRegistry
+    query: ast.Query,
+    sources: Sources,
+    ranking: Ranking | None,
+    output: str,
+    functions: FunctionRegistry,
 ) -> WindowedPlan:
     """Return the plan of a normalised query; ``ranking`` is that of a top-k query.
 
@@ -81,16 +85,25 @@ def _scored_only(query: ast.Query, ranking: Ranking, functions: FunctionRegistry
     if grouped or ranking.expression is None or isinstance(ranking.expression, ast.Variable):
         return query
     rank = _fresh_variable("rank", query)
-    ranked = to_sparql(ranking.expression, functions, doubles=True) if _is_arithmetic(ranking, functions) else None
+    ranked = (
+        to_sparql(ranking.expression, functions, doubles=True)
+        if _is_arithmetic(ranking, functions)
+        else None
+    )
     typed = to_sparql(ranking.expression, functions)
     inner = ast.Group((*query.where.elements, *((query.values,) if query.values else ())))
     if ranked is not None and ranking.variable is not None:
         # Oxigraph's decimals end in errors on ordinary quotients; then the double is used.
         score = ranked if typed is None else ast.Call("coalesce", (typed, ranked))
-        inner, computes = _rescored(inner, ranking.variable, score), _rescored_items(computes, ranking.variable, score)
+        inner, computes = (
+            _rescored(inner, ranking.variable, score),
+            _rescored_items(computes, ranking.variable, score),
+        )
     rank_of = ranked or query.order[0].expression
     # A value that equals itself is neither an error nor NaN.
-    has_rank = ast.Call("coalesce", (ast.Binary("=", rank, rank), ast.Literal("false", ast.XSD + "boolean")))
+    has_rank = ast.Call(
+        "coalesce", (ast.Binary("=", rank, rank), ast.Literal("false", ast.XSD + "boolean"))
+    )
     where = ast.Group((inner, *computes, ast.Assignment(rank_of, rank), ast.Filter(has_rank)))
     return replace(
         query,
@@ -131,8 +144,13 @@ def _rescored(group: ast.Group, variable: str, score: ast.Expression) -> ast.Gro
     return ast.Group(tuple(elements))
 
 
-def _rescored_items(items: list[ast.Assignment], variable: str, score: ast.Expression) -> list[ast.Assignment]:
-    return [replace(item, expression=score) if item.variable.name == variable else item for item in items]
+def _rescored_items(
+    items: list[ast.Assignment], variable: str, score: ast.Expression
+) -> list[ast.Assignment]:
+    return [
+        replace(item, expression=score) if item.variable.name == variable else item
+        for item in items
+    ]
 
 
 def _evaluable(node: _AnyNode) -> _AnyNode:
@@ -152,11 +170,15 @@ def _plainer(node: ast.Node) -> ast.Node:
     keys = [key for key in node.group_by if isinstance(key, ast.Assignment)]
     if keys:
         where = ast.Group((node.where or ast.Group(()), *keys))
-        group_by = tuple(key.variable if isinstance(key, ast.Assignment) else key for key in node.group_by)
+        group_by = tuple(
+            key.variable if isinstance(key, ast.Assignment) else key for key in node.group_by
+        )
         node = replace(node, where=where, group_by=group_by)
     if isinstance(node.form, ast.Ask) and (node.group_by or node.having):
         one = ast.Assignment(ast.Literal("1", ast.XSD + "integer"), _fresh_variable("one", node))
         inner = replace(node, form=ast.Select((one,)), default_graphs=(), named_graphs=())
         where = ast.Group((ast.SubSelect(inner),))
-        return ast.Query(node.form, where, default_graphs=node.default_graphs, named_graphs=node.named_graphs)
+        return ast.Query(
+            node.form, where, default_graphs=node.default_graphs, named_graphs=node.named_graphs
+        )
     return node

@@ -44,17 +44,23 @@ def recognise_topk(query: ast.Query, found: list[Diagnostic]) -> Ranking | Diagn
     if not query.order:
         hint = "add ORDER BY DESC(?score) before LIMIT"
         if query.limit is not None:
-            message = "the query has a LIMIT but no ORDER BY, so nothing says which results are the top"
+            message = (
+                "the query has a LIMIT but no ORDER BY, so nothing says which results are the top"
+            )
             found.append(Diagnostic("no-order", message, query.form.span, hint, severity="warning"))
         return _reason("it has no ORDER BY", query.form, hint)
     if query.limit is None:
         hint = "add LIMIT k: how many results are wanted"
         if service:
             message = "the query has no LIMIT"
-            found.append(Diagnostic("no-limit", message, query.order[-1].span, hint, severity="warning"))
+            found.append(
+                Diagnostic("no-limit", message, query.order[-1].span, hint, severity="warning")
+            )
         return _reason("it has no LIMIT", query.order[-1], hint)
     if query.limit < 1:
-        found.append(Diagnostic("limit", "LIMIT 0 asks for no results", query.form.span, severity="warning"))
+        found.append(
+            Diagnostic("limit", "LIMIT 0 asks for no results", query.form.span, severity="warning")
+        )
         return _reason("its LIMIT is 0", query.form)
     first, *others = query.order
     return Ranking(
@@ -78,7 +84,9 @@ def last_binds(query: ast.Query) -> tuple[ast.Assignment, ...]:
     return tuple(binds)
 
 
-def written_out(expression: ast.Expression, query: ast.Query, *, selected: bool = True) -> ast.Expression | None:
+def written_out(
+    expression: ast.Expression, query: ast.Query, *, selected: bool = True
+) -> ast.Expression | None:
     """Return an expression with computed variables replaced by their expressions.
 
     Replaces the BINDs at the end of the outermost group, where all else is bound already, and, with
@@ -93,7 +101,10 @@ def written_out(expression: ast.Expression, query: ast.Query, *, selected: bool 
         return computed.get(node.name, node) if isinstance(node, ast.Variable) else node
 
     def size_of(written: ast.Expression) -> int:
-        return sum(sizes.get(node.name, 1) if isinstance(node, ast.Variable) else 1 for node in ast.walk(written))
+        return sum(
+            sizes.get(node.name, 1) if isinstance(node, ast.Variable) else 1
+            for node in ast.walk(written)
+        )
 
     for item in (*last_binds(query), *(query.form.projection if selected else ())):
         if isinstance(item, ast.Assignment):

@@ -21,7 +21,11 @@ class Sources:
 
 def split_sources(query: ast.Query, found: list[Diagnostic]) -> Sources:
     """Return the sources of a normalised query; append to ``found`` what cannot be answered."""
-    windows = tuple(_window(clause, clause.window) for clause in query.windows if isinstance(clause.window, ast.Iri))
+    windows = tuple(
+        _window(clause, clause.window)
+        for clause in query.windows
+        if isinstance(clause.window, ast.Iri)
+    )
     _check_places(query, found)
     finder = _RemoteFinder()
     if query.where is not None:
@@ -54,8 +58,16 @@ def _unjoined(query: ast.Query, parts: Sequence[RemotePart]) -> Iterator[Diagnos
     in_windows = {name for pattern in patterns for name in visible(pattern.group)}
     for part in parts:
         if patterns and not any(name in in_windows for name in part.variables):
-            message = "the SERVICE shares no variable with a WINDOW: every combination is a solution"
-            yield Diagnostic("no-join", message, part.pattern.span, "use one name for what must be the same", "warning")
+            message = (
+                "the SERVICE shares no variable with a WINDOW: every combination is a solution"
+            )
+            yield Diagnostic(
+                "no-join",
+                message,
+                part.pattern.span,
+                "use one name for what must be the same",
+                "warning",
+            )
 
 
 def _check_places(query: ast.Query, found: list[Diagnostic]) -> None:
@@ -63,11 +75,17 @@ def _check_places(query: ast.Query, found: list[Diagnostic]) -> None:
         if isinstance(node, ast.ServicePattern):
             if isinstance(node.service, ast.Variable):
                 message = "SERVICE with a variable is not supported: only what the catalog names is contacted"
-                found.append(Diagnostic("unsupported", message, node.service.span, "name the service"))
+                found.append(
+                    Diagnostic("unsupported", message, node.service.span, "name the service")
+                )
             for inner in ast.walk(node.group):
                 if isinstance(inner, ast.WindowPattern):
                     message = "a WINDOW cannot stand within a SERVICE: the remote does not have the stream"
-                    found.append(Diagnostic("window-in-service", message, inner.span, "move it out of the SERVICE"))
+                    found.append(
+                        Diagnostic(
+                            "window-in-service", message, inner.span, "move it out of the SERVICE"
+                        )
+                    )
         elif isinstance(node, ast.Exists):
             for inner in ast.walk(node.group):
                 if isinstance(inner, ast.ServicePattern):
@@ -101,7 +119,9 @@ class _RemoteFinder:
             if _is_source(element):
                 before.append(element)
 
-    def _element(self, element: ast.Pattern, joined: Sequence[ast.Pattern], before: Sequence[ast.Pattern]) -> None:
+    def _element(
+        self, element: ast.Pattern, joined: Sequence[ast.Pattern], before: Sequence[ast.Pattern]
+    ) -> None:
         match element:
             case ast.ServicePattern():
                 self._add(element, joined)
@@ -124,17 +144,23 @@ class _RemoteFinder:
         before = self._parts.get(pattern)
         if before is not None:
             key, source = _merged(before, key, source)
-        self._parts[pattern] = RemotePart(pattern, pattern.service, tuple(visible(pattern.group)), key, source)
+        self._parts[pattern] = RemotePart(
+            pattern, pattern.service, tuple(visible(pattern.group)), key, source
+        )
 
 
 def _is_source(element: ast.Pattern) -> bool:
     """Return True if an element can be evaluated for its keys without querying a remote."""
-    if not isinstance(element, ast.WindowPattern | ast.SubSelect | ast.Group | ast.Values | ast.GraphPattern):
+    if not isinstance(
+        element, ast.WindowPattern | ast.SubSelect | ast.Group | ast.Values | ast.GraphPattern
+    ):
         return False
     return not any(isinstance(node, ast.ServicePattern) for node in ast.walk(element))
 
 
-def _key_of(pattern: ast.ServicePattern, sources: Iterable[ast.Pattern]) -> tuple[str | None, ast.Group | None]:
+def _key_of(
+    pattern: ast.ServicePattern, sources: Iterable[ast.Pattern]
+) -> tuple[str | None, ast.Group | None]:
     """Return the first variable that the remote's part and a source always bind, and the source."""
     wanted = certain(pattern.group)
     for source in sources:
@@ -144,7 +170,9 @@ def _key_of(pattern: ast.ServicePattern, sources: Iterable[ast.Pattern]) -> tupl
     return None, None
 
 
-def _merged(part: RemotePart, key: str | None, source: ast.Group | None) -> tuple[str | None, ast.Group | None]:
+def _merged(
+    part: RemotePart, key: str | None, source: ast.Group | None
+) -> tuple[str | None, ast.Group | None]:
     """Return the key and source for a pattern that stands in two places: the needs of both."""
     if part.key_source is None or source is None or part.key != key:
         return None, None
@@ -155,4 +183,6 @@ def _merged(part: RemotePart, key: str | None, source: ast.Group | None) -> tupl
 
 def without_windows(query: ast.Query) -> ast.Query:
     """Return a query with every WINDOW pattern turned into a GRAPH pattern on the window's name."""
-    return replace(ast.rewritten(query, window_to_graph), windows=(), registration=None, output=None)
+    return replace(
+        ast.rewritten(query, window_to_graph), windows=(), registration=None, output=None
+    )

@@ -36,7 +36,9 @@ from rspql.scoring.library import DEFAULT_FUNCTIONS
 
 
 def bounds(
-    expression: ast.Expression, variables: Mapping[str, Interval], functions: FunctionRegistry = DEFAULT_FUNCTIONS
+    expression: ast.Expression,
+    variables: Mapping[str, Interval],
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
 ) -> Interval:
     """Return an interval that holds every possible score; variables not named may have any value.
 
@@ -79,7 +81,11 @@ def interval_of(
 def _call(call: ast.Call, parts: tuple[Interval, ...], functions: FunctionRegistry) -> Interval:
     match call.function:
         case "if":
-            chosen = [part for part, value in zip(parts[1:], (1.0, 0.0), strict=True) if value in truth(parts[0])]
+            chosen = [
+                part
+                for part, value in zip(parts[1:], (1.0, 0.0), strict=True)
+                if value in truth(parts[0])
+            ]
             return union(*chosen)
         case "coalesce":
             return union(*parts)
@@ -91,7 +97,11 @@ def _call(call: ast.Call, parts: tuple[Interval, ...], functions: FunctionRegist
     return function.bounds(*parts)
 
 
-_UNARY: Mapping[str, Callable[[Interval], Interval]] = {"+": lambda value: value, "-": negate, "!": invert}
+_UNARY: Mapping[str, Callable[[Interval], Interval]] = {
+    "+": lambda value: value,
+    "-": negate,
+    "!": invert,
+}
 
 _BINARY: Mapping[str, Callable[[Interval, Interval], Interval]] = {
     "+": add,

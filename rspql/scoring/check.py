@@ -15,7 +15,11 @@ from rspql.scoring.library import DEFAULT_FUNCTIONS, FUNCTIONS
 
 _ARITHMETIC = ("+", "-", "*", "/")
 _LOGIC = ("&&", "||")
-_FORMS = {"if": "IF(condition, then, otherwise)", "coalesce": "COALESCE(value, …)", "bound": "BOUND(?variable)"}
+_FORMS = {
+    "if": "IF(condition, then, otherwise)",
+    "coalesce": "COALESCE(value, …)",
+    "bound": "BOUND(?variable)",
+}
 
 _Problem = tuple[str, str | None]
 
@@ -33,7 +37,9 @@ def variables_in(expression: ast.Expression) -> dict[str, ast.Span | None]:
 
 
 def check_expression(
-    expression: ast.Expression, found: list[Diagnostic], functions: FunctionRegistry = DEFAULT_FUNCTIONS
+    expression: ast.Expression,
+    found: list[Diagnostic],
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
 ) -> None:
     """Append to ``found`` every part of the expression that cannot be part of a score.
 
@@ -46,7 +52,9 @@ def check_expression(
 
 
 def check_condition(
-    expression: ast.Expression, found: list[Diagnostic], functions: FunctionRegistry = DEFAULT_FUNCTIONS
+    expression: ast.Expression,
+    found: list[Diagnostic],
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
 ) -> None:
     """Append to ``found`` every part that keeps the expression from being a condition over numbers.
 
@@ -88,17 +96,30 @@ class _Check:
                 return None if condition else self._truth_problem(node)
             case ast.Aggregate():
                 hint = "compute it in a sub-select, and use its variable here"
-                return f"{node.function.upper()} is an aggregate, so it cannot be part of a {self.purpose}", hint
+                return (
+                    f"{node.function.upper()} is an aggregate, so it cannot be part of a {self.purpose}",
+                    hint,
+                )
             case ast.Exists():
                 return f"EXISTS asks for a pattern, so it cannot be part of a {self.purpose}", None
             case ast.Iri():
-                return f"<{node.value}> is not a number, so it cannot be part of a {self.purpose}", None
+                return (
+                    f"<{node.value}> is not a number, so it cannot be part of a {self.purpose}",
+                    None,
+                )
 
     def _literal_problem(self, literal: ast.Literal, condition: bool) -> _Problem | None:
-        value = boolean_value(literal) if condition and literal.datatype == BOOLEAN else literal_value(literal)
+        value = (
+            boolean_value(literal)
+            if condition and literal.datatype == BOOLEAN
+            else literal_value(literal)
+        )
         if not math.isnan(value):
             return None
-        return f'"{literal.lexical}" is not a number, so it cannot be part of a {self.purpose}', None
+        return (
+            f'"{literal.lexical}" is not a number, so it cannot be part of a {self.purpose}',
+            None,
+        )
 
     def _truth_problem(self, node: ast.Unary | ast.Binary | ast.In) -> _Problem | None:
         operator = _operator(node)
@@ -140,8 +161,13 @@ class _Check:
     def _unknown(self, name: str) -> _Problem:
         if ":" in name:
             near = nearest(name, (known for known in self.functions if ":" in known))
-            return f"there is no scoring function <{name}>", f"did you mean <{near}>?" if near else None
-        signatures = {known: self.functions[known].signature for known in self.functions if ":" not in known} | _FORMS
+            return (
+                f"there is no scoring function <{name}>",
+                f"did you mean <{near}>?" if near else None,
+            )
+        signatures = {
+            known: self.functions[known].signature for known in self.functions if ":" not in known
+        } | _FORMS
         near = nearest(name.lower(), signatures)
         known = ", ".join(sorted(signatures.values(), key=str.lower))
         hint = f"did you mean {signatures[near]}?" if near else f"known are {known}"
@@ -178,7 +204,10 @@ def _range_problem(call: ast.Call) -> _Problem | None:
     low, high = (_constant(each) for each in call.arguments[1:])
     if low is None or high is None or low < high:
         return None
-    return f"the range of norm from {low:g} to {high:g} is empty", f"write {FUNCTIONS['norm'].signature}"
+    return (
+        f"the range of norm from {low:g} to {high:g} is empty",
+        f"write {FUNCTIONS['norm'].signature}",
+    )
 
 
 def _constant(expression: ast.Expression) -> float | None:

@@ -62,7 +62,9 @@ def literal_value(literal: ast.Literal) -> float:
     (7.5, nan)
     """
     pattern = _LEXICAL.get(primitive(literal.datatype) or "")
-    return float(literal.lexical) if pattern and re.fullmatch(pattern, literal.lexical) else math.nan
+    return (
+        float(literal.lexical) if pattern and re.fullmatch(pattern, literal.lexical) else math.nan
+    )
 
 
 def boolean_value(literal: ast.Literal) -> float:

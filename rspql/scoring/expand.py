@@ -15,7 +15,9 @@ _ONE = ast.Literal("1.0E0", DOUBLE)
 
 
 def to_sparql(
-    expression: ast.Expression, functions: FunctionRegistry = DEFAULT_FUNCTIONS, doubles: bool = False
+    expression: ast.Expression,
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
+    doubles: bool = False,
 ) -> ast.Expression | None:
     """Return the expression in plain SPARQL 1.1, with only functions that engines can know.
 
@@ -36,17 +38,25 @@ def to_sparql(
     True
     """
 
-    def step(node: ast.Expression, parts: tuple[ast.Expression | None, ...]) -> ast.Expression | None:
+    def step(
+        node: ast.Expression, parts: tuple[ast.Expression | None, ...]
+    ) -> ast.Expression | None:
         known = tuple(part for part in parts if part is not None)
         if len(known) < len(parts):
             return None
-        plain = _call(node, known, functions) if isinstance(node, ast.Call) else with_operands(node, known)
+        plain = (
+            _call(node, known, functions)
+            if isinstance(node, ast.Call)
+            else with_operands(node, known)
+        )
         return _in_doubles(node, plain, functions) if doubles and plain is not None else plain
 
     return fold(expression, step)
 
 
-def _call(call: ast.Call, arguments: tuple[ast.Expression, ...], functions: FunctionRegistry) -> ast.Expression | None:
+def _call(
+    call: ast.Call, arguments: tuple[ast.Expression, ...], functions: FunctionRegistry
+) -> ast.Expression | None:
     function = functions.find(call.function)
     if function is None:
         return with_operands(call, arguments) if _is_sparql(call.function) else None
@@ -54,10 +64,16 @@ def _call(call: ast.Call, arguments: tuple[ast.Expression, ...], functions: Func
         return None
     if function.expand is not None:
         return _not_too_large(function.expand(*arguments))
-    return None if function.sparql is None else ast.Call(_callee(function.sparql), arguments, span=call.span)
+    return (
+        None
+        if function.sparql is None
+        else ast.Call(_callee(function.sparql), arguments, span=call.span)
+    )
 
 
-def _in_doubles(node: ast.Expression, plain: ast.Expression, functions: FunctionRegistry) -> ast.Expression | None:
+def _in_doubles(
+    node: ast.Expression, plain: ast.Expression, functions: FunctionRegistry
+) -> ast.Expression | None:
     match node:
         case ast.Variable():
             return ast.Binary("*", node, _ONE, span=node.span)

@@ -104,7 +104,10 @@ def scoring_function(
 
 
 def corner_bounds(
-    apply: Callable[..., FloatArray], signs: Sequence[int], intervals: Sequence[Interval], limits: Interval
+    apply: Callable[..., FloatArray],
+    signs: Sequence[int],
+    intervals: Sequence[Interval],
+    limits: Interval,
 ) -> Interval:
     """Return the bounds of a function that is monotone in each argument, from two of its values.
 
@@ -112,10 +115,16 @@ def corner_bounds(
     """
     if any(sign == 0 and not each.is_point for sign, each in zip(signs, intervals, strict=True)):
         return limits
-    least = [each.low if sign >= 0 else each.high for sign, each in zip(signs, intervals, strict=True)]
-    most = [each.high if sign >= 0 else each.low for sign, each in zip(signs, intervals, strict=True)]
+    least = [
+        each.low if sign >= 0 else each.high for sign, each in zip(signs, intervals, strict=True)
+    ]
+    most = [
+        each.high if sign >= 0 else each.low for sign, each in zip(signs, intervals, strict=True)
+    ]
     with np.errstate(all="ignore"):
-        low, high = (float(apply(*(np.array([each]) for each in corner))[0]) for corner in (least, most))
+        low, high = (
+            float(apply(*(np.array([each]) for each in corner))[0]) for corner in (least, most)
+        )
     # An error in a corner says nothing about the values next to it.
     reach = Interval(-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
     return clip(widen(reach), limits)
@@ -134,7 +143,9 @@ class FunctionRegistry:
     def __init__(self, functions: Mapping[str, ScoringFunction]) -> None:
         # A plain dictionary: it is pickled with scores for the workers that decode records; a
         # mapping proxy cannot be.
-        self._functions: Mapping[str, ScoringFunction] = {_key(name): each for name, each in functions.items()}
+        self._functions: Mapping[str, ScoringFunction] = {
+            _key(name): each for name, each in functions.items()
+        }
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._functions)
@@ -159,8 +170,12 @@ class FunctionRegistry:
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name_or_iri):
                 raise ValueError(f"{name_or_iri!r} is neither a name nor an absolute IRI")
             if name_or_iri.lower() in SPARQL_NAMES:
-                raise ValueError(f"{name_or_iri} has a meaning of its own in SPARQL; choose another name")
-            function = replace(function, signature=name_or_iri + function.signature[function.signature.find("(") :])
+                raise ValueError(
+                    f"{name_or_iri} has a meaning of its own in SPARQL; choose another name"
+                )
+            function = replace(
+                function, signature=name_or_iri + function.signature[function.signature.find("(") :]
+            )
         return FunctionRegistry({**self._functions, name_or_iri: function})
 
 

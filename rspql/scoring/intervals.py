@@ -63,7 +63,11 @@ def subtract(left: Interval, right: Interval) -> Interval:
 def multiply(left: Interval, right: Interval) -> Interval:
     """Return the interval of the products."""
     # An infinite end means "unbounded", so zero times it is zero.
-    products = [0.0 if a == 0 or b == 0 else a * b for a in (left.low, left.high) for b in (right.low, right.high)]
+    products = [
+        0.0 if a == 0 or b == 0 else a * b
+        for a in (left.low, left.high)
+        for b in (right.low, right.high)
+    ]
     return _closed(min(products), max(products))
 
 

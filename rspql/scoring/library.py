@@ -11,7 +11,13 @@ import numpy as np
 
 from rspql import ast
 from rspql.scoring.datatypes import DECIMAL, INTEGER, literal_value
-from rspql.scoring.functions import FloatArray, FunctionRegistry, ResultType, ScoringFunction, corner_bounds
+from rspql.scoring.functions import (
+    FloatArray,
+    FunctionRegistry,
+    ResultType,
+    ScoringFunction,
+    corner_bounds,
+)
 from rspql.scoring.intervals import EVERYTHING, Interval, clip, widen
 
 MATH = "http://www.w3.org/2005/xpath-functions/math#"
@@ -46,7 +52,12 @@ def _norm_bounds(value: Interval, low: Interval, high: Interval) -> Interval:
     if not (low.is_point and high.is_point and high.low > low.low):
         return _UNIT
     ends = _norm(np.array([value.low, value.high]), np.array(low.low), np.array(high.low))
-    return Interval(*(default if np.isnan(end) else float(end) for end, default in zip(ends, (0.0, 1.0), strict=True)))
+    return Interval(
+        *(
+            default if np.isnan(end) else float(end)
+            for end, default in zip(ends, (0.0, 1.0), strict=True)
+        )
+    )
 
 
 def _norm_directions(*_intervals: Interval) -> tuple[int, ...]:
@@ -55,10 +66,17 @@ def _norm_directions(*_intervals: Interval) -> tuple[int, ...]:
 
 
 def _norm_total(_value: Interval, low: Interval, high: Interval) -> bool:
-    return low.is_finite and high.is_finite and high.low > low.high and bool(np.isfinite(high.high - low.low))
+    return (
+        low.is_finite
+        and high.is_finite
+        and high.low > low.high
+        and bool(np.isfinite(high.high - low.low))
+    )
 
 
-def _norm_in_sparql(value: ast.Expression, low: ast.Expression, high: ast.Expression) -> ast.Expression:
+def _norm_in_sparql(
+    value: ast.Expression, low: ast.Expression, high: ast.Expression
+) -> ast.Expression:
     share = ast.Binary("/", ast.Binary("-", value, low), ast.Binary("-", high, low))
     below = ast.Call("if", (ast.Binary(">=", value, high), _decimal("1.0"), share))
     clamped = ast.Call("if", (ast.Binary("<=", value, low), _decimal("0.0"), below))
@@ -98,12 +116,21 @@ def _round(value: FloatArray) -> FloatArray:
 
 def _exactly(apply: Callable[[FloatArray], FloatArray]) -> Callable[[Interval], Interval]:
     """Return the bounds of a function that never falls and has no rounding errors."""
-    return lambda value: Interval(float(apply(np.array(value.low))), float(apply(np.array(value.high))))
+    return lambda value: Interval(
+        float(apply(np.array(value.low))), float(apply(np.array(value.high)))
+    )
 
 
 def _step(name: str, apply: Callable[[FloatArray], FloatArray]) -> ScoringFunction:
     return ScoringFunction(
-        1, apply, _exactly(apply), f"{name}(value)", _rising, total=_always, result=ResultType.ARGUMENT, sparql=name
+        1,
+        apply,
+        _exactly(apply),
+        f"{name}(value)",
+        _rising,
+        total=_always,
+        result=ResultType.ARGUMENT,
+        sparql=name,
     )
 
 
@@ -133,7 +160,9 @@ def _first_by(operator: str) -> Callable[..., ast.Expression]:
         chosen = values[-1]
         for at in range(len(values) - 2, -1, -1):
             before = [ast.Binary(operator, values[at], other) for other in values[at + 1 :]]
-            chosen = ast.Call("if", (reduce(lambda a, b: ast.Binary("&&", a, b), before), values[at], chosen))
+            chosen = ast.Call(
+                "if", (reduce(lambda a, b: ast.Binary("&&", a, b), before), values[at], chosen)
+            )
         return chosen
 
     return expand
@@ -151,7 +180,9 @@ def _quietly(apply: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
 
 
 def _pow(base: FloatArray, exponent: FloatArray) -> FloatArray:
-    missing = np.isnan(base) | np.isnan(exponent)  # numpy gives 1 for anything to the power 0, and for 1 to any power
+    missing = np.isnan(base) | np.isnan(
+        exponent
+    )  # numpy gives 1 for anything to the power 0, and for 1 to any power
     with np.errstate(all="ignore"):
         return np.where(missing, np.nan, np.power(base + 0.0, exponent))  # + 0.0 turns -0 into 0
 
@@ -170,7 +201,12 @@ def _pow_direction_in_base(base: Interval, exponent: Interval) -> int:
 
 
 def _is_natural(exponent: Interval) -> bool:
-    return exponent.is_point and exponent.is_finite and exponent.low > 0 and exponent.low == int(exponent.low)
+    return (
+        exponent.is_point
+        and exponent.is_finite
+        and exponent.low > 0
+        and exponent.low == int(exponent.low)
+    )
 
 
 def _pow_bounds(base: Interval, exponent: Interval) -> Interval:
@@ -247,16 +283,40 @@ FUNCTIONS: Mapping[str, ScoringFunction] = MappingProxyType(
             expand=_first_by(">="),
         ),
         "sqrt": ScoringFunction(
-            1, _quietly(np.sqrt), _sqrt_bounds, "sqrt(value)", _rising, total=_not_negative, sparql=MATH + "sqrt"
+            1,
+            _quietly(np.sqrt),
+            _sqrt_bounds,
+            "sqrt(value)",
+            _rising,
+            total=_not_negative,
+            sparql=MATH + "sqrt",
         ),
         "log": ScoringFunction(
-            1, _quietly(np.log), _log_bounds, "log(value)", _rising, total=_not_negative, sparql=MATH + "log"
+            1,
+            _quietly(np.log),
+            _log_bounds,
+            "log(value)",
+            _rising,
+            total=_not_negative,
+            sparql=MATH + "log",
         ),
         "exp": ScoringFunction(
-            1, _quietly(np.exp), _exp_bounds, "exp(value)", _rising, total=_always, sparql=MATH + "exp"
+            1,
+            _quietly(np.exp),
+            _exp_bounds,
+            "exp(value)",
+            _rising,
+            total=_always,
+            sparql=MATH + "exp",
         ),
         "pow": ScoringFunction(
-            2, _pow, _pow_bounds, "pow(base, exponent)", _pow_directions, total=_not_negative, sparql=MATH + "pow"
+            2,
+            _pow,
+            _pow_bounds,
+            "pow(base, exponent)",
+            _pow_directions,
+            total=_not_negative,
+            sparql=MATH + "pow",
         ),
     }
 )

@@ -66,7 +66,9 @@ def explain_direction(
     if analysis.directions.get(variable) is not Direction.UNKNOWN:
         return None
     while True:
-        inner = [part for part in analysis.parts if part.directions.get(variable) is Direction.UNKNOWN]
+        inner = [
+            part for part in analysis.parts if part.directions.get(variable) is Direction.UNKNOWN
+        ]
         if not inner:
             return analysis.node
         analysis = inner[0]
@@ -87,7 +89,9 @@ class _Analysis:
     parts: tuple[_Analysis, ...]
 
 
-def _analyse(expression: ast.Expression, ranges: Mapping[str, Interval], functions: FunctionRegistry) -> _Analysis:
+def _analyse(
+    expression: ast.Expression, ranges: Mapping[str, Interval], functions: FunctionRegistry
+) -> _Analysis:
     def step(node: ast.Expression, parts: tuple[_Analysis, ...]) -> _Analysis:
         interval = interval_of(node, tuple(part.interval for part in parts), ranges, functions)
         names = _names(node, parts)
@@ -111,7 +115,9 @@ def _names(node: ast.Expression, parts: Iterable[_Analysis]) -> tuple[str, ...]:
 # Directions -----------------------------------------------------------------------------------
 
 
-def _direction(node: ast.Expression, name: str, parts: tuple[_Analysis, ...], signs: tuple[int, ...]) -> Direction:
+def _direction(
+    node: ast.Expression, name: str, parts: tuple[_Analysis, ...], signs: tuple[int, ...]
+) -> Direction:
     match node:
         case ast.Variable():
             return Direction.INCREASING
@@ -122,13 +128,17 @@ def _direction(node: ast.Expression, name: str, parts: tuple[_Analysis, ...], si
         case ast.Call("bound"):
             return Direction.CONSTANT  # among the numbers that the variable can be bound to
     return _joined(
-        _scaled(part.directions.get(name, Direction.CONSTANT), sign) for part, sign in zip(parts, signs, strict=True)
+        _scaled(part.directions.get(name, Direction.CONSTANT), sign)
+        for part, sign in zip(parts, signs, strict=True)
     )
 
 
 def _direction_of_if(name: str, parts: tuple[_Analysis, ...]) -> Direction:
     relevant = _branches(parts)
-    if len(relevant) > 1 and parts[0].directions.get(name, Direction.CONSTANT) is not Direction.CONSTANT:
+    if (
+        len(relevant) > 1
+        and parts[0].directions.get(name, Direction.CONSTANT) is not Direction.CONSTANT
+    ):
         return Direction.UNKNOWN
     return _joined(part.directions.get(name, Direction.CONSTANT) for part in relevant)
 
@@ -156,7 +166,9 @@ def _relevant(node: ast.Expression, parts: tuple[_Analysis, ...]) -> tuple[_Anal
     return parts if len(branches) > 1 else branches
 
 
-def _signs(node: ast.Expression, intervals: tuple[Interval, ...], functions: FunctionRegistry) -> tuple[int, ...]:
+def _signs(
+    node: ast.Expression, intervals: tuple[Interval, ...], functions: FunctionRegistry
+) -> tuple[int, ...]:
     """Return the sign of a node's change for each operand: 1 rises, -1 falls, 0 is unknown."""
     match node:
         case ast.Unary("+" | "-" as operator):
@@ -201,7 +213,9 @@ _OPPOSITE = {
 # Errors ---------------------------------------------------------------------------------------
 
 
-def _is_safe(node: ast.Expression, parts: tuple[_Analysis, ...], functions: FunctionRegistry) -> bool:
+def _is_safe(
+    node: ast.Expression, parts: tuple[_Analysis, ...], functions: FunctionRegistry
+) -> bool:
     """Return True if a node has no value if, and only if, a variable is unbound."""
     if not all(part.safe for part in parts):
         return False

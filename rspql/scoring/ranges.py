@@ -12,7 +12,9 @@ from rspql.scoring.intervals import EVERYTHING, Interval
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
-def ranges_of(filters: Iterable[ast.Expression], known: Mapping[str, Interval] | None = None) -> dict[str, Interval]:
+def ranges_of(
+    filters: Iterable[ast.Expression], known: Mapping[str, Interval] | None = None
+) -> dict[str, Interval]:
     """Return the ranges of variables if all filters hold; bounds are included, to be safe.
 
     Uses only comparisons of a variable with a number, alone or joined by ``&&``. ``known`` are
@@ -48,10 +50,14 @@ def range_of_aggregate(function: str, values: Interval) -> Interval:
         case "min" | "max":
             return values
         case _:
-            return Interval(0.0 if values.low >= 0 else -math.inf, 0.0 if values.high <= 0 else math.inf)
+            return Interval(
+                0.0 if values.low >= 0 else -math.inf, 0.0 if values.high <= 0 else math.inf
+            )
 
 
-def _narrow(ranges: dict[str, Interval], left: ast.Expression, operator: str, right: ast.Expression) -> None:
+def _narrow(
+    ranges: dict[str, Interval], left: ast.Expression, operator: str, right: ast.Expression
+) -> None:
     value = _constant(right)
     if not isinstance(left, ast.Variable) or value is None:
         return

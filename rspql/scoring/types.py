@@ -12,7 +12,9 @@ from rspql.scoring.library import DEFAULT_FUNCTIONS
 
 
 def result_type(
-    expression: ast.Expression, types: Mapping[str, str], functions: FunctionRegistry = DEFAULT_FUNCTIONS
+    expression: ast.Expression,
+    types: Mapping[str, str],
+    functions: FunctionRegistry = DEFAULT_FUNCTIONS,
 ) -> str | None:
     """Return the IRI of a score's datatype, given those of its variables; None if it is not known.
 
@@ -28,7 +30,10 @@ def result_type(
 
 
 def _type_of(
-    node: ast.Expression, parts: tuple[str | None, ...], types: Mapping[str, str], functions: FunctionRegistry
+    node: ast.Expression,
+    parts: tuple[str | None, ...],
+    types: Mapping[str, str],
+    functions: FunctionRegistry,
 ) -> str | None:
     match node:
         case ast.Variable(name):
@@ -53,7 +58,9 @@ def _type_of(
             return None
 
 
-def _type_of_call(call: ast.Call, parts: tuple[str | None, ...], functions: FunctionRegistry) -> str | None:
+def _type_of_call(
+    call: ast.Call, parts: tuple[str | None, ...], functions: FunctionRegistry
+) -> str | None:
     function = functions.find(call.function)
     if function is None or not function.takes(len(parts)):
         return None

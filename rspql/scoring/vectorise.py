@@ -28,7 +28,9 @@ ConditionFunction = Callable[[Columns], BoolArray]
 _Operation = Callable[..., FloatArray]
 
 
-def vectorise(expression: ast.Expression, functions: FunctionRegistry = DEFAULT_FUNCTIONS) -> ScoreFunction:
+def vectorise(
+    expression: ast.Expression, functions: FunctionRegistry = DEFAULT_FUNCTIONS
+) -> ScoreFunction:
     """Return a function from columns of numbers to a column of scores.
 
     It returns a single score if the expression needs no column. NaN stands for an error: a value

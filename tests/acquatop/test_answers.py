@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.answer_cases import CASES, FOLDER, Run, difference, expect, expected_lines, run_case
+from tests.support.answer_cases import (
+    CASES,
+    FOLDER,
+    Run,
+    difference,
+    expect,
+    expected_lines,
+    run_case,
+)
 from tests.support.answer_oracle import contradictions
 
 
@@ -44,7 +52,12 @@ def test_brute_force_contradicts_what_is_wrong(tmp_path: Path) -> None:
     doubled = replace(answers[0], rows=answers[0].rows[:1] * 2)
     swapped = replace(answers[1], rows=answers[1].rows[::-1])
     shorter = replace(answers[2], rows=answers[2].rows[:-1])
-    assert len(contradictions(replace(run, answers={"query": [doubled, swapped, shorter, answers[3]]}))) == 3
+    assert (
+        len(
+            contradictions(replace(run, answers={"query": [doubled, swapped, shorter, answers[3]]}))
+        )
+        == 3
+    )
 
 
 def test_each_case_says_what_it_shows() -> None:

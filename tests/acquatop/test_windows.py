@@ -6,13 +6,21 @@ from hypothesis import strategies as st
 
 from acquatop.windows import Windows
 
-windows = st.builds(Windows, st.integers(1, 50), st.integers(1, 50), st.none() | st.integers(-100, 100))
+windows = st.builds(
+    Windows, st.integers(1, 50), st.integers(1, 50), st.none() | st.integers(-100, 100)
+)
 
 
 @given(windows, st.integers(-500, 500))
-def test_first_and_last_span_exactly_the_windows_that_hold_a_time(windows: Windows, time: int) -> None:
+def test_first_and_last_span_exactly_the_windows_that_hold_a_time(
+    windows: Windows, time: int
+) -> None:
     earliest = 0 if windows.t0_ms is not None else -700
-    holding = [index for index in range(earliest, 700) if windows.bounds(index)[0] < time <= windows.bounds(index)[1]]
+    holding = [
+        index
+        for index in range(earliest, 700)
+        if windows.bounds(index)[0] < time <= windows.bounds(index)[1]
+    ]
     assert list(range(windows.first(time), windows.last(time) + 1)) == holding
 
 

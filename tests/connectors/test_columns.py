@@ -27,15 +27,25 @@ MAPPING = ColumnsMapping(
 
 
 def rows_of(mapping: ColumnsMapping = MAPPING, **columns: pa.Array) -> list[tuple[object, ...]]:
-    return [tuple(row.values())[:-1] for row in mapping.records(pa.RecordBatch.from_pydict(columns)).to_pylist()]
+    return [
+        tuple(row.values())[:-1]
+        for row in mapping.records(pa.RecordBatch.from_pydict(columns)).to_pylist()
+    ]
 
 
 def test_a_row_is_an_item_whatever_the_types_of_its_columns() -> None:
     moment = datetime(1970, 1, 1, 0, 0, 1, 2999, UTC)
     expected = (1002, "<http://example.org/user/7>", 3, 0.5, "x", "<urn:b>", None)
     for times in (
-        [pa.array([1002], type_) for type_ in (pa.int64(), pa.int32(), pa.uint64(), pa.float64(), pa.decimal128(9, 2))]
-        + [pa.array([moment], pa.timestamp(unit, zone)) for unit in ("ms", "us", "ns") for zone in (None, "Asia/Tokyo")]
+        [
+            pa.array([1002], type_)
+            for type_ in (pa.int64(), pa.int32(), pa.uint64(), pa.float64(), pa.decimal128(9, 2))
+        ]
+        + [
+            pa.array([moment], pa.timestamp(unit, zone))
+            for unit in ("ms", "us", "ns")
+            for zone in (None, "Asia/Tokyo")
+        ]
         + [pa.array([1002], pa.int64()).dictionary_encode()]
     ):
         for users in (
@@ -88,7 +98,9 @@ def test_seconds_and_dates_are_times() -> None:
 )
 def test_faults_are_named(columns: dict[str, pa.Array], fault: str | None) -> None:
     good = {"t": pa.array([1]), "user": pa.array(["a"]), **columns}
-    expected = (1, "<http://example.org/user/a>", *[None] * 5) if fault is None else (*[None] * 6, fault)
+    expected = (
+        (1, "<http://example.org/user/a>", *[None] * 5) if fault is None else (*[None] * 6, fault)
+    )
     assert rows_of(**good) == [expected]
 
 

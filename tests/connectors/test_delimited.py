@@ -29,11 +29,15 @@ COLUMNS = ("t", "user", "mentions", "mood", "name")
 Row = tuple[object, ...]
 
 
-def rows_of(lines: Sequence[bytes], *, header: bytes | None = None, dialect: Dialect | None = None) -> list[Row]:
+def rows_of(
+    lines: Sequence[bytes], *, header: bytes | None = None, dialect: Dialect | None = None
+) -> list[Row]:
     columns = {"value": pa.array(lines, pa.binary())}
     if header is not None:
         columns["header"] = pa.array([header] * len(lines), pa.binary())
-    mapping = CsvMapping(SUBJECT, "t", PROPERTIES, columns=() if header else COLUMNS, dialect=dialect or Dialect())
+    mapping = CsvMapping(
+        SUBJECT, "t", PROPERTIES, columns=() if header else COLUMNS, dialect=dialect or Dialect()
+    )
     return [tuple(row.values()) for row in mapping.records(pa.record_batch(columns)).to_pylist()]
 
 
@@ -48,12 +52,21 @@ good = st.tuples(
 
 
 @settings(max_examples=150)
-@given(st.lists(good, max_size=5), st.sampled_from([",", ";", "\t", "|"]), st.sampled_from(['"', "'"]), st.booleans())
-def test_what_python_writes_is_read(rows: list[Row], delimiter: str, quote: str, windows: bool) -> None:
+@given(
+    st.lists(good, max_size=5),
+    st.sampled_from([",", ";", "\t", "|"]),
+    st.sampled_from(['"', "'"]),
+    st.booleans(),
+)
+def test_what_python_writes_is_read(
+    rows: list[Row], delimiter: str, quote: str, windows: bool
+) -> None:
     lines = []
     for row in rows:
         file = io.StringIO(newline="")
-        csv.writer(file, delimiter=delimiter, quotechar=quote, lineterminator="\r" if windows else "").writerow(row)
+        csv.writer(
+            file, delimiter=delimiter, quotechar=quote, lineterminator="\r" if windows else ""
+        ).writerow(row)
         lines.append(file.getvalue().encode())
     expected = [
         (t, f"<http://example.org/user/{user}>", mentions, mood, name or None, None, at)
@@ -84,8 +97,15 @@ def test_a_line_that_is_well_written_has_the_fields_that_python_finds(line: str)
         (expected,) = csv.reader([line], strict=True)
     except (csv.Error, ValueError):
         return
-    mapping = CsvMapping(Template.parse("urn:{0}"), "0", {}, columns=tuple(map(str, range(len(expected)))))
-    (faults,) = [[row["bad"] for row in mapping.records(pa.record_batch({"value": [line.encode()]})).to_pylist()]]
+    mapping = CsvMapping(
+        Template.parse("urn:{0}"), "0", {}, columns=tuple(map(str, range(len(expected))))
+    )
+    (faults,) = [
+        [
+            row["bad"]
+            for row in mapping.records(pa.record_batch({"value": [line.encode()]})).to_pylist()
+        ]
+    ]
     assert not any("fields" in (fault or "") for fault in faults)
 
 
@@ -137,7 +157,9 @@ def test_a_file_that_grows_keeps_its_first_line(tmp_path: Path) -> None:
     file.write_bytes(b"t,user\n")
     reader = LinesReader(file, 1000, has_header=True)
     first = reader.latestOffset({}, ReadAllAvailable())
-    assert [len(batch) for part in reader.partitions({}, first) for batch in reader.read(part)] == [0]
+    assert [len(batch) for part in reader.partitions({}, first) for batch in reader.read(part)] == [
+        0
+    ]
     with file.open("ab") as stream:
         stream.write(b"1,ann\n")
     end = reader.latestOffset(first, ReadAllAvailable())

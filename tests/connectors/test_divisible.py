@@ -35,7 +35,9 @@ def statements(folder: Path) -> LinesReader:
 
 def rows(folder: Path) -> ParquetReader:
     for name, count in (("a", 40), ("b", 7), ("c", 90)):
-        pq.write_table(pa.table({"n": [f"{name}{at}" for at in range(count)]}), folder / f"{name}.parquet")
+        pq.write_table(
+            pa.table({"n": [f"{name}{at}" for at in range(count)]}), folder / f"{name}.parquet"
+        )
     return ParquetReader(folder, {"n": pa.string()}, 1_000)
 
 
@@ -51,9 +53,9 @@ def log(folder: Path) -> LiveReader:
         writer.append(pa.record_batch([pa.array([b"%d" % at] * 3)], schema=LOG))
     end = writer.end.to_json()
     writer.close()
-    return LiveReader(lambda: pytest.fail("nothing is received"), log_options("x", {"log": str(folder / "log")})).up_to(
-        end
-    )
+    return LiveReader(
+        lambda: pytest.fail("nothing is received"), log_options("x", {"log": str(folder / "log")})
+    ).up_to(end)
 
 
 READERS = [lines, statements, rows, files, log]
@@ -90,13 +92,19 @@ def test_a_plan_is_read_in_steps(make: Callable[[Path], Any], size: int, tmp_pat
     assert sorted(found) == sorted(read(reader, start, end)) != []
     assert sum(reader.size(begin, stop) for begin, stop in cut) == reader.size(start, end)
     if make is statements:
-        subjects = [{value.split()[0] for value in read(reader, begin, stop)} for begin, stop in cut]
+        subjects = [
+            {value.split()[0] for value in read(reader, begin, stop)} for begin, stop in cut
+        ]
         assert sum(map(len, subjects)) == len(set.union(*subjects))
 
 
 def test_a_plan_is_cut_into_like_parts(tmp_path: Path) -> None:
     reader = rows(tmp_path)
-    start, end, sizes = dict[str, int](), {"a.parquet": 40, "b.parquet": 7, "c.parquet": 90}, list[int]()
+    start, end, sizes = (
+        dict[str, int](),
+        {"a.parquet": 40, "b.parquet": 7, "c.parquet": 90},
+        list[int](),
+    )
     while start != end:
         stop = cut(reader, start, end, 50)
         sizes.append(reader.size(start, stop))

@@ -31,7 +31,9 @@ def read(spark: SparkSession, program: str, folder: Path) -> list[dict[str, Any]
     def keep(batch: DataFrame, _number: int) -> None:
         found.extend(row.asDict() for row in batch.collect())
 
-    writer = rows.writeStream.foreachBatch(keep).option("checkpointLocation", str(folder / "checkpoint"))
+    writer = rows.writeStream.foreachBatch(keep).option(
+        "checkpointLocation", str(folder / "checkpoint")
+    )
     writer.trigger(availableNow=True).start().awaitTermination()
     return found
 
@@ -96,7 +98,9 @@ def line_server(data: bytes) -> Iterator[int]:
 
 def test_tcp(spark: SparkSession, tmp_path: Path) -> None:
     with line_server(b"one\ntwo\n") as port:
-        program = example_of("tcp").replace("9999", str(port)).replace("received/", f"{tmp_path}/log")
+        program = (
+            example_of("tcp").replace("9999", str(port)).replace("received/", f"{tmp_path}/log")
+        )
         rows = read(spark, program, tmp_path)
     assert [(row["position"], bytes(row["value"])) for row in rows] == [(0, b"one"), (1, b"two")]
 
@@ -113,7 +117,11 @@ def test_websocket(spark: SparkSession, tmp_path: Path) -> None:
         thread.start()
         try:
             port = str(server.socket.getsockname()[1])
-            program = example_of("websocket").replace("9999", port).replace("received/", f"{tmp_path}/log")
+            program = (
+                example_of("websocket")
+                .replace("9999", port)
+                .replace("received/", f"{tmp_path}/log")
+            )
             rows = read(spark, program, tmp_path)
         finally:
             over.set()

@@ -27,7 +27,11 @@ def read_all(reader: FilesReader, offset: Offset, limit: int) -> tuple[list[str]
 
 @settings(max_examples=50)
 @given(
-    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 9)), max_size=6, unique_by=lambda each: each[0]),
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), st.integers(0, 9)),
+        max_size=6,
+        unique_by=lambda each: each[0],
+    ),
     st.integers(0, 6),
     st.integers(1, 20),
     st.integers(1, 3),
@@ -56,15 +60,28 @@ def test_every_file_comes_once_however_they_are_read(
 
 
 def test_a_row_is_a_whole_file_and_one_that_is_too_long_is_not_read(tmp_path: Path) -> None:
-    for name, content in {"a.ttl": b"1\n2", "b.ttl": b"long", "_c.ttl": b"", ".d.ttl": b"", "e.txt": b""}.items():
+    for name, content in {
+        "a.ttl": b"1\n2",
+        "b.ttl": b"long",
+        "_c.ttl": b"",
+        ".d.ttl": b"",
+        "e.txt": b"",
+    }.items():
         (tmp_path / name).write_bytes(content)
-    options = {"path": str(tmp_path), "ending": ".ttl", "maxBytesPerFile": "3", "maxPartitions": "1"}
+    options = {
+        "path": str(tmp_path),
+        "ending": ".ttl",
+        "maxBytesPerFile": "3",
+        "maxPartitions": "1",
+    }
     reader = FilesDataSource(options).streamReader(None)  # type: ignore[arg-type]
     end = reader.latestOffset({}, ReadAllAvailable())
     (batch,) = (batch for part in reader.partitions({}, end) for batch in reader.read(part))
     assert batch.column("value").to_pylist() == [b"1\n2", None]
     assert batch.column("_misfit").to_pylist() == [None, "longer than 3 bytes"]
-    assert batch.column("received")[0].as_py().timestamp() == pytest.approx((tmp_path / "a.ttl").stat().st_mtime)
+    assert batch.column("received")[0].as_py().timestamp() == pytest.approx(
+        (tmp_path / "a.ttl").stat().st_mtime
+    )
 
 
 def test_a_recording_ends_with_the_files_that_are_there(tmp_path: Path) -> None:

@@ -52,12 +52,17 @@ def test_every_syntax_says_the_same(syntax: str) -> None:
     any_syntax = GraphMapping("urn:at", PROPERTIES)
     types, endings = SYNTAXES[syntax].content_types, SYNTAXES[syntax].endings
     for type_ in types:
-        assert rows_of(any_syntax, written, content_type=[f"{type_.upper()}; charset=utf-8"]) == expected
+        assert (
+            rows_of(any_syntax, written, content_type=[f"{type_.upper()}; charset=utf-8"])
+            == expected
+        )
     for ending in endings:
         assert rows_of(any_syntax, written, file=[f"event{ending}"]) == expected
 
 
-def test_blank_nodes_have_the_same_names_whenever_they_are_read_and_others_in_another_document() -> None:
+def test_blank_nodes_have_the_same_names_whenever_they_are_read_and_others_in_another_document() -> (
+    None
+):
     document = b"[] <urn:knows> [ <urn:mentions> 3 ], _:x ; <urn:at> 5 . _:x <urn:mentions> 4 ."
     several = GraphMapping("urn:at", PROPERTIES, several=True, syntax="turtle")
     first, second = (rows_of(several, document, file=["f"], position=[at]) for at in (0, 7))
@@ -71,15 +76,22 @@ def test_blank_nodes_have_the_same_names_whenever_they_are_read_and_others_in_an
 
 def test_the_time_may_be_the_graph_s_name_or_the_arrival() -> None:
     in_name = GraphMapping(Template.parse("urn:time:{ms}"), PROPERTIES, syntax="trig")
-    assert rows_of(in_name, b"<urn:time:5> { <urn:a> <urn:mentions> 3 }") == [(5, "<urn:a>", 3, None, None, 0)]
-    assert rows_of(in_name, b"<urn:x:5> { <urn:a> <urn:mentions> 3 }")[0][-2] == "no time in the graph's name"
+    assert rows_of(in_name, b"<urn:time:5> { <urn:a> <urn:mentions> 3 }") == [
+        (5, "<urn:a>", 3, None, None, 0)
+    ]
+    assert (
+        rows_of(in_name, b"<urn:x:5> { <urn:a> <urn:mentions> 3 }")[0][-2]
+        == "no time in the graph's name"
+    )
     came = GraphMapping(ARRIVAL, PROPERTIES, syntax="turtle")
     received = pa.array([datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     assert rows_of(came, b"<urn:a> <urn:mentions> 3 .", received=received)[0][0] == 2000
 
 
 def test_contexts_are_those_that_are_known_and_none_is_fetched() -> None:
-    contexts = {"https://example.org/c": '{"mentions": {"@id": "urn:mentions"}, "at": {"@id": "urn:at"}}'}
+    contexts = {
+        "https://example.org/c": '{"mentions": {"@id": "urn:mentions"}, "at": {"@id": "urn:at"}}'
+    }
     mapping = GraphMapping("urn:at", PROPERTIES, syntax="jsonld", contexts=contexts)
     known = b'{"@context": "https://example.org/c", "@id": "urn:a", "mentions": 3, "at": 5}'
     mixed = b'{"@context": ["https://example.org/c", {"n": "urn:mentions"}], "@id": "urn:a", "n": 3, "at": 5}'
@@ -98,8 +110,14 @@ def test_contexts_are_those_that_are_known_and_none_is_fetched() -> None:
         (b"<urn:a> <urn:mentions> 3 .", "no time in <urn:at>"),
         (b"<urn:a> <urn:at> 1, 2 .", "more than one time in <urn:at>"),
         (b'<urn:a> <urn:at> "soon" .', "no time in its document"),
-        (b"<urn:a> <urn:at> 999999999999999999 .", "the time in its document is not in the years 1 to 9999"),
-        (b'<urn:a> <urn:at> 1 ; <urn:mentions> "x" .', "the object of <urn:mentions> is not a whole number"),
+        (
+            b"<urn:a> <urn:at> 999999999999999999 .",
+            "the time in its document is not in the years 1 to 9999",
+        ),
+        (
+            b'<urn:a> <urn:at> 1 ; <urn:mentions> "x" .',
+            "the object of <urn:mentions> is not a whole number",
+        ),
         (b"<urn:a> <urn:at> 1 ; <urn:mentions> 1, 2 .", "more than one object of <urn:mentions>"),
     ],
 )
@@ -115,13 +133,23 @@ def test_what_nobody_says_the_syntax_of_is_bad_and_so_is_what_its_source_could_n
     assert rows_of(GraphMapping("urn:at", PROPERTIES), b"x", file=["x.txt"])[0][-2] == fault
     assert rows_of(ONE, b"", _misfit=["longer than 3 bytes"])[0][-2] == "longer than 3 bytes"
     fine = b"<urn:b> <urn:at> 1 ."
-    assert [row[-2] for row in rows_of(ONE, fine, fine, size=[20, 21])] == [None, "only its beginning was kept"]
+    assert [row[-2] for row in rows_of(ONE, fine, fine, size=[20, 21])] == [
+        None,
+        "only its beginning was kept",
+    ]
 
 
 @settings(max_examples=80)
-@given(st.lists(st.binary(max_size=20) | st.text('<urn:ab> ."@{}[]1', max_size=20).map(str.encode), max_size=4))
+@given(
+    st.lists(
+        st.binary(max_size=20) | st.text('<urn:ab> ."@{}[]1', max_size=20).map(str.encode),
+        max_size=4,
+    )
+)
 def test_any_bytes_are_a_record_or_counted(documents: list[bytes]) -> None:
     for syntax in SYNTAXES:
         rows = rows_of(GraphMapping("urn:at", PROPERTIES, syntax=syntax), *documents)
-        assert {row[-1] for row in rows} == {at for at, each in enumerate(documents) if each.strip()}
+        assert {row[-1] for row in rows} == {
+            at for at, each in enumerate(documents) if each.strip()
+        }
         assert all((row[0] is None) == (row[-2] is not None) for row in rows)

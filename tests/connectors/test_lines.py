@@ -15,7 +15,12 @@ from connectors.lines import LinesDataSource, LinesReader, Offset
 
 
 def lines_between(reader: LinesReader, start: Offset, end: Offset) -> list[tuple[str, int, bytes]]:
-    rows = [row for part in reader.partitions(start, end) for batch in reader.read(part) for row in batch.to_pylist()]
+    rows = [
+        row
+        for part in reader.partitions(start, end)
+        for batch in reader.read(part)
+        for row in batch.to_pylist()
+    ]
     return [(row["file"], row["position"], row["value"]) for row in rows]
 
 
@@ -56,11 +61,15 @@ def test_an_unfinished_line_waits_for_its_break(tmp_path: Path) -> None:
     assert lines_between(reader, {}, first) == [("a.txt", 0, b"one")]
     with file.open("ab") as stream:
         stream.write(b"o\n")
-    assert lines_between(reader, first, reader.latestOffset(first, ReadAllAvailable())) == [("a.txt", 4, b"two")]
+    assert lines_between(reader, first, reader.latestOffset(first, ReadAllAvailable())) == [
+        ("a.txt", 4, b"two")
+    ]
     assert lines_between(reader, {}, first) == [("a.txt", 0, b"one")]  # a batch can be read again
 
 
-def test_the_end_of_a_file_ends_its_last_line_when_only_what_is_there_is_wanted(tmp_path: Path) -> None:
+def test_the_end_of_a_file_ends_its_last_line_when_only_what_is_there_is_wanted(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\ntwo")
     reader = LinesReader(tmp_path, 100)
     reader.prepareForTriggerAvailableNow()
@@ -139,8 +148,15 @@ def test_it_works_in_plain_pyspark(spark: SparkSession, tmp_path: Path) -> None:
         found.append([bytes(row.value) for row in batch.collect()])
 
     def run() -> None:
-        lines = spark.readStream.format("lines").option("path", str(folder)).option("maxBytesPerBatch", 5).load()
-        writer = lines.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        lines = (
+            spark.readStream.format("lines")
+            .option("path", str(folder))
+            .option("maxBytesPerBatch", 5)
+            .load()
+        )
+        writer = lines.writeStream.foreachBatch(keep).option(
+            "checkpointLocation", str(tmp_path / "checkpoint")
+        )
         writer.trigger(availableNow=True).start().awaitTermination()
 
     run()

@@ -22,7 +22,11 @@ def values(terms: list[str], datatype: str) -> list[object]:
     return list(found.to_pylist())
 
 
-@given(st.lists(st.tuples(st.sampled_from(["", "+", "-", "0", "-00"]), st.integers(0, 2**65)), max_size=4))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["", "+", "-", "0", "-00"]), st.integers(0, 2**65)), max_size=4
+    )
+)
 def test_whole_numbers_are_read_as_far_as_64_bits_hold_them(numbers: list[tuple[str, int]]) -> None:
     written = [f"{sign}{number}" for sign, number in numbers]
     expected = [int(each) if -(2**63) <= int(each) < 2**63 else None for each in written]
@@ -74,7 +78,9 @@ def test_what_is_no_such_thing_is_null(term: str, datatype: str, value: object) 
 @given(st.datetimes(), st.integers(-840, 840), st.sampled_from(["dateTime", "dateTimeStamp"]))
 def test_instants_are_read_with_their_zones(moment: datetime, minutes: int, datatype: str) -> None:
     there = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
-    since = there.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC) - timedelta(minutes=minutes)
+    since = (
+        there.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC) - timedelta(minutes=minutes)
+    )
     found = times_of(pa.array([f'"{there.isoformat()}"^^<{XSD}{datatype}>'])).to_pylist()
     if 1 < moment.year < 9999:
         assert found == [since // timedelta(milliseconds=1)]
@@ -87,7 +93,10 @@ def test_instants_are_read_with_their_zones(moment: datetime, minutes: int, data
     "2000-01-01 2000-01-01T00:00:00z 2000-01-01T00:00:00. 2000-01-01T00:00:00+15:00 2000-04-31T00:00:00".split(),
 )
 def test_what_no_calendar_has_is_no_instant(text: str) -> None:
-    assert milliseconds(pa.array([text, "2000-02-29T00:00:00Z"])).to_pylist() == [None, 951_782_400_000]
+    assert milliseconds(pa.array([text, "2000-02-29T00:00:00Z"])).to_pylist() == [
+        None,
+        951_782_400_000,
+    ]
 
 
 def test_bare_texts_are_times_too() -> None:

@@ -51,7 +51,9 @@ def test_what_comes_is_acknowledged_when_it_is_durable_and_can_be_read_again(
     mailbox.put(b"c")
     end = offset_at(reader, 3, start)
     until(lambda: mailbox.acknowledged == [b"a", b"b", b"c"])
-    elsewhere: LiveReader = pickle.loads(pickle.dumps(LiveReader(functools.partial(Mailbox), reader._options)))
+    elsewhere: LiveReader = pickle.loads(
+        pickle.dumps(LiveReader(functools.partial(Mailbox), reader._options))
+    )
     assert values(elsewhere, start, end) == values(reader, start, end) == [b"a", b"b", b"c"]
     assert values(reader, end, end) == []
     assert reader.latestOffset(end, ReadAllAvailable()) == end
@@ -60,7 +62,9 @@ def test_what_comes_is_acknowledged_when_it_is_durable_and_can_be_read_again(
     assert reader.latestOffset(start, ReadMaxRows(1)) == first
 
 
-def test_another_goes_on_where_one_ended_and_knows_what_that_knew(mailbox: Mailbox, tmp_path: Path) -> None:
+def test_another_goes_on_where_one_ended_and_knows_what_that_knew(
+    mailbox: Mailbox, tmp_path: Path
+) -> None:
     with closing(Closing(mailbox, tmp_path)) as reader:
         start = reader.initialOffset()
         mailbox.put(b"a")
@@ -73,7 +77,9 @@ def test_another_goes_on_where_one_ended_and_knows_what_that_knew(mailbox: Mailb
     assert mailbox.remembered == [(b"", []), (b"", [b"a"])]
 
 
-def test_what_is_committed_is_let_go_and_what_its_owner_keeps_stays(mailbox: Mailbox, tmp_path: Path) -> None:
+def test_what_is_committed_is_let_go_and_what_its_owner_keeps_stays(
+    mailbox: Mailbox, tmp_path: Path
+) -> None:
     for commits, begins in (("batch", 1), ("owner", 0)):
         with closing(Closing(mailbox, tmp_path / commits, commits=commits)) as reader:
             start = reader.initialOffset()
@@ -85,7 +91,9 @@ def test_what_is_committed_is_let_go_and_what_its_owner_keeps_stays(mailbox: Mai
             assert reader.initialOffset() == end
 
 
-def test_a_full_log_receives_nothing_until_something_is_let_go(mailbox: Mailbox, tmp_path: Path) -> None:
+def test_a_full_log_receives_nothing_until_something_is_let_go(
+    mailbox: Mailbox, tmp_path: Path
+) -> None:
     piece = bytes(LEAST_LOG_BYTES // 8)
     with closing(Closing(mailbox, tmp_path, maxLogBytes=str(LEAST_LOG_BYTES))) as reader:
         start = reader.initialOffset()
@@ -104,7 +112,9 @@ def test_a_full_log_receives_nothing_until_something_is_let_go(mailbox: Mailbox,
         assert sum(file.stat().st_size for file in tmp_path.iterdir()) < LEAST_LOG_BYTES * 5 // 4
 
 
-def test_available_now_ends_with_what_the_source_has_and_lets_go_of_it(mailbox: Mailbox, tmp_path: Path) -> None:
+def test_available_now_ends_with_what_the_source_has_and_lets_go_of_it(
+    mailbox: Mailbox, tmp_path: Path
+) -> None:
     mailbox.put(b"a")
     mailbox.put(b"b")
     with closing(Closing(mailbox, tmp_path)) as reader:
@@ -118,7 +128,9 @@ def test_available_now_ends_with_what_the_source_has_and_lets_go_of_it(mailbox: 
     assert mailbox.acknowledged == [b"a", b"b"]
 
 
-def test_what_ends_the_source_ends_the_stream_and_says_so(reader: LiveReader, mailbox: Mailbox) -> None:
+def test_what_ends_the_source_ends_the_stream_and_says_so(
+    reader: LiveReader, mailbox: Mailbox
+) -> None:
     mailbox.failure = ConnectorError("the post office is closed")
     start = reader.initialOffset()
     with pytest.raises(ConnectorError, match="post office"):
@@ -142,7 +154,9 @@ def test_long_batches_are_cut_for_the_cores(mailbox: Mailbox, tmp_path: Path) ->
         end = offset_at(reader, 12, start)
         parts = reader.partitions(start, end)
         assert len(parts) == 2
-        assert [value[:1] for value in values(reader, start, end)] == [bytes([number]) for number in range(12)]
+        assert [value[:1] for value in values(reader, start, end)] == [
+            bytes([number]) for number in range(12)
+        ]
         assert reader.latestOffset(start, reader.getDefaultReadLimit()) == end
 
 
@@ -160,7 +174,10 @@ def test_what_is_read_and_kept_presses_when_it_is_much(mailbox: Mailbox, tmp_pat
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({}, "needs the option log"), ({"log": "x", "maxLogBytes": "7"}, "maxLogBytes must be 1048576 at least")],
+    [
+        ({}, "needs the option log"),
+        ({"log": "x", "maxLogBytes": "7"}, "maxLogBytes must be 1048576 at least"),
+    ],
 )
 def test_options_that_will_not_do_are_named(options: dict[str, str], message: str) -> None:
     with pytest.raises(ConnectorError, match=message):

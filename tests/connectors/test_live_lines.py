@@ -46,7 +46,9 @@ class Reading:
     def lines(self) -> list[bytes]:
         start = self.reader.initialOffset()
         end = self.reader.latestOffset(start, ReadAllAvailable())
-        batches = [batch for part in self.reader.partitions(start, end) for batch in self.reader.read(part)]
+        batches = [
+            batch for part in self.reader.partitions(start, end) for batch in self.reader.read(part)
+        ]
         positions = [number for batch in batches for number in batch.column("position").to_pylist()]
         assert positions == list(range(len(positions)))
         return [value for batch in batches for value in batch.column("value").to_pylist()]
@@ -87,8 +89,12 @@ def line_server() -> Iterator[LineServer]:
         yield server
 
 
-def test_lines_of_a_server_come_once_and_in_order_however_they_are_cut(line_server: LineServer, tmp_path: Path) -> None:
-    with closing(Reading("tcp", tmp_path / "log", address=line_server.address, maxLineBytes="9")) as reading:
+def test_lines_of_a_server_come_once_and_in_order_however_they_are_cut(
+    line_server: LineServer, tmp_path: Path
+) -> None:
+    with closing(
+        Reading("tcp", tmp_path / "log", address=line_server.address, maxLineBytes="9")
+    ) as reading:
         assert reading.lines() == []
         line_server.accept()
         for piece in (b"one\ntw", b"o\n\xc3", b"\xa9\n\n", b"a line that is too long\n", b"unfin"):
@@ -104,9 +110,13 @@ def test_lines_of_a_server_come_once_and_in_order_however_they_are_cut(line_serv
         reading.until(b"one", b"two", "é".encode(), b"", b"a line th\xff", b"unfin", b"again")
 
 
-def test_a_recording_of_a_server_ends_where_it_has_nothing_more(line_server: LineServer, tmp_path: Path) -> None:
+def test_a_recording_of_a_server_ends_where_it_has_nothing_more(
+    line_server: LineServer, tmp_path: Path
+) -> None:
     with closing(Reading("tcp", tmp_path / "log", address=line_server.address)) as reading:
-        sender = threading.Thread(target=lambda: (line_server.accept(), line_server.send(b"one\ntwo\n")))
+        sender = threading.Thread(
+            target=lambda: (line_server.accept(), line_server.send(b"one\ntwo\n"))
+        )
         sender.start()
         reading.until(b"one", b"two")
         sender.join()
@@ -137,22 +147,34 @@ def web_server(handle: Callable[[ServerConnection], None]) -> Iterator[str]:
             thread.join()
 
 
-def test_messages_come_once_and_the_connection_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_come_once_and_the_connection_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     talks: Iterator[list[str | bytes]] = iter([["one", b"two\nthree\n"], ["long " * 9], []])
     said: list[Any] = []
     over = threading.Event()
 
     def handle(connection: ServerConnection) -> None:
         assert connection.request is not None
-        said.append((connection.recv(timeout=PATIENCE), connection.request.headers["Authorization"]))
+        said.append(
+            (connection.recv(timeout=PATIENCE), connection.request.headers["Authorization"])
+        )
         for message in next(talks, []):
             connection.send(message)
         if len(said) > 2:
             over.wait(PATIENCE)
 
     monkeypatch.setenv("A_TOKEN", "xyzzy")
-    options = {"subscribe": "all", "split": "lines", "tokenVariable": "A_TOKEN", "maxMessageBytes": "8"}
-    with web_server(handle) as url, closing(Reading("websocket", tmp_path / "log", url=url, **options)) as reading:
+    options = {
+        "subscribe": "all",
+        "split": "lines",
+        "tokenVariable": "A_TOKEN",
+        "maxMessageBytes": "8",
+    }
+    with (
+        web_server(handle) as url,
+        closing(Reading("websocket", tmp_path / "log", url=url, **options)) as reading,
+    ):
         reading.until(b"one", b"two", b"three", b"long lon\xff")
         over.set()
     assert said[:2] == [("all", "Bearer xyzzy")] * 2
@@ -169,7 +191,10 @@ def test_what_is_wrong_with_a_web_socket_is_named_without_its_secrets(tmp_path: 
         pytest.raises(ConnectorError, match="NOT_SET, which should hold a token, is not set"),
     ):
         reading.until(b"")
-    for options, said in (({"url": "http://x"}, "must begin with ws://"), ({"url": url, "split": "x"}, 'not "x"')):
+    for options, said in (
+        ({"url": "http://x"}, "must begin with ws://"),
+        ({"url": url, "split": "x"}, 'not "x"'),
+    ):
         with pytest.raises(ConnectorError, match=said):
             Reading("websocket", tmp_path / "c", **options)
 
@@ -189,7 +214,9 @@ def test_a_named_pipe_is_read_for_as_long_as_somebody_writes(tmp_path: Path) -> 
         reading.until(b"one", b"two", b"three")
 
 
-def test_the_standard_input_is_a_recording_that_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_standard_input_is_a_recording_that_has_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out, into = os.pipe()
     monkeypatch.setattr(os, "dup", lambda _number: out)
     with closing(Reading("pipe", tmp_path / "log", path="-")) as reading:

@@ -21,12 +21,16 @@ MAPPING = JsonMapping(
     },
 )
 
-scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5)
+scalars = (
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5)
+)
 right = st.fixed_dictionaries(
     {"t": st.integers(0, 10), "user": st.sampled_from(["a", "b", "é"])},
     optional={"mentions": st.integers(0, 9), "mood": st.floats(-5, 5), "name": st.text(max_size=4)},
 )
-odd = st.dictionaries(st.sampled_from(["t", "user", "mentions", "mood", "name", "x"]), scalars | st.lists(scalars))
+odd = st.dictionaries(
+    st.sampled_from(["t", "user", "mentions", "mood", "name", "x"]), scalars | st.lists(scalars)
+)
 lines = st.one_of(
     right.map(lambda each: json.dumps(each).encode()),
     right.map(lambda each: (" " + json.dumps(each, ensure_ascii=False) + "\r").encode()),
@@ -34,7 +38,18 @@ lines = st.one_of(
     st.lists(right, max_size=2).map(lambda each: " ".join(map(json.dumps, each)).encode()),
     st.binary(max_size=8),
     st.sampled_from(
-        [b"", b"   ", b"\x1c", b"{", b"}{", b'{"t": 1', b'"user": "a"}', b"[]", b"null", b'{"t":1,"t":2,"user":"a"}']
+        [
+            b"",
+            b"   ",
+            b"\x1c",
+            b"{",
+            b"}{",
+            b'{"t": 1',
+            b'"user": "a"}',
+            b"[]",
+            b"null",
+            b'{"t":1,"t":2,"user":"a"}',
+        ]
     ),
 )
 
@@ -82,7 +97,10 @@ def test_good_records_come_out_as_they_went_in(batch: list[dict[str, object]]) -
         (b'{"t": 1, "user": 7.5}', 'the field "user" is not a string'),
         (b'{"t": 1, "user": true}', 'the field "user" is not a string'),
         (b'{"t": 1, "user": "\\ud83d"}', 'the field "user" is not a string'),
-        (b'{"t": 1700000000000000000, "user": "a"}', 'the time in the field "t" is not in the years 1 to 9999'),
+        (
+            b'{"t": 1700000000000000000, "user": "a"}',
+            'the time in the field "t" is not in the years 1 to 9999',
+        ),
         (b'{"t": 1, "user": "a", "mood": NaN}', "not JSON"),
         (b'{"t": 1, "user": "a", "mood": 1e999}', 'the field "mood" is not a number'),
         (b'{"t": 1, "user": "a b"}', 'the field "user" does not fit into an IRI'),
@@ -111,7 +129,9 @@ def test_a_whole_number_may_name_the_subject() -> None:
 
 def test_a_field_may_hold_the_whole_subject() -> None:
     mapping = JsonMapping(Template.parse("{user}"), "t", {})
-    batch = mapping.decode(pa.array([b'{"t": 1, "user": "urn:a#b"}', b'{"t": 1, "user": "a"}', b'{"t": 1, "user": 3}']))
+    batch = mapping.decode(
+        pa.array([b'{"t": 1, "user": "urn:a#b"}', b'{"t": 1, "user": "a"}', b'{"t": 1, "user": 3}'])
+    )
     assert batch.column("subject").to_pylist() == ["<urn:a#b>", None, None]
 
 
@@ -140,7 +160,10 @@ trees = st.fixed_dictionaries(
         "by": branches
         | st.fixed_dictionaries(
             {"at": st.integers(0, 9), "id": st.sampled_from(["a", 7])},
-            optional={"counts": branches | st.fixed_dictionaries({}, optional={"n": st.integers(0, 3), "m": scalars})},
+            optional={
+                "counts": branches
+                | st.fixed_dictionaries({}, optional={"n": st.integers(0, 3), "m": scalars})
+            },
         ),
         "of": st.sampled_from(["x", "a b", 3, 1.5, None]),
     },
@@ -151,7 +174,9 @@ trees = st.fixed_dictionaries(
 @given(st.lists(trees, max_size=4))
 def test_nested_fields_are_read_the_same_on_both_roads(records: list[object]) -> None:
     lines = [json.dumps(each).encode() for each in records]
-    one_by_one = [(*row[:-1], at) for at, line in enumerate(lines) for row in rows_of(NESTED, b"{", line)[1:]]
+    one_by_one = [
+        (*row[:-1], at) for at, line in enumerate(lines) for row in rows_of(NESTED, b"{", line)[1:]
+    ]
     assert rows_of(NESTED, *lines) == one_by_one
 
 
@@ -161,7 +186,10 @@ def test_a_path_leads_into_objects() -> None:
     assert rows_of(NESTED, line) == [(5, "<http://example.org/user/7>", 3, thing, None, 0)]
     without = b'{"by": {"id": "a", "at": 5, "counts": null}}'
     assert rows_of(NESTED, without) == [(5, "<http://example.org/user/a>", None, None, None, 0)]
-    assert rows_of(NESTED, line.replace(b"12", b'"a b"'))[0][4] == 'the field "of" does not fit into an IRI'
+    assert (
+        rows_of(NESTED, line.replace(b"12", b'"a b"'))[0][4]
+        == 'the field "of" does not fit into an IRI'
+    )
     assert rows_of(NESTED, b'{"by": 3}')[0][4] == 'the field "by.counts.n" is not a whole number'
 
 
@@ -173,7 +201,11 @@ def test_a_path_leads_into_objects() -> None:
         ("seconds", "1700000000", 1_700_000_000_000),
         ("seconds", "1e300", 'the time in the field "t" is not in the years 1 to 9999'),
         ("seconds", "-62135596800.001", 'the time in the field "t" is not in the years 1 to 9999'),
-        ("dateTime", '"0001-01-01T00:00:00+00:01"', 'the time in the field "t" is not in the years 1 to 9999'),
+        (
+            "dateTime",
+            '"0001-01-01T00:00:00+00:01"',
+            'the time in the field "t" is not in the years 1 to 9999',
+        ),
         ("dateTime", '"0001-01-01T00:00:00Z"', -62_135_596_800_000),
         ("dateTime", '"9999-12-31T23:59:59.999Z"', 253_402_300_799_999),
         ("dateTime", '"1970-01-01T01:00:01.5+01:00"', 1500),
@@ -197,7 +229,9 @@ def test_the_time_may_be_that_of_the_arrival() -> None:
 def test_a_fresh_subject_is_a_record_s_place() -> None:
     mapping = JsonMapping(Template.parse("urn:event:{}:x"), "t", {})
     lines = [b'{"t": 1}'] * 3
-    first, second, other = (row[1] for row in rows_of(mapping, *lines, file=["a", "a", "b"], position=[0, 9, 0]))
+    first, second, other = (
+        row[1] for row in rows_of(mapping, *lines, file=["a", "a", "b"], position=[0, 9, 0])
+    )
     assert len({first, second, other}) == 3
     assert rows_of(mapping, lines[1], file=["a"], position=[9])[0][1] == second
     assert rows_of(mapping, lines[0], position=[9])[0][1] == "<urn:event:9:x>"
@@ -218,7 +252,9 @@ def with_topics(whole: str, second: str, third: str) -> JsonMapping:
         "urn:whole": Property(whole, XSD + "string"),
         "urn:second": Property(second, IRI, Template.parse("urn:second:{}")),
     }
-    return JsonMapping(Template.parse(f"urn:third:{{{third}}}"), "t", {**MAPPING.properties, **properties})
+    return JsonMapping(
+        Template.parse(f"urn:third:{{{third}}}"), "t", {**MAPPING.properties, **properties}
+    )
 
 
 @given(st.lists(st.tuples(topics, right | st.sampled_from([b"", b"{"])), max_size=6))
@@ -229,17 +265,28 @@ def test_a_topic_and_its_levels_are_read_as_if_they_were_in_the_message(
     for topic, said in messages:
         levels = dict(zip(LEVELS, topic.split("/"), strict=False))
         plain.append(said if isinstance(said, bytes) else json.dumps(said).encode())
-        told.append(said if isinstance(said, bytes) else json.dumps({**said, "whole": topic, **levels}).encode())
+        told.append(
+            said
+            if isinstance(said, bytes)
+            else json.dumps({**said, "whole": topic, **levels}).encode()
+        )
     rows = pa.record_batch(
-        [pa.array(plain, pa.binary()), pa.array([topic for topic, _ in messages], pa.string())], ["value", "topic"]
+        [pa.array(plain, pa.binary()), pa.array([topic for topic, _ in messages], pa.string())],
+        ["value", "topic"],
     )
     found = with_topics("@topic", "@topic.1", "@topic.2").records(rows).to_pylist()
-    expected = with_topics("whole", "second", "third").decode(pa.array(told, pa.binary())).to_pylist()
+    expected = (
+        with_topics("whole", "second", "third").decode(pa.array(told, pa.binary())).to_pylist()
+    )
     for row in expected:
         row[BAD] = row[BAD] and row[BAD].replace('"third"', '"@topic.2"')
     assert found == expected
 
 
 def test_what_came_by_no_topic_has_none() -> None:
-    (row,) = with_topics("@topic", "@topic.1", "user").decode(pa.array([b'{"t": 1, "user": "a"}'])).to_pylist()
+    (row,) = (
+        with_topics("@topic", "@topic.1", "user")
+        .decode(pa.array([b'{"t": 1, "user": "a"}']))
+        .to_pylist()
+    )
     assert (row["subject"], row["p3"], row["p4"]) == ("<urn:third:a>", None, None)

@@ -26,7 +26,9 @@ MAPPINGS = (ONE, SEVERAL, IN_GRAPH)
 
 
 def rows_of(document: str, mapping: NTriplesMapping = ONE) -> list[tuple[object, ...]]:
-    lines = pa.record_batch([pa.array([line.encode() for line in document.split("\n")], pa.binary())], ["value"])
+    lines = pa.record_batch(
+        [pa.array([line.encode() for line in document.split("\n")], pa.binary())], ["value"]
+    )
     return [tuple(row.values())[:-1] for row in mapping.records(lines).to_pylist()]
 
 
@@ -38,7 +40,10 @@ def test_a_run_of_statements_about_one_subject_is_a_record() -> None:
         <urn:ann> <urn:at> "1970-01-01T00:00:01Z"^^<{XSD}dateTime> .
         <urn:bob> <urn:at> "2000"^^<{XSD}long> .
         <urn:bob> <urn:knows> <urn:\\u00e9> ."""
-    assert rows_of(document) == [(1000, "<urn:ann>", 3, None, None), (2000, "<urn:bob>", None, "<urn:é>", None)]
+    assert rows_of(document) == [
+        (1000, "<urn:ann>", 3, None, None),
+        (2000, "<urn:bob>", None, "<urn:é>", None),
+    ]
 
 
 def test_an_empty_line_parts_records_about_one_subject() -> None:
@@ -53,14 +58,23 @@ def test_a_graph_s_name_may_say_the_time() -> None:
     line = f'<urn:a> <urn:mentions> "{{}}"^^<{XSD}integer> <urn:time:{{}}> .'
     document = [line.format(1, 5), line.format(2, "1970-01-01T00:00:01+00:00"), line.format(3, "x")]
     rows = rows_of("\n".join(document), IN_GRAPH)
-    assert [row[:3] for row in rows] == [(5, "<urn:a>", 1), (1000, "<urn:a>", 2), (None, None, None)]
+    assert [row[:3] for row in rows] == [
+        (5, "<urn:a>", 1),
+        (1000, "<urn:a>", 2),
+        (None, None, None),
+    ]
     assert rows[2][-1] == "no time in the graph's name"
 
 
 def test_each_further_object_is_a_row_where_several_are_kept() -> None:
     said = [f'<urn:a> <urn:mentions> "{number}"^^<{XSD}integer> .' for number in (1, 2, 1)]
-    document = "\n".join([*said, f'<urn:a> <urn:at> "7"^^<{XSD}integer> .', "<urn:a> <urn:knows> <urn:b> ."])
-    assert rows_of(document, SEVERAL) == [(7, "<urn:a>", 1, "<urn:b>", None), (7, "<urn:a>", 2, None, None)]
+    document = "\n".join(
+        [*said, f'<urn:a> <urn:at> "7"^^<{XSD}integer> .', "<urn:a> <urn:knows> <urn:b> ."]
+    )
+    assert rows_of(document, SEVERAL) == [
+        (7, "<urn:a>", 1, "<urn:b>", None),
+        (7, "<urn:a>", 2, None, None),
+    ]
     assert rows_of(document) == [(None, None, None, None, "more than one object of <urn:mentions>")]
 
 
@@ -70,12 +84,18 @@ def test_each_further_object_is_a_row_where_several_are_kept() -> None:
         ('<urn:a> <urn:at> "1"^^<X#integer> .', None),
         ('<urn:a> <urn:knows> "1" .', "no time in <urn:at>"),
         ('<urn:a> <urn:at> "1" .', "the object of <urn:at> is not a time"),
-        ('<urn:a> <urn:at> "999999999999999999"^^<X#integer> .', "the time in <urn:at> is not in the years 1 to 9999"),
+        (
+            '<urn:a> <urn:at> "999999999999999999"^^<X#integer> .',
+            "the time in <urn:at> is not in the years 1 to 9999",
+        ),
         (
             '<urn:a> <urn:at> "1"^^<X#int> .\n<urn:a> <urn:mentions> "1" .',
             "the object of <urn:mentions> is not a whole number",
         ),
-        ('<urn:a> <urn:at> "1"^^<X#int> .\n<urn:a> <urn:knows> "1" .', "the object of <urn:knows> is not an IRI"),
+        (
+            '<urn:a> <urn:at> "1"^^<X#int> .\n<urn:a> <urn:knows> "1" .',
+            "the object of <urn:knows> is not an IRI",
+        ),
         ("_:a <urn:knows> <urn:b> .", "the subject is a blank node"),
         ("<urn:a> <urn:knows> <urn:b>", "not N-Triples"),
         ("<urn:a", "not N-Triples"),
@@ -108,7 +128,15 @@ statements = st.builds(
     ),
 )
 odd = st.sampled_from(
-    ["", " ", "# c", "  # <urn:a>", "x", "\t<urn:a><urn:knows><urn:d>.", "<urn:a> <urn:p> <urn:o> .\r"]
+    [
+        "",
+        " ",
+        "# c",
+        "  # <urn:a>",
+        "x",
+        "\t<urn:a><urn:knows><urn:d>.",
+        "<urn:a> <urn:p> <urn:o> .\r",
+    ]
 )
 
 
@@ -143,7 +171,9 @@ def test_no_cut_into_batches_and_partitions_parts_a_record(
                 parts = reader.partitions(offset, end)
             for part in parts:
                 for batch in pickle.loads(pickle.dumps(reader)).read(part):
-                    found += [tuple(row.values())[:-1] for row in mapping.records(batch).to_pylist()]
+                    found += [
+                        tuple(row.values())[:-1] for row in mapping.records(batch).to_pylist()
+                    ]
             offset = end
     assert found == rows_of("\n".join(document), mapping)
     assert offset == ({"a.nt": len(data)} if data else {})
@@ -153,7 +183,14 @@ def test_records_wait_until_another_begins(tmp_path: Path) -> None:
     file = tmp_path / "a.nt"
     reader = LinesReader(file, 1000, together="subject")
     ends = []
-    for written in ("<urn:a> 1\n# c\n", "<urn:a> 2\n", "<urn:a", "> 3\n<urn:b> 1\n", "\n", "# c\n<urn:b> 2\n"):
+    for written in (
+        "<urn:a> 1\n# c\n",
+        "<urn:a> 2\n",
+        "<urn:a",
+        "> 3\n<urn:b> 1\n",
+        "\n",
+        "# c\n<urn:b> 2\n",
+    ):
         with file.open("a") as stream:
             stream.write(written)
         ends.append(reader.latestOffset({}, ReadMaxBytes(1000)).get("a.nt", 0))
@@ -161,6 +198,8 @@ def test_records_wait_until_another_begins(tmp_path: Path) -> None:
 
 
 def test_reasons_are_counted() -> None:
-    batch = ONE.records(pa.record_batch([pa.array([b"x", b"y .", b"<urn:a> <urn:p> <urn:o> ."])], ["value"]))
+    batch = ONE.records(
+        pa.record_batch([pa.array([b"x", b"y .", b"<urn:a> <urn:p> <urn:o> ."])], ["value"])
+    )
     assert count_faults([batch]) == {"not N-Triples": 2, "no time in <urn:at>": 1}
     assert batch.column(BAD).null_count == 0

@@ -29,7 +29,9 @@ def write(file: Path, numbers: list[int], group: int = 3) -> None:
 
 def rows_between(reader: ParquetReader, start: Offset, end: Offset) -> list[int]:
     batches = [
-        batch for part in reader.partitions(start, end) for batch in pickle.loads(pickle.dumps(reader)).read(part)
+        batch
+        for part in reader.partitions(start, end)
+        for batch in pickle.loads(pickle.dumps(reader)).read(part)
     ]
     assert all(batch.schema.names == ["n", "user", MISFIT, "_file", "_row"] for batch in batches)
     return [number for batch in batches for number in batch.column("n").to_pylist()]
@@ -47,9 +49,15 @@ def read_all(reader: ParquetReader, limit: int, offset: Offset) -> tuple[list[in
 
 
 @settings(max_examples=40)
-@given(st.lists(st.integers(0, 7), max_size=3), st.integers(1, 9), st.integers(1, 4), st.integers(1, 3))
+@given(
+    st.lists(st.integers(0, 7), max_size=3), st.integers(1, 9), st.integers(1, 4), st.integers(1, 3)
+)
 def test_every_row_comes_once_and_in_order_however_it_is_written_and_read(
-    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], limit: int, group: int, partitions: int
+    tmp_path_factory: pytest.TempPathFactory,
+    lengths: list[int],
+    limit: int,
+    group: int,
+    partitions: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("rows")
     reader = ParquetReader(folder, TYPES, limit, max_partitions=partitions)
@@ -90,7 +98,9 @@ def test_a_single_file_may_have_any_name_and_appear_later(tmp_path: Path) -> Non
     assert read_all(reader, 10, {})[0] == [1]
 
 
-def test_values_that_do_not_fit_are_named_and_columns_that_are_not_there_are_null(tmp_path: Path) -> None:
+def test_values_that_do_not_fit_are_named_and_columns_that_are_not_there_are_null(
+    tmp_path: Path,
+) -> None:
     pq.write_table(pa.table({"n": [1.0, 1.5]}), tmp_path / "a.parquet")
     reader = ParquetReader(tmp_path, TYPES, 10)
     (part,) = reader.partitions({}, {"a.parquet": 2})
@@ -108,7 +118,9 @@ def test_values_that_do_not_fit_are_named_and_columns_that_are_not_there_are_nul
 def test_files_that_cannot_be_read_or_have_shrunk_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"half a file")
     reader = ParquetReader(tmp_path, TYPES, 10)
-    with pytest.raises(ConnectorError, match=r"a\.parquet cannot be read as Parquet(.|\n)*hint: write files under"):
+    with pytest.raises(
+        ConnectorError, match=r"a\.parquet cannot be read as Parquet(.|\n)*hint: write files under"
+    ):
         reader.latestOffset({}, ReadAllAvailable())
     write(tmp_path / "a.parquet", [1, 2])
     assert reader.latestOffset({}, ReadAllAvailable()) == {"a.parquet": 2}
@@ -133,12 +145,18 @@ def test_it_works_in_plain_pyspark(spark: SparkSession, tmp_path: Path) -> None:
     folder.mkdir()
     write(folder / "a.parquet", [1, 2, 3])
     spark.dataSource.register(ParquetDataSource)
-    options = {"path": str(folder), "columns": '{"n": "bigint", "user": "string"}', "maxRowsPerBatch": "2"}
+    options = {
+        "path": str(folder),
+        "columns": '{"n": "bigint", "user": "string"}',
+        "maxRowsPerBatch": "2",
+    }
 
     def keep(batch: Any, _number: int) -> None:
         found.append([(row.n, row.user, row._misfit) for row in batch.collect()])
 
     rows = spark.readStream.format("parquet_rows").options(**options).load()
-    writer = rows.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer = rows.writeStream.foreachBatch(keep).option(
+        "checkpointLocation", str(tmp_path / "checkpoint")
+    )
     writer.trigger(availableNow=True).start().awaitTermination()
     assert found == [[(1, "u1", None), (2, "u2", None)], [(3, "u3", None)]]

@@ -19,9 +19,13 @@ iris = st.sampled_from(
     "<urn:\\u00E9\\U0001F600> <http://x.org:8/a//b?q=/?#> <urn:a#b#c> <http://a:b/> <urn:\ue000>".split()
 )
 blanks = st.sampled_from(["_:a", "_:a.b", "_:a.", "_:0", "_:é"])
-texts = st.text(max_size=8) | st.sampled_from(["a <b> .", "\\t\\u0041", "\\uD800", "\\x", '\\"', "<urn:a", "\x00\x7f"])
+texts = st.text(max_size=8) | st.sampled_from(
+    ["a <b> .", "\\t\\u0041", "\\uD800", "\\x", '\\"', "<urn:a", "\x00\x7f"]
+)
 literals = st.builds(
-    '"{}"{}'.format, texts, st.sampled_from(["", "@en", "@en-GB", "@EN-latn-x-abc", "@e_", f"^^<{XSD}string>", "^^<a>"])
+    '"{}"{}'.format,
+    texts,
+    st.sampled_from(["", "@en", "@en-GB", "@EN-latn-x-abc", "@e_", f"^^<{XSD}string>", "^^<a>"]),
 )
 spaces = st.sampled_from([" "] * 8 + ["", "\t", "  "])
 lines = st.builds(
@@ -36,10 +40,14 @@ lines = st.builds(
     st.lists(spaces, min_size=5, max_size=5),
 )
 mutated = st.builds(
-    lambda line, at, put, length: line[: at % (len(line) + 1)] + put + line[at % (len(line) + 1) + length :],
+    lambda line, at, put, length: (
+        line[: at % (len(line) + 1)] + put + line[at % (len(line) + 1) + length :]
+    ),
     lines,
     st.integers(0, 200),
-    st.sampled_from(["", " ", "<", ">", '"', "\\", ".", "\ue000", "^", "@", "_:", "é", "[", "%", "\r", "#", "{"]),
+    st.sampled_from(
+        ["", " ", "<", ">", '"', "\\", ".", "\ue000", "^", "@", "_:", "é", "[", "%", "\r", "#", "{"]
+    ),
     st.integers(0, 3),
 )
 
@@ -69,15 +77,22 @@ def rows_of(found: list[bytes]) -> list[tuple[str, ...] | None]:
     columns = (statements.subject, statements.predicate, statements.object, statements.graph)
     rows = zip(*(column.to_pylist() for column in columns), strict=True)
     return [
-        reread(*row) if fault is None else None for row, fault in zip(rows, statements.fault.to_pylist(), strict=True)
+        reread(*row) if fault is None else None
+        for row, fault in zip(rows, statements.fault.to_pylist(), strict=True)
     ]
 
 
 @settings(max_examples=120)
 @given(st.lists(lines | mutated | st.text(max_size=5), max_size=6))
-def test_a_line_is_read_as_pyoxigraph_reads_it_and_bad_where_that_refuses_it(written: list[str]) -> None:
+def test_a_line_is_read_as_pyoxigraph_reads_it_and_bad_where_that_refuses_it(
+    written: list[str],
+) -> None:
     document = [line.replace("\n", "").encode("utf-8", "surrogatepass") for line in written]
-    wanted = [(line, expected(line)) for line in document if line.strip(b" \t\r") and line.strip(b" \t\r")[:1] != b"#"]
+    wanted = [
+        (line, expected(line))
+        for line in document
+        if line.strip(b" \t\r") and line.strip(b" \t\r")[:1] != b"#"
+    ]
     assert rows_of(document) == [each and each[0] for _, each in wanted]
 
 
@@ -93,7 +108,11 @@ def test_all_lines_at_once_are_read_as_one_by_one() -> None:
 
 
 def test_faults_are_named() -> None:
-    found = parse(pa.array([b"x", b'\xff <urn:p> "a" .', b'<urn:a> <urn:p> "x" .']), subject_of, with_graphs=False)
+    found = parse(
+        pa.array([b"x", b'\xff <urn:p> "a" .', b'<urn:a> <urn:p> "x" .']),
+        subject_of,
+        with_graphs=False,
+    )
     assert found.fault.to_pylist() == [NOT_A_STATEMENT, NOT_UTF8, None]
 
 
@@ -112,5 +131,13 @@ def test_neighbours_about_one_subject_are_a_group(document: str, groups: list[in
 
 
 def test_another_graph_is_another_group_where_graphs_count() -> None:
-    lines = [b"<urn:a> <urn:p> <urn:o> <urn:g> .", b"<urn:a> <urn:q> <urn:o>\t<urn:g>.", b"<urn:a> <urn:p> <urn:o> ."]
-    assert parse(pa.array(lines), subject_and_graph_of, with_graphs=True).group.tolist() == [0, 0, 1]
+    lines = [
+        b"<urn:a> <urn:p> <urn:o> <urn:g> .",
+        b"<urn:a> <urn:q> <urn:o>\t<urn:g>.",
+        b"<urn:a> <urn:p> <urn:o> .",
+    ]
+    assert parse(pa.array(lines), subject_and_graph_of, with_graphs=True).group.tolist() == [
+        0,
+        0,
+        1,
+    ]

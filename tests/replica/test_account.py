@@ -74,7 +74,9 @@ def test_no_evaluation_spends_more_than_it_may_however_often_it_is_begun_again_a
         else:
             left, before = account.left, account.spending
             is_taken = account.take(*value)
-            assert is_taken == (current is not None and value[0] <= left.items and value[1] <= left.requests)
+            assert is_taken == (
+                current is not None and value[0] <= left.items and value[1] <= left.requests
+            )
             if is_taken:
                 counter.count(current, *value)
                 assert account.spending.items == before.items + value[0]
@@ -93,20 +95,33 @@ def test_no_evaluation_spends_more_than_it_may_however_often_it_is_begun_again_a
 
 @settings(max_examples=40)
 @given(moves.map(lambda all_: [each for each in all_ if each[0] != "crash"]), budgets)
-def test_while_nothing_crashes_a_ledger_changes_nothing(ledger: Ledger, moves: list, budget: Budget) -> None:
+def test_while_nothing_crashes_a_ledger_changes_nothing(
+    ledger: Ledger, moves: list, budget: Budget
+) -> None:
     service, bank = next(SERVICES), Budget(5, 1, 0)
     plain = Account(budget, quota=Quota(), bank=bank, clock=lambda: 7.0)
-    strict = Account(budget, quota=Quota(service=service), bank=bank, ledger=ledger, clock=lambda: 7.0)
+    strict = Account(
+        budget, quota=Quota(service=service), bank=bank, ledger=ledger, clock=lambda: 7.0
+    )
     for move, value in moves:
         if move == "begin":
             plain.begin(value)
             strict.begin(value)
         else:
             assert plain.take(*value) == strict.take(*value)
-        assert (plain.left, plain.allowed, plain.spending) == (strict.left, strict.allowed, strict.spending)
+        assert (plain.left, plain.allowed, plain.spending) == (
+            strict.left,
+            strict.allowed,
+            strict.spending,
+        )
 
 
-@given(budgets, st.integers(0, 10), st.integers(0, 3), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3))))
+@given(
+    budgets,
+    st.integers(0, 10),
+    st.integers(0, 3),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3))),
+)
 def test_the_bank_holds_what_was_left_over_up_to_its_cap(
     budget: Budget, items: int, requests: int, wanted: list[tuple[int, int]]
 ) -> None:
@@ -122,7 +137,9 @@ def test_the_bank_holds_what_was_left_over_up_to_its_cap(
         banked = min(items, allowed[0] - spent[0]), min(requests, allowed[1] - spent[1])
 
 
-def test_the_bank_takes_from_the_evaluation_before_not_from_the_last_that_was_written_down(ledger: Ledger) -> None:
+def test_the_bank_takes_from_the_evaluation_before_not_from_the_last_that_was_written_down(
+    ledger: Ledger,
+) -> None:
     quota = Quota(service=next(SERVICES))
     account = Account(Budget(10, 2, 1.0), quota=quota, bank=Budget(5, 0, 0), ledger=ledger)
     account.begin(1)
@@ -202,7 +219,9 @@ def test_a_budget_without_an_end_can_be_written_down(ledger: Ledger) -> None:
     assert account.left.seconds == math.inf
 
 
-def test_after_a_crash_there_is_what_was_left_and_earlier_evaluations_have_nothing(ledger: Ledger) -> None:
+def test_after_a_crash_there_is_what_was_left_and_earlier_evaluations_have_nothing(
+    ledger: Ledger,
+) -> None:
     quota = Quota(service=next(SERVICES))
     account = Account(Budget(10, 3, 1.0), quota=quota, query="q", ledger=ledger)
     account.begin(5)

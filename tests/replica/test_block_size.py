@@ -21,7 +21,11 @@ def ask(size: BlockSize, limit: int, requests: int) -> list[int]:
     return sizes
 
 
-sizes_and_limits = (st.integers(1, 20_000), st.integers(1, 20_000), st.one_of(st.none(), st.integers(1, 20_000)))
+sizes_and_limits = (
+    st.integers(1, 20_000),
+    st.integers(1, 20_000),
+    st.one_of(st.none(), st.integers(1, 20_000)),
+)
 
 
 @settings(max_examples=80)
@@ -43,7 +47,9 @@ def test_a_hidden_limit_is_found_soon_and_kept(most: int, limit: int, first: int
 
 @settings(max_examples=80)
 @given(*sizes_and_limits, st.integers(1, 20_000), st.integers(0, 300))
-def test_a_limit_that_changes_is_found_again(most: int, before: int, first: int | None, limit: int, asked: int) -> None:
+def test_a_limit_that_changes_is_found_again(
+    most: int, before: int, first: int | None, limit: int, asked: int
+) -> None:
     size = BlockSize(most, first=first)
     ask(size, before, asked)
     reachable = min(most, limit)
@@ -87,9 +93,13 @@ def test_it_is_never_less_than_one_nor_more_than_the_most() -> None:
 
 @given(
     st.integers(1, 500),
-    st.lists(st.tuples(st.sampled_from(["good", "bad", "large"]), st.integers(1, 500)), max_size=60),
+    st.lists(
+        st.tuples(st.sampled_from(["good", "bad", "large"]), st.integers(1, 500)), max_size=60
+    ),
 )
-def test_no_answers_in_any_order_lead_it_out_of_its_range(most: int, answers: list[tuple[str, int]]) -> None:
+def test_no_answers_in_any_order_lead_it_out_of_its_range(
+    most: int, answers: list[tuple[str, int]]
+) -> None:
     size = BlockSize(most)
     for answer, keys in answers:
         keys = size.now if keys > 250 else keys
@@ -105,7 +115,9 @@ def test_no_block_can_hold_nothing() -> None:
 
 
 @given(st.integers(1, 1000), st.integers(0, 12))
-def test_a_remote_that_hung_for_a_while_is_soon_asked_for_as_much_as_before(items: int, times: int) -> None:
+def test_a_remote_that_hung_for_a_while_is_soon_asked_for_as_much_as_before(
+    items: int, times: int
+) -> None:
     size = BlockSize(1000)
     for _ in range(9):
         size.succeeded(min(items, size.now))

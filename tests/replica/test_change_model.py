@@ -42,7 +42,9 @@ def poisson(rates: FloatArray, since: FloatArray, now: float, random: Random) ->
     return random.random(len(rates)) < -np.expm1(-rates * (now - since))
 
 
-def at_fixed_intervals(rates: FloatArray, since: FloatArray, now: float, random: Random) -> BoolArray:
+def at_fixed_intervals(
+    rates: FloatArray, since: FloatArray, now: float, random: Random
+) -> BoolArray:
     """Say what has changed where rows change once in 1 / rate, beginning at a time that their rate decides."""
     phases = 1e4 * rates % 1
     return np.floor(now * rates + phases) > np.floor(since * rates + phases)
@@ -70,7 +72,9 @@ def look(
         said.append(model.chance(rows, now))
         came.append(changed)
         history.observe(rows, now, changed, {}, {})
-    return Looked(history, rates, np.concatenate(said[times // 4 :]), np.concatenate(came[times // 4 :]))
+    return Looked(
+        history, rates, np.concatenate(said[times // 4 :]), np.concatenate(came[times // 4 :])
+    )
 
 
 def gamma_rates(shape: float, mean: float, count: int = 600) -> FloatArray:
@@ -123,8 +127,18 @@ def every_hundred_seconds(random: Random) -> float:
         pytest.param(gamma_rates(1.0, 0.1), None, poisson, id="many changes between looks"),
         pytest.param(np.full(600, 0.01), None, poisson, id="rows alike"),
         pytest.param(gamma_rates(2.0, 0.004), None, at_fixed_intervals, id="fixed intervals"),
-        pytest.param(np.full(600, -np.log(0.76) / 100), every_hundred_seconds, poisson, id="each evaluation, 24 %"),
-        pytest.param(np.full(600, -np.log(0.05) / 100), every_hundred_seconds, poisson, id="each evaluation, 95 %"),
+        pytest.param(
+            np.full(600, -np.log(0.76) / 100),
+            every_hundred_seconds,
+            poisson,
+            id="each evaluation, 24 %",
+        ),
+        pytest.param(
+            np.full(600, -np.log(0.05) / 100),
+            every_hundred_seconds,
+            poisson,
+            id="each evaluation, 95 %",
+        ),
         pytest.param(np.full(600, 1e-6), None, poisson, id="hardly ever"),
     ],
 )
@@ -142,14 +156,24 @@ def test_two_kinds_of_rows_are_told_apart() -> None:
     assert found[rates > 0.01].min() > 3 * found[rates < 0.01].max()
 
 
-@given(shape=st.floats(0.05, 50), rate=st.floats(0.01, 100), age=st.floats(0.01, 1000), changed=st.booleans())
+@given(
+    shape=st.floats(0.05, 50),
+    rate=st.floats(0.01, 100),
+    age=st.floats(0.01, 1000),
+    changed=st.booleans(),
+)
 @settings(max_examples=50)
-def test_one_look_moves_the_mean_as_bayes_says(shape: float, rate: float, age: float, changed: bool) -> None:
+def test_one_look_moves_the_mean_as_bayes_says(
+    shape: float, rate: float, age: float, changed: bool
+) -> None:
     history = History(())
     history.grow(1)
     evidence = history.rates
     evidence.prior = type(evidence.prior)(shape, rate)
-    evidence._looks, evidence._fitted_at = 1e6, 1e6  # as if much were known: the prior stays as it is
+    evidence._looks, evidence._fitted_at = (
+        1e6,
+        1e6,
+    )  # as if much were known: the prior stays as it is
     evidence.observe(np.array([0]), np.array([age]), np.array([changed]), pushed=False)
     shapes, rates = evidence.posterior(np.array([0]))
     # By adding up over ln λ, which has the density λ^shape · e^(−rate·λ).
@@ -157,7 +181,9 @@ def test_one_look_moves_the_mean_as_bayes_says(shape: float, rate: float, age: f
     lambdas = np.exp(logs)
     weights = np.exp(shape * logs - rate * lambdas - shape * (np.log(shape / rate) - 1))
     weights *= -np.expm1(-lambdas * age) if changed else np.exp(-lambdas * age)
-    assert shapes[0] / rates[0] == pytest.approx((weights * lambdas).sum() / weights.sum(), rel=2e-3)
+    assert shapes[0] / rates[0] == pytest.approx(
+        (weights * lambdas).sum() / weights.sum(), rel=2e-3
+    )
 
 
 def test_changes_that_are_announced_are_no_looks() -> None:
@@ -196,7 +222,9 @@ def test_of_what_nothing_is_known_something_sane_is_said() -> None:
     assert model.intervals(nobody).tolist() == [3600, 3600]
     assert model.chance(np.empty(0, int), 5.0).tolist() == []
     history.grow(3)
-    history.observe(np.array([0]), 100.0, np.array([True]), {NAME: np.array([np.nan])}, {NAME: np.array([3.0])})
+    history.observe(
+        np.array([0]), 100.0, np.array([True]), {NAME: np.array([np.nan])}, {NAME: np.array([3.0])}
+    )
     assert model.chance(np.array([0, 1, -1]), 100.0).tolist() == [0, 1, 1]
     assert model.chance(np.array([0]), 99.0).tolist() == [0]
     assert 0.4 < model.chance(np.array([0]), 3700.0)[0] < 0.6
@@ -220,7 +248,10 @@ def test_a_chance_never_falls_with_age(looks: list[bool], pause: float) -> None:
     for number, changed in enumerate(looks):
         history.observe(np.array([0]), pause * number, np.array([changed]), {}, {})
     last = max(0, len(looks) - 1) * pause
-    chances = [ChangeModel(history).chance(np.array([0]), last + pause * step)[0] for step in (0, 0.1, 1, 5, 100, 1e9)]
+    chances = [
+        ChangeModel(history).chance(np.array([0]), last + pause * step)[0]
+        for step in (0, 0.1, 1, 5, 100, 1e9)
+    ]
     assert chances == sorted(chances)
     assert 0 <= chances[0] <= chances[-1] <= 1
     assert np.isfinite(ChangeModel(history).rates(np.array([0]))[0])
@@ -232,18 +263,24 @@ def test_a_chance_never_falls_with_age(looks: list[bool], pause: float) -> None:
 Step = Callable[[Random, FloatArray, FloatArray, IntArray], FloatArray]
 
 
-def jumped(step: Step, *, start: FloatArray, times: int = 40, seed: int = 4) -> tuple[FloatArray, History, FloatArray]:
+def jumped(
+    step: Step, *, start: FloatArray, times: int = 40, seed: int = 4
+) -> tuple[FloatArray, History, FloatArray]:
     """Let a third of the rows change at a time; return where the last truths lay among 200 draws, from 0 to 1."""
     random, count = np.random.default_rng(seed), len(start)
     history, values, places = History((NAME,)), start.copy(), []
     history.grow(count)
     model = ChangeModel(history)
-    history.observe(np.arange(count), 0.0, np.ones(count, bool), {NAME: np.full(count, np.nan)}, {NAME: values})
+    history.observe(
+        np.arange(count), 0.0, np.ones(count, bool), {NAME: np.full(count, np.nan)}, {NAME: values}
+    )
     for now in range(1, times):
         rows = random.choice(count, count // 3, replace=False)
         before, after = values[rows], step(random, values[rows], start[rows], rows)
         draws = model.draw(NAME, rows, before, 200, random, now=float(now))
-        places.append((draws < after).mean(axis=0) + random.random(len(rows)) * (draws == after).mean(axis=0))
+        places.append(
+            (draws < after).mean(axis=0) + random.random(len(rows)) * (draws == after).mean(axis=0)
+        )
         history.observe(rows, float(now), after != before, {NAME: before}, {NAME: after})
         values[rows] = after
     return np.concatenate(places[8:]), history, values
@@ -253,10 +290,19 @@ AROUND_1000 = np.random.default_rng(8).normal(1000, 300, 300)
 FOLLOWERS = np.rint(np.random.default_rng(9).lognormal(7, 1.5, 300))
 
 PROCESSES: dict[str, tuple[Step, FloatArray]] = {
-    "noise that adds up": (lambda random, v, start, rows: v + random.normal(0, 20, len(v)), AROUND_1000),
-    "noise around what was": (lambda random, v, start, rows: start + random.normal(0, 50, len(v)), AROUND_1000),
+    "noise that adds up": (
+        lambda random, v, start, rows: v + random.normal(0, 20, len(v)),
+        AROUND_1000,
+    ),
+    "noise around what was": (
+        lambda random, v, start, rows: start + random.normal(0, 50, len(v)),
+        AROUND_1000,
+    ),
     "drawn anew": (lambda random, v, start, rows: random.uniform(0, 1000, len(v)), AROUND_1000),
-    "heavy tails": (lambda random, v, start, rows: v + 10 * random.standard_t(2, len(v)), AROUND_1000),
+    "heavy tails": (
+        lambda random, v, start, rows: v + 10 * random.standard_t(2, len(v)),
+        AROUND_1000,
+    ),
     "rows of two kinds": (
         lambda random, v, start, rows: v + random.normal(0, 1, len(v)) * np.where(rows % 2, 2, 100),
         AROUND_1000,
@@ -266,7 +312,9 @@ PROCESSES: dict[str, tuple[Step, FloatArray]] = {
         FOLLOWERS,
     ),
     "followers that grow": (
-        lambda random, v, start, rows: np.rint(v * (1 + 0.02 * random.standard_exponential(len(v)))) + 1,
+        lambda random, v, start, rows: (
+            np.rint(v * (1 + 0.02 * random.standard_exponential(len(v)))) + 1
+        ),
         FOLLOWERS,
     ),
     "a counter": (lambda random, v, start, rows: v + 1 + random.poisson(5, len(v)), FOLLOWERS),
@@ -285,22 +333,36 @@ def test_draws_are_as_wide_as_the_truth(name: str) -> None:
 def test_a_row_that_moves_more_is_drawn_wider() -> None:
     step, start = PROCESSES["rows of two kinds"]
     _, history, values = jumped(step, start=start)
-    wide = ChangeModel(history).draw(NAME, np.arange(300), values, 200, np.random.default_rng(0), now=NOW).std(axis=0)
+    wide = (
+        ChangeModel(history)
+        .draw(NAME, np.arange(300), values, 200, np.random.default_rng(0), now=NOW)
+        .std(axis=0)
+    )
     assert np.median(wide[1::2]) < 10
     assert np.median(wide[0::2]) > 70
 
 
 @pytest.mark.parametrize(("pull", "growth"), [(0.0, 0.5), (1.0, 0.0)], ids=["walks", "drawn anew"])
-def test_what_walks_is_drawn_the_wider_the_longer_nobody_has_looked(pull: float, growth: float) -> None:
+def test_what_walks_is_drawn_the_wider_the_longer_nobody_has_looked(
+    pull: float, growth: float
+) -> None:
     random, count = np.random.default_rng(5), 400
     history, truth, start = History((NAME,)), np.full(count, 500.0), np.full(count, 500.0)
     known, places = truth.copy(), []
     history.grow(count)
-    history.observe(np.arange(count), 0.0, np.ones(count, bool), {NAME: np.full(count, np.nan)}, {NAME: truth.copy()})
+    history.observe(
+        np.arange(count),
+        0.0,
+        np.ones(count, bool),
+        {NAME: np.full(count, np.nan)},
+        {NAME: truth.copy()},
+    )
     for now in np.arange(1.0, 60.0):
         moves = random.random(count) < 0.3
         truth = np.where(moves, truth + pull * (start - truth) + random.normal(0, 10, count), truth)
-        rows = random.choice(count, 40, replace=False, p=np.arange(1, count + 1) / np.arange(1, count + 1).sum())
+        rows = random.choice(
+            count, 40, replace=False, p=np.arange(1, count + 1) / np.arange(1, count + 1).sum()
+        )
         draws = ChangeModel(history).draw(NAME, rows, known[rows], 99, random, now=now)
         changed = truth[rows] != known[rows]
         places += [(draws < truth[rows]).mean(axis=0)[changed]]
@@ -339,7 +401,10 @@ def test_values_around_which_a_row_swings_are_drawn_from_there() -> None:
     step, start = PROCESSES["noise around what was"]
     _, history, values = jumped(step, start=start)
     middle = np.median(
-        ChangeModel(history).draw(NAME, np.arange(300), values, 99, np.random.default_rng(0), now=NOW), axis=0
+        ChangeModel(history).draw(
+            NAME, np.arange(300), values, 99, np.random.default_rng(0), now=NOW
+        ),
+        axis=0,
     )
     assert np.abs(middle - start).mean() < 0.7 * np.abs(values - start).mean()
 
@@ -347,12 +412,16 @@ def test_values_around_which_a_row_swings_are_drawn_from_there() -> None:
 def test_what_held_for_all_that_was_seen_holds_for_draws() -> None:
     step, start = PROCESSES["a counter"]
     _, history, values = jumped(step, start=start)
-    drawn = ChangeModel(history).draw(NAME, np.arange(300), values, 50, np.random.default_rng(0), now=NOW)
+    drawn = ChangeModel(history).draw(
+        NAME, np.arange(300), values, 50, np.random.default_rng(0), now=NOW
+    )
     assert (drawn >= values + 1).all()
     assert (drawn == np.rint(drawn)).all()
     step, start = PROCESSES["followers with noise"]
     _, history, values = jumped(step, start=start)
-    drawn = ChangeModel(history).draw(NAME, np.arange(300), np.ones(300), 50, np.random.default_rng(0), now=NOW)
+    drawn = ChangeModel(history).draw(
+        NAME, np.arange(300), np.ones(300), 50, np.random.default_rng(0), now=NOW
+    )
     assert drawn.min() >= 0
 
 
@@ -364,7 +433,9 @@ def test_a_change_may_have_left_this_value_alone() -> None:
     history.grow(300)
     for now in range(20):
         after = seldom(random, values, values, np.arange(300))
-        history.observe(np.arange(300), float(now), np.ones(300, bool), {NAME: values}, {NAME: after})
+        history.observe(
+            np.arange(300), float(now), np.ones(300, bool), {NAME: values}, {NAME: after}
+        )
         values = after
     drawn = ChangeModel(history).draw(NAME, np.arange(300), values, 50, random, now=NOW)
     assert (drawn == values).mean() == pytest.approx(0.7, abs=0.05)
@@ -375,7 +446,9 @@ def test_without_a_change_seen_values_are_drawn_from_those_known() -> None:
     history.grow(3)
     model, random, rows = ChangeModel(history), np.random.default_rng(0), np.array([0, -1])
     values = np.array([5.0, np.nan])
-    np.testing.assert_array_equal(model.draw(NAME, rows, values, 3, random, now=NOW), np.tile(values, (3, 1)))
+    np.testing.assert_array_equal(
+        model.draw(NAME, rows, values, 3, random, now=NOW), np.tile(values, (3, 1))
+    )
     after = np.array([5.0, 6.0, np.nan])
     history.observe(np.arange(3), 1.0, np.ones(3, bool), {NAME: np.full(3, np.nan)}, {NAME: after})
     assert set(model.draw(NAME, rows, values, 99, random, now=NOW).ravel().tolist()) == {5.0, 6.0}
@@ -388,12 +461,16 @@ def test_a_few_small_steps_are_told_from_values_drawn_anew() -> None:
         step, start = PROCESSES[name]
         random, history = np.random.default_rng(2), History((NAME,))
         history.grow(300)
-        history.observe(np.arange(300), 0.0, np.ones(300, bool), {NAME: np.full(300, np.nan)}, {NAME: start})
+        history.observe(
+            np.arange(300), 0.0, np.ones(300, bool), {NAME: np.full(300, np.nan)}, {NAME: start}
+        )
         rows = np.arange(0, 300, 60)
         after = step(random, start[rows], start[rows], rows)
         history.observe(rows, 1.0, np.ones(len(rows), bool), {NAME: start[rows]}, {NAME: after})
         untouched = np.arange(1, 300)
-        drawn = ChangeModel(history).draw(NAME, untouched, start[untouched], 400, np.random.default_rng(0), now=NOW)
+        drawn = ChangeModel(history).draw(
+            NAME, untouched, start[untouched], 400, np.random.default_rng(0), now=NOW
+        )
         usual = np.abs(np.random.default_rng(1).permutation(start)[1:] - start[1:]).mean()
         wide[name] = np.median(np.abs(drawn - start[untouched]), axis=0).mean() / usual
     assert wide["followers that grow"] < 0.1
@@ -409,7 +486,9 @@ def test_how_wide_steps_are_is_unsure_while_few_have_been_seen() -> None:
     for now, many in ((1.0, 4), (2.0, 60)):
         some, after = rows[:many], start[:many] + np.where(rows[:many] % 2, 1.0, -1.0)
         history.observe(some, now, np.ones(many, bool), {NAME: start[:many]}, {NAME: after})
-        drawn = ChangeModel(history).draw(NAME, rows[90:], start[90:], 4000, np.random.default_rng(0), now=NOW)
+        drawn = ChangeModel(history).draw(
+            NAME, rows[90:], start[90:], 4000, np.random.default_rng(0), now=NOW
+        )
         lower, upper = np.quantile(drawn - start[90:], [0.05, 0.95])
         wide.append(upper - lower)
     assert wide[0] > 1.5 * wide[1]
@@ -419,7 +498,10 @@ def test_draws_depend_on_nothing_but_the_random_state() -> None:
     step, start = PROCESSES["drawn anew"]
     _, history, values = jumped(step, start=start, times=10)
     first, second = (
-        ChangeModel(history).draw(NAME, np.arange(300), values, 5, np.random.default_rng(6), now=NOW) for _ in "ab"
+        ChangeModel(history).draw(
+            NAME, np.arange(300), values, 5, np.random.default_rng(6), now=NOW
+        )
+        for _ in "ab"
     )
     np.testing.assert_array_equal(first, second)
 
@@ -435,7 +517,13 @@ def test_draws_are_finite_whatever_was_seen(steps: list[tuple[float, float]]) ->
     history.grow(1)
     for now, (before, after) in enumerate(steps):
         changed = np.array([before != after])
-        history.observe(np.array([0]), float(now), changed, {NAME: np.array([before])}, {NAME: np.array([after])})
+        history.observe(
+            np.array([0]),
+            float(now),
+            changed,
+            {NAME: np.array([before])},
+            {NAME: np.array([after])},
+        )
     drawn = ChangeModel(history).draw(
         NAME, np.array([0, -1]), np.array([7.0, 7.0]), 50, np.random.default_rng(0), now=NOW
     )

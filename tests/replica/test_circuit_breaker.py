@@ -164,7 +164,9 @@ class Model:
             self.epoch, self.probe = object(), now
         self.sent.append((number, self.epoch))
 
-    def answer(self, at: int, now: float, is_success: bool, retry_after: float, chance: float) -> int:
+    def answer(
+        self, at: int, now: float, is_success: bool, retry_after: float, chance: float
+    ) -> int:
         number, epoch = self.sent.pop(at)
         is_current = epoch is self.epoch
         if is_success and is_current:
@@ -174,7 +176,9 @@ class Model:
         if not is_success:
             self.in_a_row += is_current
             waits = [retry_after] if retry_after else []
-            if is_current and (retry_after or self.state != "closed" or self.in_a_row >= self.failures):
+            if is_current and (
+                retry_after or self.state != "closed" or self.in_a_row >= self.failures
+            ):
                 waits.append(min(60, 2**self.openings) * (0.5 + 0.5 * chance))
                 self.openings += 1
             if waits:
@@ -210,7 +214,9 @@ def test_it_does_what_the_rules_say(moves: list, failures: int, chance: float) -
                 model.send(breaker.sent(), clock.now)
         elif model.sent:
             retry_after = 7.0 if move == "busy" else 0.0
-            request = model.answer(amount % len(model.sent), clock.now, move == "succeed", retry_after, chance)
+            request = model.answer(
+                amount % len(model.sent), clock.now, move == "succeed", retry_after, chance
+            )
             if move == "succeed":
                 breaker.succeeded(request)
             else:

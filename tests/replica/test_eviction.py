@@ -43,8 +43,12 @@ def test_too_large_a_remote_fills_the_replica_up_to_its_limit_and_no_further() -
     store = ReplicaStore("k", ["v"], limit=3)
     keys = [f"<urn:{at}>" for at in range(10)]
     assert len(store.put([], answers(keys[:2]), now=1.0).changed) == 2
-    assert store.put([], answers(keys[::-1]), now=2.0).changed == (keys[2],), "known ones are as they were"
-    assert store.put([keys[8]], answers(keys[5:]), now=3.0).changed == (keys[8],), "what is asked for is always stored"
+    assert store.put([], answers(keys[::-1]), now=2.0).changed == (keys[2],), (
+        "known ones are as they were"
+    )
+    assert store.put([keys[8]], answers(keys[5:]), now=3.0).changed == (keys[8],), (
+        "what is asked for is always stored"
+    )
     assert store.fetched_at(store.rows(keys[:2])).tolist() == [2.0, 2.0]
 
 
@@ -58,7 +62,9 @@ def test_all_that_was_known_of_a_forgotten_key_is_gone() -> None:
     assert store.fetched_at(rows).tolist() == store.changed_at(rows).tolist() == [-np.inf, -np.inf]
     assert not store.present(rows).any()
     assert np.isnan(store.mean("v"))
-    assert store.put(["<urn:c>"], [], now=0.0).changed == ("<urn:c>",), "its row was another's, fetched later"
+    assert store.put(["<urn:c>"], [], now=0.0).changed == ("<urn:c>",), (
+        "its row was another's, fetched later"
+    )
     assert store.term("v", "<urn:c>") is None
 
 

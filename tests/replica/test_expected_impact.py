@@ -102,11 +102,15 @@ def test_impacts_are_what_brute_force_over_all_worlds_finds(
     changed = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
     merits = sorted(shuffled[:count], reverse=True)
     drawn = [shuffled[count * each : count * (each + 1)] for each in range(1, worlds + 1)]
-    alone, together = impacts(candidates(merits, becoming(drawn), k=k, chances=[float(each) for each in changed]))
+    alone, together = impacts(
+        candidates(merits, becoming(drawn), k=k, chances=[float(each) for each in changed])
+    )
     true = [[each[it] if changed[it] else merits[it] for it in range(count)] for each in drawn]
     for at in range(count):
         assert together[at] == pytest.approx(np.mean([shift(merits, each, at, k) for each in true]))
-        assert alone[at] == pytest.approx(max(0.0, np.mean([better(merits, each, at, k) for each in true])))
+        assert alone[at] == pytest.approx(
+            max(0.0, np.mean([better(merits, each, at, k) for each in true]))
+        )
 
 
 def test_others_have_changed_as_often_as_is_likely() -> None:
@@ -118,7 +122,10 @@ def test_others_have_changed_as_often_as_is_likely() -> None:
     weights = [np.prod(np.where(which, chances, 1 - np.array(chances))) for which in worlds]
     for at in range(4):
         alone, together = (
-            sum(weight * worth(merits, each, at, 2) for weight, each in zip(weights, true, strict=True))
+            sum(
+                weight * worth(merits, each, at, 2)
+                for weight, each in zip(weights, true, strict=True)
+            )
             for worth in (better, shift)
         )
         assert found[:, at] == pytest.approx([max(0.0, alone), together], abs=0.03)
@@ -157,13 +164,17 @@ def test_what_has_not_changed_needs_no_refresh() -> None:
 def test_a_refresh_that_the_next_window_can_use_is_worth_more() -> None:
     outlook = becoming([[5.0, 4.0, 9.0, 9.0]])
     assert order(candidates([5.0, 4.0, 2.0, 1.0], outlook, remaining=[0, 0, 0, 3]))[:2] == [3, 2]
-    lasting = candidates([5.0, 4.0, 2.0, 1.0], outlook, remaining=[0, 0, 3, 3], intervals=[9.0, 9.0, 5.0, 5000.0])
+    lasting = candidates(
+        [5.0, 4.0, 2.0, 1.0], outlook, remaining=[0, 0, 3, 3], intervals=[9.0, 9.0, 5.0, 5000.0]
+    )
     assert order(lasting)[:2] == [3, 2]
 
 
 def test_where_nothing_matters_the_likelier_to_have_changed_and_then_the_older_is_first() -> None:
     merits, outlook = [9.0, 8.0, 3.0, 2.0, 1.0], becoming([[9.0, 8.0, 3.0, 2.0, 1.0]])
-    given_ = candidates(merits, outlook, chances=[0.1, 0.2, 0.5, 0.5, 0.9], fetched_at=[1.0, 2.0, 9.0, 3.0, 4.0])
+    given_ = candidates(
+        merits, outlook, chances=[0.1, 0.2, 0.5, 0.5, 0.9], fetched_at=[1.0, 2.0, 9.0, 3.0, 4.0]
+    )
     assert order(given_) == [4, 3, 2, 1, 0]
 
 
@@ -177,7 +188,9 @@ def test_an_answer_without_places_gains_nothing_and_the_likelier_to_have_changed
 
 
 def test_an_answer_of_any_length_is_weighed_in_time_and_room_of_the_candidates() -> None:
-    given_ = candidates([9.0, 8.0, 3.0, 2.0], becoming([[1.0, 9.0, 5.0, 3.0]]), chances=[0.1, 0.5, 0.5, 0.9], k=5000)
+    given_ = candidates(
+        [9.0, 8.0, 3.0, 2.0], becoming([[1.0, 9.0, 5.0, 3.0]]), chances=[0.1, 0.5, 0.5, 0.9], k=5000
+    )
     assert order(replace(given_, k=10**15)) == order(given_)
 
 
@@ -187,7 +200,9 @@ def test_without_an_outlook_results_that_may_have_changed_come_first() -> None:
     assert order(candidates(nothing, chances=[0.5, 0.5, 0.3, 0.9])) == [0, 1, 3, 2]
 
 
-def test_without_places_in_the_answer_the_likelier_to_have_changed_and_then_the_older_is_first() -> None:
+def test_without_places_in_the_answer_the_likelier_to_have_changed_and_then_the_older_is_first() -> (
+    None
+):
     """So it is of queries without ORDER BY: no result is known to be better than another."""
     nothing = [float("nan")] * 3
     given_ = candidates(nothing, k=0, chances=[0.2, 0.5, 0.5], fetched_at=[1.0, 9.0, 5.0])

@@ -62,9 +62,14 @@ class Trial:
     def evaluate(self, wait: float = 3600.0) -> Answer:
         """Return the answer of the next window."""
         closes = 10 * next(self.windows)
-        lines = [f'{{"t": {closes}, "user": "{user[-1]}", "mentions": {at}}}' for at, user in enumerate(USERS)]
+        lines = [
+            f'{{"t": {closes}, "user": "{user[-1]}", "mentions": {at}}}'
+            for at, user in enumerate(USERS)
+        ]
         batch = pa.array([line.encode() for line in lines], pa.binary())
-        self.query.add(STREAM, self.bound.stream.mapping.records(pa.record_batch([batch], ["value"])))
+        self.query.add(
+            STREAM, self.bound.stream.mapping.records(pa.record_batch([batch], ["value"]))
+        )
         (answer,) = self.query.advance(STREAM, closes, longest_wait=wait)
         self.answers.append(answer)
         return answer
@@ -99,7 +104,13 @@ def trial(proxy: FaultProxy, server: OxigraphServer, *, load: bool) -> Iterator[
     clock = Clock()
     service = f'load = {str(load).lower()}\nblock_size = {BLOCK}\ntimeout = "1500ms"\nmax_reply_bytes = 1000000'
     catalog = catalog_text(
-        endpoint=proxy.url, service=service, policy="AT-LRU", n=5, items=ITEMS, requests=REQUESTS, deadline="1h"
+        endpoint=proxy.url,
+        service=service,
+        policy="AT-LRU",
+        n=5,
+        items=ITEMS,
+        requests=REQUESTS,
+        deadline="1h",
     )
     bound = bind_query(QUERY, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
     assert isinstance(bound, BoundQuery)
@@ -139,7 +150,9 @@ ANSWERED_LATE = ("connecting hangs",)
 """Requests that wait for a connection are answered once there is one: nothing has failed."""
 
 
-def check_honesty(answer: Answer, before: dict[str, str], after: dict[str, str], fault: Fault) -> None:
+def check_honesty(
+    answer: Answer, before: dict[str, str], after: dict[str, str], fault: Fault
+) -> None:
     """Check that what an answer shows was true once, and that what it says of that is true now."""
     fresh = {str(row.bindings["user"]) for row in answer.rows if row.refreshed}
     assert fresh == shown(answer).keys() & {str(key) for key in answer.refreshed}
@@ -173,9 +186,15 @@ def recover(trial: Trial, right: dict[str, str]) -> None:
     for _ in range(20_000):
         trial.clock.ahead += 3600.0
         answer = trial.evaluate(1.0)
-        if shown(answer).items() <= right.items() and len(answer.rows) == 3 and answer.failure is None:
+        if (
+            shown(answer).items() <= right.items()
+            and len(answer.rows) == 3
+            and answer.failure is None
+        ):
             return
-    raise AssertionError(f"the replica is stale: {shown(trial.answers[-1])}, {trial.answers[-1].failure}")
+    raise AssertionError(
+        f"the replica is stale: {shown(trial.answers[-1])}, {trial.answers[-1].failure}"
+    )
 
 
 def check_spending(trial: Trial) -> None:
@@ -191,7 +210,9 @@ def check_spending(trial: Trial) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name not in CURABLE])
-def test_a_remote_that_never_was_well_is_an_answer_too(proxy: FaultProxy, server: OxigraphServer, name: str) -> None:
+def test_a_remote_that_never_was_well_is_an_answer_too(
+    proxy: FaultProxy, server: OxigraphServer, name: str
+) -> None:
     followed(server, 0)
     fault = FAULTS[name]()
     proxy.fault = fault
@@ -201,7 +222,9 @@ def test_a_remote_that_never_was_well_is_an_answer_too(proxy: FaultProxy, server
             if cold.evaluate(GLANCE).failure:
                 break
         assert cold.answers[-1].failure
-        assert all(not answer.rows and answer.status is Status.APPROXIMATE for answer in cold.answers)
+        assert all(
+            not answer.rows and answer.status is Status.APPROXIMATE for answer in cold.answers
+        )
         check_spending(cold)
 
 

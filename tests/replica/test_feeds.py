@@ -186,7 +186,12 @@ def test_lines_are_told_when_they_are_whole_and_of_each_key_the_last(follower: F
 
 
 def test_a_record_says_all_that_there_is_of_its_key(follower: Follower) -> None:
-    follower.append(line("1") + line("2", 6, deleted=True) + line("3", 7, deleted=False) + line("4", "x", deleted=True))
+    follower.append(
+        line("1")
+        + line("2", 6, deleted=True)
+        + line("3", 7, deleted=False)
+        + line("4", "x", deleted=True)
+    )
     follower.append(line("5", 9, deleted="no"))
     none: list[str] = []
     assert follower.poll() == [
@@ -195,8 +200,17 @@ def test_a_record_says_all_that_there_is_of_its_key(follower: Follower) -> None:
 
 
 def test_bad_lines_are_counted_and_cost_nothing_but_themselves(follower: Follower) -> None:
-    follower.append(line("1", 5) + line("1", "many") + b"{\n\xff\n[]\n7\nnull\n" + line("") + b"[" * 50_000 + b"\n")
-    follower.append(b'{"public_metrics": {"followers_count": 7}}\n' + b'{"id": NaN}\n' + line("2", 6))
+    follower.append(
+        line("1", 5)
+        + line("1", "many")
+        + b"{\n\xff\n[]\n7\nnull\n"
+        + line("")
+        + b"[" * 50_000
+        + b"\n"
+    )
+    follower.append(
+        b'{"public_metrics": {"followers_count": 7}}\n' + b'{"id": NaN}\n' + line("2", 6)
+    )
     told = {key: value for each in follower.poll() for key, value in each.items()}
     assert told == {user(1): [integer(5)], user(2): [integer(6)]}
     assert dict(follower.reader.rejected) == {
@@ -225,7 +239,9 @@ def test_a_file_that_is_replaced_is_read_to_its_end_and_then_the_other(follower:
     assert len(follower.poll()) == 1
     follower.append(line("2", 6) + line("3", 7).strip())
     follower.path.rename(follower.path.with_suffix(".1"))
-    assert follower.poll() == [{user(2): [integer(6)]}]  # nobody knows yet whether its last line goes on
+    assert follower.poll() == [
+        {user(2): [integer(6)]}
+    ]  # nobody knows yet whether its last line goes on
     follower.append(line("1", 8))
     assert follower.poll() == [{user(3): [integer(7)]}, {user(1): [integer(8)]}]
     follower.append(line("4", 9))
@@ -347,8 +363,17 @@ class Follow:
     def _answer(self, _: Asked) -> Answer:
         return self.answers.get(timeout=LONG)
 
-    def give(self, pieces: Iterable[bytes], kind: str = "application/x-ndjson", status: int = 200, **more: str) -> None:
-        headers = {"Content-Type": kind, **{name.replace("_", "-"): value for name, value in more.items()}}
+    def give(
+        self,
+        pieces: Iterable[bytes],
+        kind: str = "application/x-ndjson",
+        status: int = 200,
+        **more: str,
+    ) -> None:
+        headers = {
+            "Content-Type": kind,
+            **{name.replace("_", "-"): value for name, value in more.items()},
+        }
         self.answers.put(Answer(pieces, status, headers))
 
 
@@ -412,7 +437,9 @@ def test_pauses_grow_until_something_comes_and_are_as_long_as_asked_for(follow: 
 
 def test_a_pause_is_between_half_and_all_by_chance() -> None:
     client = HttpClient(name="the changes")
-    feed = HttpFeed("http://127.0.0.1/", reading(), client=client, clock=lambda: 0.0, random=Random(7))
+    feed = HttpFeed(
+        "http://127.0.0.1/", reading(), client=client, clock=lambda: 0.0, random=Random(7)
+    )
     pauses = [feed._pause(3) for _ in range(200)]
     assert 2.0 <= min(pauses) < 2.1 < 3.9 < max(pauses) <= 4.0
     assert feed._pause(10_000) <= 60.0
@@ -423,7 +450,9 @@ def test_a_pause_is_between_half_and_all_by_chance() -> None:
 
 
 def test_a_reply_that_breaks_off_is_read_again(follow: Follow) -> None:
-    follow.answers.put(Answer(line("1", 5) + line("2"), headers={"Content-Length": "9999", "Connection": "close"}))
+    follow.answers.put(
+        Answer(line("1", 5) + line("2"), headers={"Content-Length": "9999", "Connection": "close"})
+    )
     follow.give([line("2", 6)])
     follow.feed.start(follow.heard)
     assert follow.heard.next() == {user(1): [integer(5)], user(2): []}
@@ -448,7 +477,9 @@ def test_nothing_is_told_once_a_feed_is_stopped(follow: Follow) -> None:
     assert len(follow.server.asked) == 1
 
 
-def test_a_sink_that_fails_is_not_passed_over_in_silence(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sink_that_fails_is_not_passed_over_in_silence(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
     died: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     monkeypatch.setattr(threading, "excepthook", lambda _: died.put(follow.feed.failure))
 

@@ -43,7 +43,9 @@ class TestRecords(RecordRemoteContract):
     def make(self) -> MakeRemote:
         def make(records: Sequence[Record], star: Star) -> FunctionRemote:
             return FunctionRemote(
-                lambda ids: (each for each in records if each["id"] in ids), mapping=MAPPING, star=star
+                lambda ids: (each for each in records if each["id"] in ids),
+                mapping=MAPPING,
+                star=star,
             )
 
         return make
@@ -71,10 +73,14 @@ BARE = {"public_metrics": {"followers_count": 7}}
     ],
 )
 def test_a_function_returns_records_by_id_or_with_their_ids(found: object) -> None:
-    assert asking(lambda ids: found).fetch([user(1), user(2)], TIMEOUT) == [{"u": user(1), "f": integer(7)}]
+    assert asking(lambda ids: found).fetch([user(1), user(2)], TIMEOUT) == [
+        {"u": user(1), "f": integer(7)}
+    ]
 
 
-@pytest.mark.parametrize("found", [None, {}, [], {"1": None}, {"1": []}, {"1": record("2", 7)}, {"1": 7}])
+@pytest.mark.parametrize(
+    "found", [None, {}, [], {"1": None}, {"1": []}, {"1": record("2", 7)}, {"1": 7}]
+)
 def test_what_a_function_does_not_return_is_absent(found: object) -> None:
     assert asking(lambda ids: found).fetch([user(1), user(2)], TIMEOUT) == []
 

@@ -12,15 +12,25 @@ from replica.freshness.arrays import NEVER
 
 NAME = "followers"
 looks = st.lists(
-    st.tuples(st.floats(0, 100), st.sets(st.integers(0, 5), min_size=1), st.integers(0, 2**6 - 1)), max_size=12
+    st.tuples(st.floats(0, 100), st.sets(st.integers(0, 5), min_size=1), st.integers(0, 2**6 - 1)),
+    max_size=12,
 )
 
 
-def observe(history: History, rows: list[int], now: float, changed: list[bool], *, pushed: bool = False) -> None:
+def observe(
+    history: History, rows: list[int], now: float, changed: list[bool], *, pushed: bool = False
+) -> None:
     """Report a refresh after which the changed rows have one more follower than the time says."""
     before = np.full(len(rows), 5.0)
     after = before + np.array(changed, bool) * (1.0 + now)
-    history.observe(np.array(rows, int), now, np.array(changed, bool), {NAME: before}, {NAME: after}, pushed=pushed)
+    history.observe(
+        np.array(rows, int),
+        now,
+        np.array(changed, bool),
+        {NAME: before},
+        {NAME: after},
+        pushed=pushed,
+    )
 
 
 def history_of(*, rows: int) -> History:
@@ -30,7 +40,9 @@ def history_of(*, rows: int) -> History:
 
 
 @given(looks)
-def test_it_knows_when_each_row_was_fetched_and_changed(history: list[tuple[float, set[int], int]]) -> None:
+def test_it_knows_when_each_row_was_fetched_and_changed(
+    history: list[tuple[float, set[int], int]],
+) -> None:
     known, fetched, changed = history_of(rows=6), [NEVER] * 6, [NEVER] * 6
     for now, rows, bits in history:
         found = [bool(bits >> row & 1) for row in sorted(rows)]
@@ -60,7 +72,9 @@ def test_the_first_fetch_says_nothing_of_change() -> None:
 def test_an_answer_to_an_older_question_says_nothing() -> None:
     history = history_of(rows=2)
     observe(history, [0, 1], 7.0, [True, True])
-    before = {name: column.copy() for name, column in history.columns().items() if "pooled" not in name}
+    before = {
+        name: column.copy() for name, column in history.columns().items() if "pooled" not in name
+    }
     observe(history, [0, 1], 6.0, [True, True])
     for name, column in before.items():
         np.testing.assert_array_equal(history.columns()[name], column)
@@ -94,7 +108,9 @@ def test_a_row_that_stands_for_another_key_starts_anew() -> None:
     assert history.fetched_at.tolist() == [NEVER, 19]
     assert history.changed_at.tolist() == [NEVER, NEVER]
     model = ChangeModel(history)
-    assert model.rates(np.array([0]))[0] == model.rates(np.array([-1]))[0] == history.rates.prior.mean
+    assert (
+        model.rates(np.array([0]))[0] == model.rates(np.array([-1]))[0] == history.rates.prior.mean
+    )
     offsets, spreads = history.jumps[NAME].of(np.array([0]))
     assert (offsets[0], spreads[0]) == (0, 1)
 
@@ -128,12 +144,15 @@ def test_a_snapshot_goes_on_exactly_where_it_was_taken() -> None:
         np.testing.assert_array_equal(again.columns()[name], column)
     rows, values = np.arange(9), np.arange(9.0)
     draws = [
-        ChangeModel(each).draw(NAME, rows, values, 5, np.random.default_rng(1), now=40.0) for each in (first, again)
+        ChangeModel(each).draw(NAME, rows, values, 5, np.random.default_rng(1), now=40.0)
+        for each in (first, again)
     ]
     assert draws[0].shape == draws[1].shape == (5, 9)
 
 
-@pytest.mark.parametrize("lost", ["fetched_at", "rates:changes", "rates:pooled", "jumps:followers:known"])
+@pytest.mark.parametrize(
+    "lost", ["fetched_at", "rates:changes", "rates:pooled", "jumps:followers:known"]
+)
 def test_what_is_no_snapshot_is_refused(lost: str) -> None:
     columns = history_of(rows=2).columns()
     del columns[lost]

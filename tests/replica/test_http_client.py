@@ -29,7 +29,9 @@ def got(client: HttpClient, url: str, timeout: float = LONG, **options: Any) -> 
         return reply.read()
 
 
-def failure(client: HttpClient, url: str, timeout: float = LONG, body: bytes | None = None) -> RemoteError:
+def failure(
+    client: HttpClient, url: str, timeout: float = LONG, body: bytes | None = None
+) -> RemoteError:
     with (
         pytest.raises(RemoteError) as caught,
         client.send(Request("POST" if body else "GET", url, body=body), timeout) as reply,
@@ -53,7 +55,9 @@ def test_a_reply_has_a_status_and_headers_and_is_read_as_it_comes(client: HttpCl
 
     def handle(served: Served, connection: Any) -> None:
         served.read(connection)
-        connection.sendall(b"HTTP/1.1 203 Fine\r\nX-Left: 7\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+        connection.sendall(
+            b"HTTP/1.1 203 Fine\r\nX-Left: 7\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n"
+        )
         more.wait(LONG)
         connection.sendall(b"6\r\nsecond\r\n0\r\n\r\n")
 
@@ -66,13 +70,23 @@ def test_a_reply_has_a_status_and_headers_and_is_read_as_it_comes(client: HttpCl
 
 def test_what_is_sent_is_what_was_given_and_no_encoding_is_asked_for(client: HttpClient) -> None:
     with serving(always(ENOUGH)) as served:
-        request = Request("POST", served.url + "?a=%7Bb%7D", {"Accept": "text/x", "Content-Type": "text/y"}, b"body")
+        request = Request(
+            "POST",
+            served.url + "?a=%7Bb%7D",
+            {"Accept": "text/x", "Content-Type": "text/y"},
+            b"body",
+        )
         with client.send(request, LONG) as reply:
             assert reply.read() == b"ok"
     head, _, body = served.requests[0].partition(b"\r\n\r\n")
     first, *lines = head.decode().lower().split("\r\n")
     assert (first, body) == ("post /query?a=%7bb%7d http/1.1", b"body")
-    assert {"accept: text/x", "content-type: text/y", "accept-encoding: identity", "content-length: 4"} <= set(lines)
+    assert {
+        "accept: text/x",
+        "content-type: text/y",
+        "accept-encoding: identity",
+        "content-length: 4",
+    } <= set(lines)
     assert not any(line.startswith(("cookie", "authorization")) for line in lines)
 
 
@@ -109,7 +123,9 @@ def test_a_connection_is_used_again_after_replies_and_short_errors(client: HttpC
         assert (len(served.requests), served.connections) == (3, 1)
 
 
-def test_a_connection_that_ended_while_idle_is_replaced_and_each_request_comes_once(client: HttpClient) -> None:
+def test_a_connection_that_ended_while_idle_is_replaced_and_each_request_comes_once(
+    client: HttpClient,
+) -> None:
     gone: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def handle(served: Served, connection: Any) -> None:
@@ -126,7 +142,9 @@ def test_a_connection_that_ended_while_idle_is_replaced_and_each_request_comes_o
     assert [request.split()[1][-1:] for request in served.requests] == [b"0", b"1", b"2"]
 
 
-def test_a_request_is_never_sent_twice_though_its_connection_ends_without_an_answer(client: HttpClient) -> None:
+def test_a_request_is_never_sent_twice_though_its_connection_ends_without_an_answer(
+    client: HttpClient,
+) -> None:
     def handle(served: Served, connection: Any) -> None:
         served.read(connection)
         connection.sendall(ENOUGH)
@@ -134,7 +152,10 @@ def test_a_request_is_never_sent_twice_though_its_connection_ends_without_an_ans
 
     with serving(handle) as served:
         assert got(client, served.url) == b"ok"
-        assert str(failure(client, served.url)) == "the server failed: the connection was closed before an answer came"
+        assert (
+            str(failure(client, served.url))
+            == "the server failed: the connection was closed before an answer came"
+        )
         assert len(served.requests) == 2
 
 
@@ -169,14 +190,22 @@ def dripping(first: bytes, drop: bytes) -> Callable[[Served, Any], None]:
         pytest.param(dripping(b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"), id="headers without end"),
         pytest.param(dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), id="only promises"),
         pytest.param(dripping(b"HTTP/1.1 200 OK\r\n\r\n", b" "), id="a body without end"),
-        pytest.param(dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n", b" "), id="a slow body"),
-        pytest.param(dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"), id="a slow chunk size"),
         pytest.param(
-            dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"a: b\r\n"), id="trailers"
+            dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n", b" "), id="a slow body"
+        ),
+        pytest.param(
+            dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
+            id="a slow chunk size",
+        ),
+        pytest.param(
+            dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"a: b\r\n"),
+            id="trailers",
         ),
     ],
 )
-def test_whatever_takes_too_long_is_given_up(client: HttpClient, handle: Callable[[Served, Any], None]) -> None:
+def test_whatever_takes_too_long_is_given_up(
+    client: HttpClient, handle: Callable[[Served, Any], None]
+) -> None:
     with serving(handle) as served:
         error = failure(client, served.url, SHORT)
     assert str(error) == "the server failed: the answer took too long"
@@ -206,7 +235,9 @@ def test_a_handshake_that_drips_is_given_up_before_anything_was_asked(client: Ht
     assert (str(error), error.too_large) == ("the server failed: connecting took too long", False)
 
 
-def test_a_name_that_is_looked_up_without_end_is_given_up(client: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_looked_up_without_end_is_given_up(
+    client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended = threading.Event()
     look_up = socket.getaddrinfo
 
@@ -216,13 +247,20 @@ def test_a_name_that_is_looked_up_without_end_is_given_up(client: HttpClient, mo
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     error = failure(client, "http://slow.invalid/", SHORT)
     ended.set()
-    assert (str(error), error.too_large) == ("the server failed: looking up its name took too long", False)
+    assert (str(error), error.too_large) == (
+        "the server failed: looking up its name took too long",
+        False,
+    )
 
 
-def test_the_time_of_a_request_is_not_that_of_the_next_on_its_connection(client: HttpClient) -> None:
+def test_the_time_of_a_request_is_not_that_of_the_next_on_its_connection(
+    client: HttpClient,
+) -> None:
     with serving(always(ENOUGH, ENOUGH)) as served:
         assert got(client, served.url, LONG) == b"ok"
-        assert str(failure(client, served.url, 0.0)) == "the server failed: the answer took too long"
+        assert (
+            str(failure(client, served.url, 0.0)) == "the server failed: the answer took too long"
+        )
         assert len(served.requests) == 1
 
 
@@ -240,11 +278,16 @@ def test_the_time_of_a_request_is_not_that_of_the_next_on_its_connection(client:
 def test_a_reply_that_is_too_long_is_not_read_to_its_end(client: HttpClient, reply: bytes) -> None:
     with serving(always(reply)) as served:
         error = failure(client, served.url)
-    assert (str(error), error.too_large) == ("the server failed: the answer has more than 1000 bytes", True)
+    assert (str(error), error.too_large) == (
+        "the server failed: the answer has more than 1000 bytes",
+        True,
+    )
 
 
 def test_a_reply_of_just_the_length_that_is_allowed_is_read(client: HttpClient) -> None:
-    with serving(always(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"x" * 1000)) as served:
+    with serving(
+        always(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"x" * 1000)
+    ) as served:
         assert len(got(client, served.url)) == 1000
 
 
@@ -254,7 +297,9 @@ def test_headers_without_measure_are_refused(client: HttpClient) -> None:
 
 
 def test_compressed_replies_are_refused(client: HttpClient) -> None:
-    with serving(always(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok")) as served:
+    with serving(
+        always(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok")
+    ) as served:
         assert "encoded as gzip" in str(failure(client, served.url))
 
 
@@ -274,18 +319,45 @@ def test_compressed_replies_are_refused(client: HttpClient) -> None:
         (b"503 Wait\r\nRetry-After: Thu, 01 Jan 2026 00:01:40 GMT", "HTTP 503 Wait", False, 100.0),
         (b"503 Wait\r\nRetry-After: Thu, 01 Jan 1970 00:00:00 GMT", "HTTP 503 Wait", False, 0.0),
         (b"503 Wait\r\nRetry-After: " + b"9" * 5000, "HTTP 503 Wait", False, LONGEST_RETRY),
-        (b"503 Wait\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 GMT", "HTTP 503 Wait", False, LONGEST_RETRY),
+        (
+            b"503 Wait\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 GMT",
+            "HTTP 503 Wait",
+            False,
+            LONGEST_RETRY,
+        ),
         (b"503 Wait\r\nRetry-After: -3", "HTTP 503 Wait", False, None),
         (b"503 Wait\r\nRetry-After: soon", "HTTP 503 Wait", False, None),
         (b"503 Wait", "HTTP 503 Wait", False, None),
-        (b"429 No\r\nX-Rate-Limit-Remaining: 0\r\nX-Rate-Limit-Reset: 1767225660", "HTTP 429 No", False, 60.0),
-        (b"429 No\r\nX-Rate-Limit-Remaining: 3\r\nX-Rate-Limit-Reset: 1767225660", "HTTP 429 No", False, None),
-        (b"429 No\r\nX-Rate-Limit-Remaining: 0\r\nX-Rate-Limit-Reset: soon", "HTTP 429 No", False, None),
-        (b"429 No\r\nX-Rate-Limit-Remaining: 0\r\nX-Rate-Limit-Reset: 1", "HTTP 429 No", False, 0.0),
+        (
+            b"429 No\r\nX-Rate-Limit-Remaining: 0\r\nX-Rate-Limit-Reset: 1767225660",
+            "HTTP 429 No",
+            False,
+            60.0,
+        ),
+        (
+            b"429 No\r\nX-Rate-Limit-Remaining: 3\r\nX-Rate-Limit-Reset: 1767225660",
+            "HTTP 429 No",
+            False,
+            None,
+        ),
+        (
+            b"429 No\r\nX-Rate-Limit-Remaining: 0\r\nX-Rate-Limit-Reset: soon",
+            "HTTP 429 No",
+            False,
+            None,
+        ),
+        (
+            b"429 No\r\nX-Rate-Limit-Remaining: 0\r\nX-Rate-Limit-Reset: 1",
+            "HTTP 429 No",
+            False,
+            0.0,
+        ),
         (b"500 No\r\nRetry-After: 12", "HTTP 500 No", False, None),
     ],
 )
-def test_refusals_say_what_would_help(reply: bytes, message: str, too_large: bool, wait: float | None) -> None:
+def test_refusals_say_what_would_help(
+    reply: bytes, message: str, too_large: bool, wait: float | None
+) -> None:
     client = HttpClient(name="the server", now=lambda: 1767225600.0)  # as 2026 began
     with serving(always(b"HTTP/1.1 " + reply + b"\r\nContent-Length: 0\r\n\r\n")) as served:
         error = failure(client, served.url)
@@ -297,7 +369,11 @@ def test_who_wants_to_know_is_told_when_no_request_is_left() -> None:
     told: list[float] = []
     client = HttpClient(name="the server", now=lambda: 1767225600.0, used_up=told.append)
     for left in (b"1", b"0"):
-        head = b"HTTP/1.1 200 OK\r\nx-rate-limit-remaining: " + left + b"\r\nx-rate-limit-reset: 1767226500\r\n"
+        head = (
+            b"HTTP/1.1 200 OK\r\nx-rate-limit-remaining: "
+            + left
+            + b"\r\nx-rate-limit-reset: 1767226500\r\n"
+        )
         with serving(always(head + b"Content-Length: 2\r\n\r\n{}")) as served:
             request = Request("GET", served.url)
             with client.send(request, 30.0) as reply:
@@ -309,16 +385,26 @@ def test_who_wants_to_know_is_told_when_no_request_is_left() -> None:
 def test_redirects_are_refused_with_their_target(client: HttpClient, status: int) -> None:
     with serving(always(ENOUGH)) as other:
         place = other.url.replace("//", "//ann:xyzzy@") + "?token=xyzzy\x1b"
-        head = f"HTTP/1.1 {status} Over There\r\nLocation: {place}\r\nContent-Length: {10**12}\r\n\r\n"
+        head = (
+            f"HTTP/1.1 {status} Over There\r\nLocation: {place}\r\nContent-Length: {10**12}\r\n\r\n"
+        )
         with serving(always(head.encode())) as served:
             error = failure(client, served.url)
         assert other.connections == 0
-    assert str(error) == f"the server redirects to {other.url}; if that is right, write it in the catalog"
+    assert (
+        str(error)
+        == f"the server redirects to {other.url}; if that is right, write it in the catalog"
+    )
 
 
 def test_where_a_redirect_leads_may_be_relative_or_nonsense(client: HttpClient) -> None:
-    for place, shown in (("/elsewhere", "http://127.0.0.1:{}/elsewhere"), ("//[", "an address that is none")):
-        with serving(always(f"HTTP/1.1 302 F\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n".encode())) as served:
+    for place, shown in (
+        ("/elsewhere", "http://127.0.0.1:{}/elsewhere"),
+        ("//[", "an address that is none"),
+    ):
+        with serving(
+            always(f"HTTP/1.1 302 F\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n".encode())
+        ) as served:
             target = shown.format(served.url.split(":")[2].split("/")[0])
             assert f"redirects to {target};" in str(failure(client, served.url))
 
@@ -329,7 +415,10 @@ def test_where_a_redirect_leads_may_be_relative_or_nonsense(client: HttpClient) 
         (b"", "the connection was closed before an answer came"),
         (b"\x1b[31mnonsense\r\n\r\n", "the answer is not HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "the answer ended early"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\nhalf", "the answer ended early"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\nhalf",
+            "the answer ended early",
+        ),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "the answer ended early"),
     ],
 )
@@ -360,7 +449,10 @@ def test_a_refused_connection_and_an_unknown_name_are_named(
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     error = failure(client, "http://nobody.invalid/")
-    assert str(error) == "the server failed: its name could not be looked up: Name or service not known"
+    assert (
+        str(error)
+        == "the server failed: its name could not be looked up: Name or service not known"
+    )
 
 
 @pytest.mark.parametrize(
@@ -379,7 +471,9 @@ def test_a_refused_connection_and_an_unknown_name_are_named(
         "http://[::1",
     ],
 )
-def test_only_plain_addresses_are_asked(client: HttpClient, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_plain_addresses_are_asked(
+    client: HttpClient, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("it was asked"))
     message = str(failure(client, url))
     assert "address" in message
@@ -397,7 +491,9 @@ def certificate() -> tuple[Path, ssl.SSLContext]:
     return CERTIFICATE, context
 
 
-def test_certificates_are_verified_and_connections_used_again(certificate: tuple[Path, ssl.SSLContext]) -> None:
+def test_certificates_are_verified_and_connections_used_again(
+    certificate: tuple[Path, ssl.SSLContext],
+) -> None:
     authority, context = certificate
     trusting = HttpClient(name="the server", authorities=authority)
     with serving(always(ENOUGH, ENOUGH), context) as served:
@@ -412,7 +508,9 @@ def test_certificates_are_verified_and_connections_used_again(certificate: tuple
     assert len(served.requests) == 2
 
 
-def test_a_secure_reply_that_drips_is_given_up_too(certificate: tuple[Path, ssl.SSLContext]) -> None:
+def test_a_secure_reply_that_drips_is_given_up_too(
+    certificate: tuple[Path, ssl.SSLContext],
+) -> None:
     authority, context = certificate
     trusting = HttpClient(name="the server", authorities=authority)
     with serving(dripping(b"HTTP/1.1 200 OK\r\nX: ", b"x"), context) as served:
@@ -421,6 +519,8 @@ def test_a_secure_reply_that_drips_is_given_up_too(certificate: tuple[Path, ssl.
 
 
 def test_a_server_without_tls_is_named(client: HttpClient) -> None:
-    with serving(lambda served, connection: connection.sendall(b"HTTP/1.1 400 Bad\r\n\r\n")) as served:
+    with serving(
+        lambda served, connection: connection.sendall(b"HTTP/1.1 400 Bad\r\n\r\n")
+    ) as served:
         message = str(failure(client, served.url.replace("http:", "https:")))
     assert message.startswith("the server failed: TLS failed: ")

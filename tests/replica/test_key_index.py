@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from replica.store.hash_table import HashTable
 from replica.store.key_index import KeyIndex
 
-names = st.one_of(st.text(max_size=20), st.integers(0, 50).map(lambda at: f"<http://example.org/user/{at}>"))
+names = st.one_of(
+    st.text(max_size=20), st.integers(0, 50).map(lambda at: f"<http://example.org/user/{at}>")
+)
 rounds = st.lists(st.tuples(st.sets(names, max_size=70), st.integers(0, 100)), max_size=5)
 
 
@@ -19,7 +21,9 @@ def test_it_finds_what_a_dict_finds(batches: list[tuple[set[str], int]], random)
     for names, share in batches:
         new = [name for name in names if name not in plain]
         rows = index.add(new).tolist()
-        assert not set(rows) & set(plain.values()), "rows of keys that are held are not given to others"
+        assert not set(rows) & set(plain.values()), (
+            "rows of keys that are held are not given to others"
+        )
         plain.update(zip(new, rows, strict=True))
         gone = random.sample(sorted(plain), len(plain) * share // 100)
         index.remove(np.array([plain.pop(name) for name in gone], np.int64))
@@ -44,7 +48,9 @@ def test_keys_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> Non
     assert index.find(keys).tolist() == rows.tolist()
     assert [index.find([key])[0] for key in keys] == rows.tolist()
     index.remove(rows[::2])
-    assert index.find(keys).tolist() == [-1 if at % 2 == 0 else row for at, row in enumerate(rows.tolist())]
+    assert index.find(keys).tolist() == [
+        -1 if at % 2 == 0 else row for at, row in enumerate(rows.tolist())
+    ]
     assert index.find(["<urn:n>"] * 99).tolist() == [-1] * 99
 
 
@@ -54,7 +60,9 @@ def test_what_comes_and_goes_does_not_pile_up() -> None:
     sizes = []
     for turn in range(100):
         index.remove(rows[:100])
-        rows = np.concatenate([rows[100:], index.add([f"<urn:turn{turn}/{at}>" for at in range(100)])])
+        rows = np.concatenate(
+            [rows[100:], index.add([f"<urn:turn{turn}/{at}>" for at in range(100)])]
+        )
         sizes.append(index.nbytes)
     assert index.capacity < 1300
     assert max(sizes) < 1.5 * sizes[0]

@@ -42,7 +42,9 @@ for evaluation in range(first, first + 300):
 
 def started(*arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+    )
 
 
 def test_killed_at_any_moment_it_never_spends_anything_twice(tmp_path: Path) -> None:
@@ -99,7 +101,10 @@ print(sum(iter(lambda: quota.take(3, 1), False)))
 def test_processes_that_share_a_file_take_exactly_what_is_allowed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", TAKE_ALL, str(tmp_path / "spending.db")]
     pipe = subprocess.PIPE
-    processes = [subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
+    processes = [
+        subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        for _ in range(3)
+    ]
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -194,7 +199,9 @@ def test_one_who_holds_the_file_lets_nobody_spend(tmp_path: Path) -> None:
     quota = quota_on(ledger)
     other = sqlite3.connect(tmp_path / "spending.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerError, match=r"spending\.db cannot be used, so nothing is spent: database is locked"):
+    with pytest.raises(
+        LedgerError, match=r"spending\.db cannot be used, so nothing is spent: database is locked"
+    ):
         quota.take(1, 1)
     assert quota.left()[1] == 3
     other.execute("ROLLBACK")
@@ -207,7 +214,9 @@ def test_a_full_disk_lets_nobody_spend(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "spending.db")
     ledger.run("PRAGMA max_page_count = 1")
     long_name = "s" * 3000
-    quota = Quota([Limit.parse("1000 requests per 1m")], time=lambda: 0.0, ledger=ledger, service=long_name)
+    quota = Quota(
+        [Limit.parse("1000 requests per 1m")], time=lambda: 0.0, ledger=ledger, service=long_name
+    )
     taken = 0
 
     def take_all() -> None:
@@ -232,7 +241,9 @@ def test_a_file_that_may_only_be_read_lets_nobody_spend(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_there_another", [False, True])
-def test_a_file_that_is_taken_away_while_it_is_in_use_lets_nobody_spend(tmp_path: Path, is_there_another: bool) -> None:
+def test_a_file_that_is_taken_away_while_it_is_in_use_lets_nobody_spend(
+    tmp_path: Path, is_there_another: bool
+) -> None:
     path = tmp_path / "spending.db"
     ledger = Ledger(path)
     quota = quota_on(ledger)
@@ -245,7 +256,9 @@ def test_a_file_that_is_taken_away_while_it_is_in_use_lets_nobody_spend(tmp_path
     ledger.close()
 
 
-@pytest.mark.parametrize("content", [b"not a ledger, but some text\n" * 100, b"\x00" * 5000, b"SQLite format 3\x00"])
+@pytest.mark.parametrize(
+    "content", [b"not a ledger, but some text\n" * 100, b"\x00" * 5000, b"SQLite format 3\x00"]
+)
 def test_what_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "spending.db"
     path.write_bytes(content)

@@ -32,10 +32,19 @@ def maintainer(remote: Remote, budget: Budget) -> Maintainer[ReplicaStore]:
     return Maintainer(ReplicaStore("user", ["user", "followers"]), remote, budget)
 
 
-@given(st.integers(0, 9), st.integers(0, 4), st.integers(1, 5), st.lists(st.sampled_from("abcdefgh"), unique=True))
-def test_no_refresh_spends_more_than_its_budget(items: int, requests: int, block: int, users: list[str]) -> None:
+@given(
+    st.integers(0, 9),
+    st.integers(0, 4),
+    st.integers(1, 5),
+    st.lists(st.sampled_from("abcdefgh"), unique=True),
+)
+def test_no_refresh_spends_more_than_its_budget(
+    items: int, requests: int, block: int, users: list[str]
+) -> None:
     remote = TableRemote({"a": 1, "b": 2}, block_size=block)
-    refreshed = maintainer(remote, Budget(items, requests, 5.0)).refresh([user_term(user) for user in users])
+    refreshed = maintainer(remote, Budget(items, requests, 5.0)).refresh(
+        [user_term(user) for user in users]
+    )
     assert sum(map(len, remote.asked)) == refreshed.spending.items <= items
     assert len(remote.asked) == refreshed.spending.requests <= requests
     assert all(len(asked) <= block for asked in remote.asked)
@@ -67,7 +76,10 @@ def test_what_is_learned_does_not_depend_on_how_many_requests_it_took(block: int
     now = EventTime()
     keeper = Maintainer(ReplicaStore("user", ["followers"]), remote, Budget(9, 9, 5.0), now=now)
     in_one = Maintainer(
-        ReplicaStore("user", ["followers"]), TableRemote(remote.followers, block_size=9), Budget(9, 1, 5.0), now=now
+        ReplicaStore("user", ["followers"]),
+        TableRemote(remote.followers, block_size=9),
+        Budget(9, 1, 5.0),
+        now=now,
     )
     for time, user in enumerate("afbfcf", start=1):
         remote.followers[user] += 1
@@ -85,7 +97,11 @@ def test_a_failed_request_costs_budget_and_keeps_the_last_known_values() -> None
     remote.failing = True
     refreshed = keeper.refresh([user_term("a")])
     assert refreshed.failure == "the table is out of order"
-    assert (refreshed.spending.items, refreshed.spending.failed, refreshed.fetched) == (1, 1, frozenset())
+    assert (refreshed.spending.items, refreshed.spending.failed, refreshed.fetched) == (
+        1,
+        1,
+        frozenset(),
+    )
     assert keeper.store.term("followers", user_term("a")) == integer(1)
 
 
@@ -97,7 +113,9 @@ def test_not_even_what_ends_a_thread_is_more_than_a_failed_request() -> None:
 
     remote = Cancelled()
     access = Access(concurrency=1)
-    keeper = Maintainer(ReplicaStore("user", ["followers"]), remote, Budget(9, 1, 5.0), access=access)
+    keeper = Maintainer(
+        ReplicaStore("user", ["followers"]), remote, Budget(9, 1, 5.0), access=access
+    )
     failures = [keeper.refresh([user_term("a")]).failure for _ in range(2)]
     assert failures == ["CancelledError: "] * 2
     assert len(remote.asked) == 2
@@ -170,7 +188,9 @@ def test_no_more_requests_are_under_way_at_once_than_allowed_and_the_others_foll
 def test_what_could_not_be_sent_before_the_deadline_is_not_spent() -> None:
     remote = Gate()
     access = Access(concurrency=1, block_size=1)
-    keeper = Maintainer(ReplicaStore("user", ["followers"]), remote, Budget(9, 9, 1_000.0), access=access)
+    keeper = Maintainer(
+        ReplicaStore("user", ["followers"]), remote, Budget(9, 9, 1_000.0), access=access
+    )
     refreshed = keeper.refresh([user_term(user) for user in "abc"], longest_wait=0.0)
     assert (refreshed.spending.items, keeper.account.left.items) == (1, 8)
     remote.opened.set()
@@ -197,7 +217,9 @@ def test_a_remote_is_left_alone_as_long_as_it_asks_to_be() -> None:
     times, remote = iter([0.0, 1.0, 29.9]), Busy()
     now = next(times)
     access = Access(clock=lambda: now)
-    keeper = Maintainer(ReplicaStore("user", ["followers"]), remote, Budget(9, 1, 5.0), access=access)
+    keeper = Maintainer(
+        ReplicaStore("user", ["followers"]), remote, Budget(9, 1, 5.0), access=access
+    )
     keeper.refresh([user_term("a")])
     for later in times:
         now = later
@@ -234,10 +256,17 @@ def test_what_the_remote_tells_itself_costs_nothing() -> None:
     feed = Told()
     store = ReplicaStore("user", ["user", "followers"])
     keeper = Maintainer(store, remote, Budget(9, 1, 5.0), feed=Subscription(feed))
-    feed.sink({user_term("a"): [{"user": user_term("a"), "followers": integer(5)}], user_term("b"): []}, 7.0)
+    feed.sink(
+        {user_term("a"): [{"user": user_term("a"), "followers": integer(5)}], user_term("b"): []},
+        7.0,
+    )
     refreshed = keeper.refresh([])
     assert set(refreshed.changed) == {user_term("a"), user_term("b")}
-    assert (refreshed.spending.items, refreshed.spending.requests, refreshed.fetched) == (0, 0, frozenset())
+    assert (refreshed.spending.items, refreshed.spending.requests, refreshed.fetched) == (
+        0,
+        0,
+        frozenset(),
+    )
     assert store.term("followers", user_term("a")) == integer(5)
     assert store.fetched_at(store.rows([user_term("b")])).tolist() == [7.0]
     assert refreshed.failure is None
@@ -285,7 +314,8 @@ def test_loading_ends_when_the_replica_is_full_and_tells_how_far_it_is() -> None
 
 @pytest.mark.server
 @pytest.mark.parametrize(
-    ("requests", "whole", "held"), [(1, False, 3), (2, False, 7), (9, False, 9), (2, True, 0), (9, True, 9)]
+    ("requests", "whole", "held"),
+    [(1, False, 3), (2, False, 7), (9, False, 9), (2, True, 0), (9, True, 9)],
 )
 def test_loading_sends_no_more_requests_than_the_limits_over_time_allow(
     server: OxigraphServer, monkeypatch: pytest.MonkeyPatch, requests: int, whole: bool, held: int
@@ -295,15 +325,24 @@ def test_loading_sends_no_more_requests_than_the_limits_over_time_allow(
     server.update(f"INSERT DATA {{ {rows} }}")
     sent = []
     select = sparql.SparqlRemote._select
-    monkeypatch.setattr(sparql.SparqlRemote, "_select", lambda *rest: sent.append(rest[1]) or select(*rest))
+    monkeypatch.setattr(
+        sparql.SparqlRemote, "_select", lambda *rest: sent.append(rest[1]) or select(*rest)
+    )
     key = None if whole else "user"
     remote = sparql.SparqlRemote(
-        server.query_url, pattern="?user <urn:followers> ?followers .", variables=["user", "followers"], key=key
+        server.query_url,
+        pattern="?user <urn:followers> ?followers .",
+        variables=["user", "followers"],
+        key=key,
     )
     quota = Quota([Limit(requests, 3600.0, "requests")], time=lambda: 0.0)
     store = SolutionStore(key, ["user", "followers"])
     Maintainer(store, remote, Account(Budget(9, 1, 5.0), quota=quota)).load()
-    known = store.solutions(WHOLE) if whole else [each for at in range(9) for each in store.solutions(f"<urn:{at}>")]
+    known = (
+        store.solutions(WHOLE)
+        if whole
+        else [each for at in range(9) for each in store.solutions(f"<urn:{at}>")]
+    )
     # A key's rows may go on on the next page: what is not followed by others is not known to be whole.
     assert len(known) == held
     assert len(sent) <= requests
@@ -329,7 +368,9 @@ def test_a_ledger_that_fails_stops_the_asking_and_not_the_answers(tmp_path: Path
     assert len(remote.asked) == 1
 
 
-def test_a_remote_that_hangs_delays_nothing_and_is_not_asked_by_more_than_its_workers_meanwhile() -> None:
+def test_a_remote_that_hangs_delays_nothing_and_is_not_asked_by_more_than_its_workers_meanwhile() -> (
+    None
+):
     remote, now = Gate(), 0.0
 
     def clock() -> float:

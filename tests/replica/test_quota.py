@@ -20,7 +20,9 @@ UNITS = ("requests", "items")
 
 
 @pytest.fixture(scope="module", params=["memory", "ledger"])
-def new_quota(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable]:
+def new_quota(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable]:
     """Makes quotas that know nothing of each other, kept in memory or in one ledger."""
     path = tmp_path_factory.mktemp("quota") / "spending.db"
     ledger = Ledger(path) if request.param == "ledger" else None
@@ -34,19 +36,26 @@ def most_in_any_window(grants: list[tuple[float, int]], seconds: float) -> int:
     """Return the most units in any window, its start included and its end not, counted without rounding."""
     exact = [(Fraction(at), units) for at, units in grants]
     length = Fraction(seconds)
-    return max((sum(n for at, n in exact if start <= at < start + length) for start, _ in exact), default=0)
+    return max(
+        (sum(n for at, n in exact if start <= at < start + length) for start, _ in exact), default=0
+    )
 
 
 limits = st.lists(
     st.builds(
-        Limit, st.integers(1, 12), st.one_of(st.integers(1, 8), st.floats(0.1, 8)).map(float), st.sampled_from(UNITS)
+        Limit,
+        st.integers(1, 12),
+        st.one_of(st.integers(1, 8), st.floats(0.1, 8)).map(float),
+        st.sampled_from(UNITS),
     ),
     min_size=1,
     max_size=3,
 )
 steps = st.lists(
     st.tuples(
-        st.one_of(st.just(0.0), st.integers(0, 3).map(float), st.floats(0, 3)), st.integers(0, 6), st.integers(0, 2)
+        st.one_of(st.just(0.0), st.integers(0, 3).map(float), st.floats(0, 3)),
+        st.integers(0, 6),
+        st.integers(0, 2),
     ),
     max_size=25,
 )
@@ -64,9 +73,14 @@ def test_no_window_ever_holds_more_than_a_limit_and_all_else_is_allowed(
         now += step
         left = []
         for unit in UNITS:
-            spent = [(at, each[UNITS.index(unit)]) for at, *each in ((at, n, m) for at, m, n in grants)]
+            spent = [
+                (at, each[UNITS.index(unit)]) for at, *each in ((at, n, m) for at, m, n in grants)
+            ]
             free = [
-                limit.amount - sum(n for at, n in spent if Fraction(at) + Fraction(limit.seconds) > Fraction(now))
+                limit.amount
+                - sum(
+                    n for at, n in spent if Fraction(at) + Fraction(limit.seconds) > Fraction(now)
+                )
                 for limit in limits
                 if limit.unit == unit
             ]
@@ -79,7 +93,10 @@ def test_no_window_ever_holds_more_than_a_limit_and_all_else_is_allowed(
             grants.append((now, items, requests))
     for limit in limits:
         column = 1 if limit.unit == "items" else 2
-        assert most_in_any_window([(grant[0], grant[column]) for grant in grants], limit.seconds) <= limit.amount
+        assert (
+            most_in_any_window([(grant[0], grant[column]) for grant in grants], limit.seconds)
+            <= limit.amount
+        )
 
 
 @settings(max_examples=40)
@@ -93,7 +110,9 @@ def test_after_the_wait_it_is_allowed_and_not_before(
         now += step
         quota.take(*wanted)
     wait = quota.wait(items, requests)
-    too_much = any((items if limit.unit == "items" else requests) > limit.amount for limit in limits)
+    too_much = any(
+        (items if limit.unit == "items" else requests) > limit.amount for limit in limits
+    )
     assert math.isinf(wait) == too_much
     if too_much:
         return
@@ -115,7 +134,9 @@ def test_a_clock_that_is_set_back_frees_nothing_early(
     new_quota: Callable[..., Quota], amount: int, seconds: int, steps: list[tuple[int, int, int]]
 ) -> None:
     passed, behind = 0, 0
-    quota = new_quota([Limit(amount, seconds, "requests")], time=lambda: float(1000 + passed - behind))
+    quota = new_quota(
+        [Limit(amount, seconds, "requests")], time=lambda: float(1000 + passed - behind)
+    )
     grants = []
     for step, back, requests in steps:
         passed += step
@@ -174,7 +195,9 @@ def test_a_wait_never_ends_too_early(then: float, now: float) -> None:
     assert now + seconds_until(then, now) >= then
 
 
-@pytest.mark.parametrize("texts", [["5000 requests per 1m"], ["60 requests per 1s", "100000 items per 1h"]])
+@pytest.mark.parametrize(
+    "texts", [["5000 requests per 1m"], ["60 requests per 1s", "100000 items per 1h"]]
+)
 def test_memory_is_bounded_and_units_come_back_a_hair_late_at_most(texts: list[str]) -> None:
     now = 0.0
     limits = [Limit.parse(text) for text in texts]
@@ -190,7 +213,10 @@ def test_memory_is_bounded_and_units_come_back_a_hair_late_at_most(texts: list[s
             refused += 1
             for limit in limits:
                 since = now - limit.seconds * (1 + 1 / 100)
-                if sum(n for at, n in reversed(grants[-3000:]) if at > since) + count > limit.amount:
+                if (
+                    sum(n for at, n in reversed(grants[-3000:]) if at > since) + count
+                    > limit.amount
+                ):
                     break
             else:
                 pytest.fail("what must have come back is not allowed")
@@ -213,7 +239,9 @@ def test_memory_is_bounded_and_units_come_back_a_hair_late_at_most(texts: list[s
     st.lists(st.floats(0.1, 2000), min_size=1, max_size=3),
     st.floats(0, 500),
 )
-def test_thinning_moves_units_to_later_times_only(rows: list, periods: list[float], later: float) -> None:
+def test_thinning_moves_units_to_later_times_only(
+    rows: list, periods: list[float], later: float
+) -> None:
     ascending = sorted(Spent(*row) for row in rows)
     now = max((row.at for row in ascending), default=0.0) + later
     merged = thinned(ascending, periods, now)
@@ -233,7 +261,9 @@ def test_many_rows_become_few_for_every_period() -> None:
 
 
 def test_threads_together_take_exactly_what_is_allowed(new_quota: Callable[..., Quota]) -> None:
-    quota = new_quota([Limit.parse("50 requests per 1h"), Limit.parse("60 items per 1h")], time=lambda: 5.0)
+    quota = new_quota(
+        [Limit.parse("50 requests per 1h"), Limit.parse("60 items per 1h")], time=lambda: 5.0
+    )
     taken: list[int] = []
 
     def take_all() -> None:
@@ -264,7 +294,9 @@ def test_nothing_can_be_given_back(new_quota: Callable[..., Quota]) -> None:
             new_quota(limits).take(-1, 0)
 
 
-def test_a_margin_keeps_units_for_as_long_again_as_requests_may_travel(new_quota: Callable[..., Quota]) -> None:
+def test_a_margin_keeps_units_for_as_long_again_as_requests_may_travel(
+    new_quota: Callable[..., Quota],
+) -> None:
     now = 0.0
     quota = new_quota([Limit.parse("1 request per 10s")], time=lambda: now, margin=2.5)
     assert quota.take(0, 1)
@@ -275,7 +307,11 @@ def test_a_margin_keeps_units_for_as_long_again_as_requests_may_travel(new_quota
     assert quota.take(0, 1)
 
 
-@given(st.integers(1, 10**6), st.one_of(st.floats(1e-9, 1e9), st.integers(1, 10**6)), st.sampled_from(UNITS))
+@given(
+    st.integers(1, 10**6),
+    st.one_of(st.floats(1e-9, 1e9), st.integers(1, 10**6)),
+    st.sampled_from(UNITS),
+)
 @example(1, 1.0000000000000003e-09, "requests")
 def test_a_limit_is_read_back_as_it_is_written(amount: int, seconds: float, unit: str) -> None:
     limit = Limit(amount, float(seconds), unit)

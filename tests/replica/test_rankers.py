@@ -119,7 +119,10 @@ def bad(order: Callable[[Candidates], object]) -> RankerClass:
 @pytest.mark.parametrize(
     ("ranker", "message"),
     [
-        (bad(lambda given_: np.zeros(len(given_), dtype=int)), "Bad returned a position more than once"),
+        (
+            bad(lambda given_: np.zeros(len(given_), dtype=int)),
+            "Bad returned a position more than once",
+        ),
         (bad(lambda given_: np.arange(len(given_)) + 1), "positions that none of 1 candidates has"),
         (bad(lambda given_: np.arange(len(given_)) - 1), "positions that none of"),
         (bad(lambda given_: np.arange(len(given_)) * 1.0), "whole numbers, not float64"),
@@ -185,7 +188,9 @@ def test_chance_orders_all_and_differs_from_time_to_time() -> None:
         [
             order(
                 "RND",
-                candidates([0.0] * 5) if not at else replace(candidates([0.0] * 5), random=np.random.default_rng(at)),
+                candidates([0.0] * 5)
+                if not at
+                else replace(candidates([0.0] * 5), random=np.random.default_rng(at)),
             )[0]
             for at in range(1000)
         ]
@@ -214,7 +219,11 @@ def test_the_example_of_the_paper_for_window_based_maintenance() -> None:
     wbm = told_the_truth(lambda rows: given_.intervals[rows])()
     scores = dict(zip(names, wbm.scores(given_).tolist(), strict=True))
     assert [scores[each] for each in "ABE"] == [1, 1, 3]
-    assert wbm.scores(replace(given_, remaining=np.full(5, 99)))[[0, 1, 4]].tolist() == [3, 3, 4]  # the Vs
+    assert wbm.scores(replace(given_, remaining=np.full(5, 99)))[[0, 1, 4]].tolist() == [
+        3,
+        3,
+        4,
+    ]  # the Vs
     assert [names[at] for at in order("WBM", given_)] == ["E", "A", "B", "D", "C"]
     told = replace(given_, intervals=np.full(5, 1e9))
     assert ranked(wbm, told).tolist() == ranked(ALL["WBM"](), given_).tolist()
@@ -244,4 +253,6 @@ def test_without_a_slide_only_the_remaining_evaluations_count() -> None:
 
 @given(st.lists(st.sampled_from([-np.inf, 0.0, 1.0, 2.5, np.inf])))
 def test_equals_are_sorted_in_their_order(values: list[float]) -> None:
-    assert ascending(np.array(values)).tolist() == sorted(range(len(values)), key=values.__getitem__)
+    assert ascending(np.array(values)).tolist() == sorted(
+        range(len(values)), key=values.__getitem__
+    )

@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replica.remotes.json_lines import load_line
-from replica.remotes.records import MOST_SOLUTIONS, Field, KeyTemplate, RecordMapping, RecordReader, Star, values_at
+from replica.remotes.records import (
+    MOST_SOLUTIONS,
+    Field,
+    KeyTemplate,
+    RecordMapping,
+    RecordReader,
+    Star,
+    values_at,
+)
 from replica.remotes.values import XSD, parsed, term_maker
 from replica.terms import is_term, number_of
 
@@ -24,7 +32,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=10,
 )
-PATHS = st.lists(st.sampled_from(["a", "b", "0", "1", ""]) | st.text(max_size=2), max_size=4).map(".".join)
+PATHS = st.lists(st.sampled_from(["a", "b", "0", "1", ""]) | st.text(max_size=2), max_size=4).map(
+    ".".join
+)
 
 
 def lexical(datatype: str, value: object) -> str | None:
@@ -84,7 +94,8 @@ def test_the_key_of_an_id(value: object, key: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "http://x/", "http://x/{a}/{b}", "http://x/{}", "http://x/{a", "no iri/{id}", "<{id}>"]
+    "text",
+    ["", "http://x/", "http://x/{a}/{b}", "http://x/{}", "http://x/{a", "no iri/{id}", "<{id}>"],
 )
 def test_a_template_that_makes_no_iris_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"must have one|does not make"):
@@ -101,7 +112,9 @@ def test_whole_iris_are_keys_as_they_are() -> None:
 def test_what_stands_behind_the_id_belongs_to_the_key() -> None:
     posts = KeyTemplate.parse("http://example.org/{user.id}/posts")
     assert posts.value("<http://example.org/7/posts>") == "7"
-    assert posts.value("<http://example.org/7>") is posts.value("<http://example.org//posts>") is None
+    assert (
+        posts.value("<http://example.org/7>") is posts.value("<http://example.org//posts>") is None
+    )
     assert posts.value("<http://example.org/posts>") is None
 
 
@@ -147,19 +160,27 @@ def test_what_stands_behind_the_id_belongs_to_the_key() -> None:
         ("string", "\ud800", None),
         ("string", 7, None),
         ("dateTime", "2021-01-06T18:40:40.000Z", "2021-01-06T18:40:40.000Z"),
-        ("dateTime", datetime.datetime(2021, 1, 6, 18, tzinfo=datetime.UTC), "2021-01-06T18:00:00Z"),
+        (
+            "dateTime",
+            datetime.datetime(2021, 1, 6, 18, tzinfo=datetime.UTC),
+            "2021-01-06T18:00:00Z",
+        ),
         ("dateTime", datetime.datetime(2021, 1, 6, 18), "2021-01-06T18:00:00"),
         ("dateTime", "2021-01-06", None),
         ("dateTime", "2021-13-06T18:40:40Z", None),
         ("dateTime", 1609958440, None),
     ],
 )
-def test_a_value_has_one_text_or_is_of_another_type(datatype: str, value: object, text: str | None) -> None:
+def test_a_value_has_one_text_or_is_of_another_type(
+    datatype: str, value: object, text: str | None
+) -> None:
     assert lexical(datatype, value) == text
 
 
 def test_a_whole_number_with_more_digits_than_python_writes_is_none() -> None:
-    assert lexical("integer", 10**5000) is USER.term(10**5000) is lexical("decimal", 10**5000) is None
+    assert (
+        lexical("integer", 10**5000) is USER.term(10**5000) is lexical("decimal", 10**5000) is None
+    )
 
 
 @given(st.floats() | st.integers() | st.decimals())
@@ -214,13 +235,17 @@ def test_iris_are_whole_or_made_of_a_value() -> None:
 # Records ------------------------------------------------------------------------------------------
 
 
-def reader(columns: dict[str, Field], constants: dict[str, tuple[Field, str]] | None = None) -> RecordReader:
+def reader(
+    columns: dict[str, Field], constants: dict[str, tuple[Field, str]] | None = None
+) -> RecordReader:
     fixed = constants or {}
     properties = {f"urn:{name}": field for name, field in columns.items()} | {
         f"urn:{name}": field for name, (field, _) in fixed.items()
     }
     star = Star(
-        "k", {name: f"urn:{name}" for name in columns}, {f"urn:{name}": term for name, (_, term) in fixed.items()}
+        "k",
+        {name: f"urn:{name}" for name in columns},
+        {f"urn:{name}": term for name, (_, term) in fixed.items()},
     )
     return RecordReader(RecordMapping(USER, properties), star)
 
@@ -229,14 +254,21 @@ def reader(columns: dict[str, Field], constants: dict[str, tuple[Field, str]] | 
 def test_whatever_a_record_holds_reading_it_ends(value: object, path: str) -> None:
     for each in values_at(value, path):
         assert each is not None
-    found = reader({"v": Field(path, XSD + "integer")}).solutions([(value, None), ({"id": 1, "a": value}, None)], None)
+    found = reader({"v": Field(path, XSD + "integer")}).solutions(
+        [(value, None), ({"id": 1, "a": value}, None)], None
+    )
     assert all(is_term(term) for solution in found for term in solution.values())
 
 
 def test_lists_give_every_combination() -> None:
     both = reader({"a": Field("a"), "b": Field("b.c", XSD + "integer")})
     found = both.read({"id": 1, "a": ["x", "y", "x"], "b": [{"c": 1}, {"c": 2}, {}]}).solutions
-    assert [(each["a"], number_of(each["b"])) for each in found] == [('"x"', 1), ('"x"', 2), ('"y"', 1), ('"y"', 2)]
+    assert [(each["a"], number_of(each["b"])) for each in found] == [
+        ('"x"', 1),
+        ('"x"', 2),
+        ('"y"', 1),
+        ('"y"', 2),
+    ]
 
 
 def test_a_list_with_some_values_of_another_type_gives_the_others() -> None:
@@ -249,7 +281,10 @@ def test_a_record_cannot_have_more_solutions_than_are_sensible() -> None:
     side = list(range(1 + int(MOST_SOLUTIONS**0.5)))
     assert many.solutions([({"id": 1, "a": side, "b": side}, None)], None) == []
     assert dict(many.rejected) == {"too many solutions": 1}
-    assert len(many.solutions([({"id": 1, "a": side[1:], "b": side[1:]}, None)], None)) == MOST_SOLUTIONS
+    assert (
+        len(many.solutions([({"id": 1, "a": side[1:], "b": side[1:]}, None)], None))
+        == MOST_SOLUTIONS
+    )
 
 
 @pytest.mark.parametrize(
@@ -279,7 +314,9 @@ def test_a_reading_says_why_there_is_no_solution(
 
 def test_a_record_that_is_another_is_no_match_and_not_bad() -> None:
     bots = reader({"v": Field("v")}, {"kind": (Field("kind"), '"bot"')})
-    assert bots.read({"id": 1, "v": "x", "kind": "bot"}).solutions == [{"k": USER.term(1), "v": '"x"'}]
+    assert bots.read({"id": 1, "v": "x", "kind": "bot"}).solutions == [
+        {"k": USER.term(1), "v": '"x"'}
+    ]
     assert not bots.read({"id": 1, "v": "x", "kind": "human"}).is_bad
 
 
@@ -309,7 +346,16 @@ def parse_all(lines: Iterable[bytes]) -> list[object]:
 
 
 def test_a_line_is_json_or_nothing() -> None:
-    lines = [b"{}", b"NaN", b'{"a": Infinity}', b"\xff", b"[" * 100_000, b"1e9999999999999999999999", b"{} {}", b""]
+    lines = [
+        b"{}",
+        b"NaN",
+        b'{"a": Infinity}',
+        b"\xff",
+        b"[" * 100_000,
+        b"1e9999999999999999999999",
+        b"{} {}",
+        b"",
+    ]
     assert parse_all(lines) == [{}, *[None] * 7]
     assert parse_all([b"9" * 5000, b"0.10"]) == [None, Decimal("0.10")]
 

@@ -48,8 +48,17 @@ def serve() -> Iterator[Serve]:
         yield lambda answer: stack.enter_context(serving(answer))
 
 
-def remote_of(address: str, *, star: Star = STAR, items: str = "data", **options: int) -> RestRemote:
-    return RestRemote(address, mapping=MAPPING, star=star, client=HttpClient(name="the users"), items=items, **options)
+def remote_of(
+    address: str, *, star: Star = STAR, items: str = "data", **options: int
+) -> RestRemote:
+    return RestRemote(
+        address,
+        mapping=MAPPING,
+        star=star,
+        client=HttpClient(name="the users"),
+        items=items,
+        **options,
+    )
 
 
 class TestManyKeys(RecordRemoteContract):
@@ -57,12 +66,16 @@ class TestManyKeys(RecordRemoteContract):
     def make(self, serve: Serve) -> MakeRemote:
         def make(records: Sequence[Record], star: Star) -> RestRemote:
             def answer(asked: Asked) -> Answer:
-                ids = unquote(asked.path.partition("ids=")[2].partition("&")[0], errors="strict").split(",")
+                ids = unquote(
+                    asked.path.partition("ids=")[2].partition("&")[0], errors="strict"
+                ).split(",")
                 assert len(ids) <= 100
                 assert urlsplit(asked.path).query.endswith("&fields=all")
                 found = [each for each in records if each["id"] in ids]
                 missing = [{"title": "Not Found", "value": id_} for id_ in ids]
-                return Answer.json({"data": found, "errors": missing} if found else {"errors": missing})
+                return Answer.json(
+                    {"data": found, "errors": missing} if found else {"errors": missing}
+                )
 
             return remote_of(serve(answer).url + "/users?ids={keys}&fields=all", star=star)
 
@@ -77,16 +90,22 @@ class TestOneKey(RecordRemoteContract):
                 prefix, _, rest = asked.path.rpartition("/")
                 assert (prefix, rest.partition("?")[2]) == ("/users", "full=1")
                 found = [each for each in records if each["id"] == unquote(rest.partition("?")[0])]
-                return Answer.json(found[0]) if found else Answer.json({"error": "no such user"}, 404)
+                return (
+                    Answer.json(found[0]) if found else Answer.json({"error": "no such user"}, 404)
+                )
 
             return remote_of(serve(answer).url + "/users/{key}?full=1", star=star, items="")
 
         return make
 
 
-def asking(serve: Serve, body: object, *, keys: Sequence[str] = (user(1),), items: str = "data") -> list[object]:
+def asking(
+    serve: Serve, body: object, *, keys: Sequence[str] = (user(1),), items: str = "data"
+) -> list[object]:
     answer = body if isinstance(body, Answer) else Answer.json(body)
-    return list(remote_of(serve(lambda _: answer).url + "/?ids={keys}", items=items).fetch(keys, TIMEOUT))
+    return list(
+        remote_of(serve(lambda _: answer).url + "/?ids={keys}", items=items).fetch(keys, TIMEOUT)
+    )
 
 
 FOUND = [{"u": user(1), "f": integer(7)}]
@@ -111,8 +130,12 @@ def test_records_are_found_where_the_catalog_says(serve: Serve, body: object, it
     assert asking(serve, body, items=items) == FOUND
 
 
-@pytest.mark.parametrize("body", [{"data": []}, {"data": None}, {"errors": [{"title": "Not Found"}]}])
-def test_an_answer_without_records_says_that_the_keys_are_absent(serve: Serve, body: object) -> None:
+@pytest.mark.parametrize(
+    "body", [{"data": []}, {"data": None}, {"errors": [{"title": "Not Found"}]}]
+)
+def test_an_answer_without_records_says_that_the_keys_are_absent(
+    serve: Serve, body: object
+) -> None:
     assert asking(serve, body) == []
 
 
@@ -151,9 +174,16 @@ def test_a_lookup_of_one_key_is_absent_only_where_404_is_the_status_itself(serve
         remote_of(serve(answer).url + "/{key}").fetch([user(1)], TIMEOUT)
 
 
-def test_a_record_without_an_id_is_of_the_one_key_asked_for_and_one_with_another_is_not(serve: Serve) -> None:
+def test_a_record_without_an_id_is_of_the_one_key_asked_for_and_one_with_another_is_not(
+    serve: Serve,
+) -> None:
     def answer(asked: Asked) -> Answer:
-        return Answer.json({"public_metrics": {"followers_count": 7}, **({"id": "9"} if asked.path == "/2" else {})})
+        return Answer.json(
+            {
+                "public_metrics": {"followers_count": 7},
+                **({"id": "9"} if asked.path == "/2" else {}),
+            }
+        )
 
     remote = remote_of(serve(answer).url + "/{key}", items="")
     assert remote.block_size == 1
@@ -219,7 +249,9 @@ def test_a_property_that_the_mapping_lacks_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1 << 16])
 def test_records_are_the_same_however_their_text_arrives(size: int) -> None:
-    text = json.dumps({"meta": [1, {"data": 2}], "data": [record("Zoë 😀", 10**30), {"x": [{}, [], 2.5]}]}).encode()
+    text = json.dumps(
+        {"meta": [1, {"data": 2}], "data": [record("Zoë 😀", 10**30), {"x": [{}, [], 2.5]}]}
+    ).encode()
     places = iter(range(0, len(text) + size, size))
     read = JsonRecords(lambda _: text[(place := next(places)) : place + size], "data")
     found = list(read)
@@ -255,7 +287,9 @@ def test_the_example_asks_x_for_100_users_at_once_with_its_token(x: XServer) -> 
     remote, template = x_remote(x)
     assert remote.block_size == 100
     found = remote.fetch([str(template.term(number)) for number in range(100)], TIMEOUT)
-    assert found == [{"user": template.term(number), "followers": integer(number)} for number in range(0, 100, 2)]
+    assert found == [
+        {"user": template.term(number), "followers": integer(number)} for number in range(0, 100, 2)
+    ]
     (asked,) = x.requests(USERS)
     assert asked.parameters["user.fields"] == "public_metrics"
 
@@ -268,7 +302,9 @@ def test_x_is_left_alone_from_its_last_answer_on_until_its_limit_is_reset(x: XSe
     keeper = Maintainer(store, remote, Budget(9, 1, TIMEOUT), access=access, clock=lambda: now)
     spent = [keeper.refresh([str(template.term(2 * number))]) for number in range(5)]
     assert [each.spending.requests for each in spent] == [1, 1, 1, 0, 0]
-    assert "no request is left of those that it allows (it is left alone for another" in (spent[-1].failure or "")
+    assert "no request is left of those that it allows (it is left alone for another" in (
+        spent[-1].failure or ""
+    )
     until_reset = WINDOW_SECONDS - 1_700_000_000 % WINDOW_SECONDS
     assert access.breaker.wait == pytest.approx(until_reset)
     assert len(x.requests(USERS)) == 3

@@ -25,11 +25,26 @@ PASSWORD = "pa ss'<\"wörd&\n2"
 BASIC = base64.b64encode(f"ann-user:{PASSWORD}".encode()).decode()
 BEARER_AUTH = BearerAuth(Secret(TOKEN))
 BASIC_AUTH = BasicAuth(Secret("ann-user"), Secret(PASSWORD))
-SECRET = (TOKEN, quote(TOKEN, safe=""), PASSWORD, "wörd", json.dumps(PASSWORD)[1:-1], BASIC, "ann-user")
+SECRET = (
+    TOKEN,
+    quote(TOKEN, safe=""),
+    PASSWORD,
+    "wörd",
+    json.dumps(PASSWORD)[1:-1],
+    BASIC,
+    "ann-user",
+)
 
 
 def forms_of(auth: Auth) -> Iterator[str]:
-    yield from (repr(auth), str(auth), f"{auth}", f"{auth!r:>50}", str(vars(auth)), str(asdict(auth)))
+    yield from (
+        repr(auth),
+        str(auth),
+        f"{auth}",
+        f"{auth!r:>50}",
+        str(vars(auth)),
+        str(asdict(auth)),
+    )
 
 
 def test_a_secret_is_shown_in_no_form() -> None:
@@ -38,7 +53,10 @@ def test_a_secret_is_shown_in_no_form() -> None:
             assert "***" in text
             assert not any(each in text for each in SECRET)
     secret = Secret(TOKEN)
-    assert f"{secret} {secret!r} {secret:>5} {secret!s} %s" % secret == "*** Secret('***')   *** *** ***"
+    assert (
+        f"{secret} {secret!r} {secret:>5} {secret!s} %s" % secret
+        == "*** Secret('***')   *** *** ***"
+    )
     assert not hasattr(secret, "__dict__")
 
 
@@ -46,7 +64,11 @@ def test_a_secret_can_be_copied_and_compared_but_not_pickled() -> None:
     secret = Secret(TOKEN)
     assert copy.deepcopy([secret])[0] is copy.copy(secret) is secret
     assert (secret == Secret(TOKEN), secret == Secret("x"), secret == TOKEN) == (True, False, False)
-    assert (hash(secret) == hash(Secret(TOKEN)), bool(secret), bool(Secret(""))) == (True, True, False)
+    assert (hash(secret) == hash(Secret(TOKEN)), bool(secret), bool(Secret(""))) == (
+        True,
+        True,
+        False,
+    )
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(BEARER_AUTH, protocol)
@@ -64,7 +86,9 @@ def test_a_user_with_a_colon_is_refused() -> None:
         BasicAuth(Secret("a:b"), Secret("c"))
 
 
-@pytest.mark.parametrize(("auth", "header"), [(BEARER_AUTH, f"Bearer {TOKEN}"), (BASIC_AUTH, f"Basic {BASIC}")])
+@pytest.mark.parametrize(
+    ("auth", "header"), [(BEARER_AUTH, f"Bearer {TOKEN}"), (BASIC_AUTH, f"Basic {BASIC}")]
+)
 def test_the_server_gets_it(auth: Auth, header: str) -> None:
     client = HttpClient(name="the server", auth=auth)
     with serving(always(ENOUGH)) as served, client.send(Request("GET", served.url), LONG) as reply:
@@ -93,7 +117,11 @@ ECHOES = [
 def test_a_server_that_repeats_it_does_not_get_it_shown(
     auth: Auth, said: str, echo: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    mine = [each for each in auth.secrets() for each in (each, quote(each, safe=""), json.dumps(each)[1:-1])]
+    mine = [
+        each
+        for each in auth.secrets()
+        for each in (each, quote(each, safe=""), json.dumps(each)[1:-1])
+    ]
     if not any(said.replace("\x00", "") in each for each in mine):
         return
     caplog.set_level(logging.DEBUG)
@@ -105,7 +133,9 @@ def test_a_server_that_repeats_it_does_not_get_it_shown(
         client.send(Request("GET", served.url), LONG) as answer,
     ):
         answer.read()
-    shown_text = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=False).format())
+    shown_text = "".join(
+        traceback.TracebackException.from_exception(caught.value, capture_locals=False).format()
+    )
     for text in (str(caught.value), repr(caught.value), shown_text, caplog.text):
         assert not any(each in text for each in (*mine, "xyzzy", "ss'<"))
 
@@ -113,10 +143,15 @@ def test_a_server_that_repeats_it_does_not_get_it_shown(
 @pytest.mark.parametrize("auth", [BEARER_AUTH, BASIC_AUTH])
 def test_a_traceback_with_all_its_variables_shows_nothing(auth: Auth) -> None:
     client = HttpClient(name="the server", auth=auth)
-    with pytest.raises(RemoteError) as caught, client.send(Request("GET", "http://127.0.0.1:1/"), LONG):
+    with (
+        pytest.raises(RemoteError) as caught,
+        client.send(Request("GET", "http://127.0.0.1:1/"), LONG),
+    ):
         pass
     assert caught.value.__cause__ is caught.value.__context__ is None
-    text = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    text = "".join(
+        traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
+    )
     assert "_open" in text
     assert not any(each in text for each in auth.secrets())
 

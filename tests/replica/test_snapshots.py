@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,7 +43,11 @@ class Remote:
         if self.failing:
             raise RemoteError("out of order", too_large=len(keys) > 1)
         self.rejected["odd"] += sum(key in KEYS[::4] for key in keys)
-        return [{"k": key, "v": f'"{self.values[key]}"^^<{INTEGER}>'} for key in keys if key in self.values]
+        return [
+            {"k": key, "v": f'"{self.values[key]}"^^<{INTEGER}>'}
+            for key in keys
+            if key in self.values
+        ]
 
 
 @dataclass
@@ -81,7 +85,13 @@ class World:
         found = self.keeper.refresh(keys, evaluation=1000 * at)
         rows = self.keeper.store.all_rows()
         intervals = ChangeModel(self.keeper.store.history).intervals(rows).tolist()
-        return shown(found), self.keeper.budget, self.keeper.account.left.items, self.keeper.store.keys(rows), intervals
+        return (
+            shown(found),
+            self.keeper.budget,
+            self.keeper.account.left.items,
+            self.keeper.store.keys(rows),
+            intervals,
+        )
 
 
 def shown(found: Refreshed) -> object:
@@ -96,7 +106,10 @@ def test_a_maintainer_goes_on_wherever_it_is_cut(seed: int, cuts: set[int]) -> N
         if at in cuts:
             cut.restart()
         assert cut.step(at, random.Random(seed + at)) == whole.step(at, random.Random(seed + at))
-    assert unpack_parts(cut.keeper.snapshot())["store"] == unpack_parts(whole.keeper.snapshot())["store"]
+    assert (
+        unpack_parts(cut.keeper.snapshot())["store"]
+        == unpack_parts(whole.keeper.snapshot())["store"]
+    )
 
 
 def test_what_is_to_be_told_is_told_after_the_restart() -> None:
@@ -122,7 +135,11 @@ def test_any_damage_to_a_maintainer_is_noticed() -> None:
             world.make().resume(wrong)
     for at in (chance.randrange(len(snapshot)) for _ in range(40)):
         with pytest.raises(SnapshotError):
-            world.make().resume(snapshot[:at] + bytes([snapshot[at] ^ 1 << chance.randrange(8)]) + snapshot[at + 1 :])
+            world.make().resume(
+                snapshot[:at]
+                + bytes([snapshot[at] ^ 1 << chance.randrange(8)])
+                + snapshot[at + 1 :]
+            )
 
 
 # Stores --------------------------------------------------------------------------------------------
@@ -174,7 +191,12 @@ class Clocks:
 
     def quota(self, *texts: str, ledger: Ledger | None = None) -> Quota:
         if ledger is not None:
-            return Quota(map(Limit.parse, texts), ledger=ledger, time=lambda: self.wall, wall=lambda: self.wall)
+            return Quota(
+                map(Limit.parse, texts),
+                ledger=ledger,
+                time=lambda: self.wall,
+                wall=lambda: self.wall,
+            )
         return Quota(map(Limit.parse, texts), time=lambda: self.monotonic, wall=lambda: self.wall)
 
     def pass_(self, seconds: float) -> None:
@@ -228,10 +250,14 @@ def test_queries_that_share_a_quota_bring_it_back_once() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.floats(0, 30), st.integers(0, 6), st.booleans(), st.floats(0, 9)), max_size=30),
+    st.lists(
+        st.tuples(st.floats(0, 30), st.integers(0, 6), st.booleans(), st.floats(0, 9)), max_size=30
+    ),
     st.sampled_from(["9 items per 20s", "3 requests per 7s"]),
 )
-def test_no_number_of_restarts_lets_more_be_spent(steps: list[tuple[float, int, bool, float]], limit: str) -> None:
+def test_no_number_of_restarts_lets_more_be_spent(
+    steps: list[tuple[float, int, bool, float]], limit: str
+) -> None:
     clocks, spent = Clocks(wall=0.0), list[tuple[float, int, int]]()
     quota, parsed = clocks.quota(limit), Limit.parse(limit)
     for wait, items, restarts, down in steps:
@@ -243,12 +269,17 @@ def test_no_number_of_restarts_lets_more_be_spent(steps: list[tuple[float, int, 
     for at, _, _ in spent:
         # A hair's breadth for what the wall clock's own digits cannot tell.
         inside = [each for each in spent if at <= each[0] < at + parsed.seconds - 1e-9]
-        assert sum(items if parsed.unit == "items" else 1 for _, items, _ in inside) <= parsed.amount
+        assert (
+            sum(items if parsed.unit == "items" else 1 for _, items, _ in inside) <= parsed.amount
+        )
 
 
 def test_what_a_ledger_has_is_not_counted_twice(tmp_path: object) -> None:
     clocks, limit = Clocks(), "10 items per 60s"
-    with_ledger: Callable[[], Quota] = lambda: clocks.quota(limit, ledger=Ledger(f"{tmp_path}/ledger"))  # noqa: E731
+
+    def with_ledger() -> Quota:
+        return clocks.quota(limit, ledger=Ledger(f"{tmp_path}/ledger"))
+
     quota = with_ledger()
     assert quota.take(6, 1)
     fresh = with_ledger()
@@ -259,7 +290,9 @@ def test_what_a_ledger_has_is_not_counted_twice(tmp_path: object) -> None:
 
 def test_an_account_goes_on_with_its_bank_and_its_evaluation() -> None:
     def make(items: int = 5, requests: int = 2) -> Account:
-        return Account(Budget(items, requests, 1.0), quota=Quota(), bank=Budget(3, 1, 0.0), clock=lambda: 7.0)
+        return Account(
+            Budget(items, requests, 1.0), quota=Quota(), bank=Budget(3, 1, 0.0), clock=lambda: 7.0
+        )
 
     account = make()
     account.begin(1)
@@ -314,7 +347,10 @@ def test_a_remote_that_is_left_alone_is_left_alone_after_a_restart() -> None:
 
 def test_no_time_is_earlier_than_what_another_process_has_seen() -> None:
     wall = 1000.0
-    ahead, behind = SteadyTime(lambda: wall + 60, lambda: 5.0), SteadyTime(lambda: wall, lambda: 8.0)
+    ahead, behind = (
+        SteadyTime(lambda: wall + 60, lambda: 5.0),
+        SteadyTime(lambda: wall, lambda: 8.0),
+    )
     stores = [ReplicaStore("k", ["v"]) for _ in range(2)]
     remote = Remote({KEYS[0]: 1})
     before, after = (

@@ -23,7 +23,11 @@ def test_the_order_in_which_a_remote_answers_changes_nothing() -> None:
     pairs = [("<urn:a>", 2), ("<urn:a>", 1), ("<urn:a>", 1)]
     store.put([], solutions(pairs), now=1.0)
     assert store.put([], solutions(pairs[::-1]), now=2.0).changed == ()
-    assert [solution["v"] for solution in store.solutions("<urn:a>")] == [number(1), number(1), number(2)]
+    assert [solution["v"] for solution in store.solutions("<urn:a>")] == [
+        number(1),
+        number(1),
+        number(2),
+    ]
 
 
 def test_what_has_no_key_is_one_item() -> None:

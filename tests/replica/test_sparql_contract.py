@@ -16,7 +16,12 @@ pytestmark = pytest.mark.server
 
 def pattern_of(star: Star) -> str:
     columns = [f"?{star.key} <{predicate}> ?{name} ." for name, predicate in star.columns.items()]
-    return " ".join([*columns, *(f"?{star.key} <{predicate}> {term} ." for predicate, term in star.constants.items())])
+    return " ".join(
+        [
+            *columns,
+            *(f"?{star.key} <{predicate}> {term} ." for predicate, term in star.constants.items()),
+        ]
+    )
 
 
 class SparqlContract(RemoteContract):
@@ -28,7 +33,11 @@ class SparqlContract(RemoteContract):
             server.update(f"INSERT DATA {{ {' '.join(triples_of(records))} }}")
             variables = [star.key, *star.columns]
             return SparqlRemote(
-                server.query_url, pattern=pattern_of(star), variables=variables, key=star.key, method=self.method
+                server.query_url,
+                pattern=pattern_of(star),
+                variables=variables,
+                key=star.key,
+                method=self.method,
             )
 
         return make

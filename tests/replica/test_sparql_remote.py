@@ -33,7 +33,9 @@ def remote(endpoint: str) -> SparqlRemote:
 
 
 def test_fetch_brings_the_keys_that_are_there_with_their_types(server: OxigraphServer) -> None:
-    server.update('INSERT DATA { <urn:a> <urn:followers> 7 . <urn:b> <urn:followers> "many"@en . <urn:c> <urn:x> 1 }')
+    server.update(
+        'INSERT DATA { <urn:a> <urn:followers> 7 . <urn:b> <urn:followers> "many"@en . <urn:c> <urn:x> 1 }'
+    )
     found = remote(server.query_url).fetch(["<urn:a>", "<urn:b>", "<urn:c>"], timeout=10)
     assert sorted(found, key=lambda row: row["user"]) == [
         {"user": "<urn:a>", "followers": integer(7)},
@@ -41,26 +43,36 @@ def test_fetch_brings_the_keys_that_are_there_with_their_types(server: OxigraphS
     ]
 
 
-def test_load_brings_everything_page_by_page(server: OxigraphServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_brings_everything_page_by_page(
+    server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sparql, "PAGE_SIZE", 10)
     rows = " ".join(f"<urn:{number}> <urn:followers> {number} ." for number in range(25))
     server.update(f"INSERT DATA {{ {rows} }}")
     pages = list(remote(server.query_url).load(timeout=10))
     assert sum(len(page) for page in pages) == 25
-    assert {row["user"] for page in pages for row in page} == {f"<urn:{number}>" for number in range(25)}
+    assert {row["user"] for page in pages for row in page} == {
+        f"<urn:{number}>" for number in range(25)
+    }
 
 
 def test_a_pattern_of_any_kind_is_asked_for_in_a_group_of_its_own(server: OxigraphServer) -> None:
-    server.update('INSERT DATA { <urn:a> <urn:f> 7 , 8 ; <urn:n> "A" . <urn:b> <urn:f> 9 . <urn:c> <urn:g> 1 }')
+    server.update(
+        'INSERT DATA { <urn:a> <urn:f> 7 , 8 ; <urn:n> "A" . <urn:b> <urn:f> 9 . <urn:c> <urn:g> 1 }'
+    )
     pattern = "{ ?k <urn:f> ?v FILTER(?v > 7) } UNION { ?k <urn:g> ?v } OPTIONAL { ?k <urn:n> ?n } # a comment"
-    found = SparqlRemote(server.query_url, pattern=pattern, variables=["k", "v", "n"], key="k", nested=True)
+    found = SparqlRemote(
+        server.query_url, pattern=pattern, variables=["k", "v", "n"], key="k", nested=True
+    )
     assert sorted(found.fetch(["<urn:a>", "<urn:c>", "<urn:z>"], timeout=10), key=str) == [
         {"k": "<urn:a>", "v": integer(8), "n": '"A"'},
         {"k": "<urn:c>", "v": integer(1)},
     ]
     # The key is bound in the OPTIONAL alone: what joins with it must come after.
     optional = "?x <urn:g> ?v OPTIONAL { ?k <urn:n> ?n }"
-    found = SparqlRemote(server.query_url, pattern=optional, variables=["k", "v"], key="k", nested=True)
+    found = SparqlRemote(
+        server.query_url, pattern=optional, variables=["k", "v"], key="k", nested=True
+    )
     assert found.fetch(["<urn:b>"], timeout=10) == []
 
 
@@ -70,18 +82,28 @@ def test_a_pattern_without_a_key_is_loaded_page_by_page_and_refreshed_with_one_r
     monkeypatch.setattr(sparql, "PAGE_SIZE", 4)
     asked: list[str] = []
     select = SparqlRemote._select
-    monkeypatch.setattr(SparqlRemote, "_select", lambda *rest: asked.append(rest[1]) or select(*rest))
-    server.update(f"INSERT DATA {{ {' '.join(f'<urn:{at}> <urn:followers> {at} .' for at in range(9))} }}")
-    whole = SparqlRemote(server.query_url, pattern=PATTERN, variables=["user", "followers"], key=None)
+    monkeypatch.setattr(
+        SparqlRemote, "_select", lambda *rest: asked.append(rest[1]) or select(*rest)
+    )
+    server.update(
+        f"INSERT DATA {{ {' '.join(f'<urn:{at}> <urn:followers> {at} .' for at in range(9))} }}"
+    )
+    whole = SparqlRemote(
+        server.query_url, pattern=PATTERN, variables=["user", "followers"], key=None
+    )
     assert len(whole.fetch([""], timeout=10)) == 9
     assert (len(asked), "LIMIT" in asked[0]) == (1, False)
     assert [len(page) for page in whole.load(timeout=10)] == [9]
     assert len(asked) == 1 + 3 + 1  # only a page with nothing on it is the last
-    truth = SparqlRemote(server.query_url, pattern="<urn:1> <urn:followers> 1 .", variables=[], key=None)
+    truth = SparqlRemote(
+        server.query_url, pattern="<urn:1> <urn:followers> 1 .", variables=[], key=None
+    )
     assert truth.fetch([""], timeout=10) == [{}]
 
 
-def test_a_key_that_is_a_blank_node_is_left_out_as_nothing_can_refer_to_it(server: OxigraphServer) -> None:
+def test_a_key_that_is_a_blank_node_is_left_out_as_nothing_can_refer_to_it(
+    server: OxigraphServer,
+) -> None:
     server.update("INSERT DATA { [] <urn:followers> 7 }")
     assert not any(remote(server.query_url).load(timeout=10))
 
@@ -96,7 +118,9 @@ def test_other_blank_nodes_are_kept_and_belong_to_their_key(server: OxigraphServ
         row["followers"] for row in remote(server.query_url).fetch(["<urn:b>", "<urn:a>"], 10)
     )
     assert remote("http://127.0.0.1:1/nobody").fetch(terms, timeout=10) == []
-    other = SparqlRemote(server.query_url, pattern=f"{PATTERN} ", variables=["user", "followers"], key="user")
+    other = SparqlRemote(
+        server.query_url, pattern=f"{PATTERN} ", variables=["user", "followers"], key="user"
+    )
     assert not {row["followers"] for row in other.fetch(["<urn:a>"], timeout=10)} & set(terms)
 
 
@@ -104,12 +128,15 @@ def test_neither_blank_nodes_nor_many_solutions_of_a_key_end_the_loading_early(
     server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sparql, "PAGE_SIZE", 4)
-    rows = " ".join(f"<urn:{number:02}> <urn:followers> {number} , {number + 100} ." for number in range(9))
+    rows = " ".join(
+        f"<urn:{number:02}> <urn:followers> {number} , {number + 100} ." for number in range(9)
+    )
     server.update(f"INSERT DATA {{ {rows} [] <urn:followers> 1 . <urn:04> <urn:followers> [] }}")
     pages = list(remote(server.query_url).load(timeout=10))
     assert sum(len(page) for page in pages) == 19
     places = [
-        {at for at, page in enumerate(pages) for row in page if row["user"] == key} for key in ("<urn:03>", "<urn:05>")
+        {at for at, page in enumerate(pages) for row in page if row["user"] == key}
+        for key in ("<urn:03>", "<urn:05>")
     ]
     assert all(len(place) == 1 for place in places)
 
@@ -118,7 +145,9 @@ def test_a_key_that_is_no_term_never_reaches_the_server(server: OxigraphServer) 
     server.update("INSERT DATA { <urn:a> <urn:followers> 7 }")
     bad = "<urn:a> } ; DROP ALL #"
     assert remote("http://127.0.0.1:1/nobody").fetch([bad], timeout=10) == []
-    assert [row["user"] for row in remote(server.query_url).fetch([bad, "<urn:a>"], timeout=10)] == ["<urn:a>"]
+    assert [
+        row["user"] for row in remote(server.query_url).fetch([bad, "<urn:a>"], timeout=10)
+    ] == ["<urn:a>"]
 
 
 def test_a_refused_connection_is_named(server: OxigraphServer) -> None:
@@ -192,7 +221,10 @@ def http(status: str, body: bytes, kind: str = "application/sparql-results+json"
             r"HTTP 400 Bad Request: \[31m bad é query$",
         ),
         (http("503 Service Unavailable", b""), "failed: HTTP 503 Service Unavailable$"),
-        (http("503 Service Unavailable", b"x" * 9999), "failed: HTTP 503 Service Unavailable: x{200}$"),
+        (
+            http("503 Service Unavailable", b"x" * 9999),
+            "failed: HTTP 503 Service Unavailable: x{200}$",
+        ),
         (http("503 Service Unavailable", b"no"), "failed: HTTP 503"),
         (http("429 Too Many Requests", b"no"), "failed: HTTP 429"),
         (http("200 OK", b"<html>hello</html>", "text/html"), "not SPARQL Results JSON"),
@@ -204,7 +236,9 @@ def http(status: str, body: bytes, kind: str = "application/sparql-results+json"
         (b"", "failed"),
     ],
 )
-def test_whatever_a_server_sends_is_an_answer_or_a_named_failure(reply: bytes, message: str) -> None:
+def test_whatever_a_server_sends_is_an_answer_or_a_named_failure(
+    reply: bytes, message: str
+) -> None:
     with answering(reply) as endpoint, pytest.raises(RemoteError, match=message):
         remote(endpoint).fetch(["<urn:a>"], timeout=10)
 
@@ -219,7 +253,10 @@ class Told:
     @property
     def queries(self) -> list[str]:
         """The queries that it was asked."""
-        return [parse_qs((each.body or b"").decode() or urlsplit(each.url).query)["query"][0] for each in self.asked]
+        return [
+            parse_qs((each.body or b"").decode() or urlsplit(each.url).query)["query"][0]
+            for each in self.asked
+        ]
 
     @contextmanager
     def send(self, request: Request, timeout: float) -> Iterator[BytesIO]:
@@ -244,7 +281,13 @@ def row(user: str, number: int = 1, **more: Any) -> dict[str, Any]:
 
 
 def test_what_was_not_asked_for_is_left_out() -> None:
-    client = Told(result(row("urn:b"), row("urn:a", 7, other={"type": "uri", "value": "<>"}, another={}), row("urn:c")))
+    client = Told(
+        result(
+            row("urn:b"),
+            row("urn:a", 7, other={"type": "uri", "value": "<>"}, another={}),
+            row("urn:c"),
+        )
+    )
     found = told(client).fetch(["<urn:a>", "<urn:a>", "<urn:d>"], timeout=1)
     assert found == [{"user": "<urn:a>", "followers": integer(7)}]
     assert "{ <urn:a> <urn:d> }" in client.queries[0]
@@ -268,14 +311,27 @@ def test_what_was_not_asked_for_is_left_out() -> None:
         {},
     ],
 )
-def test_a_row_with_a_term_that_cannot_be_used_is_left_out_and_others_are_kept(term: dict[str, Any]) -> None:
+def test_a_row_with_a_term_that_cannot_be_used_is_left_out_and_others_are_kept(
+    term: dict[str, Any],
+) -> None:
     client = Told(result(row("urn:a", followers=term), row("urn:b", 2)))
-    assert told(client).fetch(["<urn:a>", "<urn:b>"], timeout=1) == [{"user": "<urn:b>", "followers": integer(2)}]
+    assert told(client).fetch(["<urn:a>", "<urn:b>"], timeout=1) == [
+        {"user": "<urn:b>", "followers": integer(2)}
+    ]
 
 
 def test_members_that_nobody_knows_and_those_that_are_null_mean_nothing() -> None:
-    term = {"type": "literal", "note": [{"x": 1e9}], "value": "x", "datatype": None, "xml:lang": None}
-    assert told(Told(result(row("urn:a", followers=term)))).fetch(["<urn:a>"], 1)[0]["followers"] == '"x"'
+    term = {
+        "type": "literal",
+        "note": [{"x": 1e9}],
+        "value": "x",
+        "datatype": None,
+        "xml:lang": None,
+    }
+    assert (
+        told(Told(result(row("urn:a", followers=term)))).fetch(["<urn:a>"], 1)[0]["followers"]
+        == '"x"'
+    )
 
 
 @pytest.mark.parametrize(
@@ -300,7 +356,9 @@ def test_members_that_nobody_knows_and_those_that_are_null_mean_nothing() -> Non
     ],
 )
 def test_what_is_not_a_whole_result_is_a_named_failure(reply: bytes) -> None:
-    with pytest.raises(RemoteError, match=r"example\.org/query sent something that is not SPARQL Results JSON"):
+    with pytest.raises(
+        RemoteError, match=r"example\.org/query sent something that is not SPARQL Results JSON"
+    ):
         told(Told(reply)).fetch(["<urn:a>"], timeout=1)
 
 
@@ -326,7 +384,9 @@ def test_a_server_that_gives_fewer_rows_than_asked_for_does_not_end_the_loading(
 ) -> None:
     client = Told(*pages_of(*[row(f"urn:{number:02}", number) for number in range(25)], size=10))
     pages = list(told(client).load(timeout=1))
-    assert [row["user"] for page in pages for row in page] == [f"<urn:{number:02}>" for number in range(25)]
+    assert [row["user"] for page in pages for row in page] == [
+        f"<urn:{number:02}>" for number in range(25)
+    ]
     assert [query.rpartition(" ")[2] for query in client.queries] == ["0", "10", "20", "25"]
 
 
@@ -343,7 +403,12 @@ def test_a_server_that_knows_no_pages_is_asked_a_few_times_and_believed_if_it_ga
 
 
 def test_rows_that_are_all_alike_are_loaded_as_often_as_there_are_any() -> None:
-    client = Told(*[result(row("urn:a"), row("urn:a"))] * 2, result(), result(row("urn:a"), row("urn:a")), result())
+    client = Told(
+        *[result(row("urn:a"), row("urn:a"))] * 2,
+        result(),
+        result(row("urn:a"), row("urn:a")),
+        result(),
+    )
     assert len(next(told(client, key=None).load(timeout=1))) == 6
 
 
@@ -373,7 +438,13 @@ def test_a_get_has_all_in_its_address_as_long_as_there_is_room() -> None:
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_a_real_server_answers_either_way(server: OxigraphServer, method: str) -> None:
     server.update("INSERT DATA { <urn:a> <urn:followers> 7 }")
-    asked = SparqlRemote(server.query_url, pattern=PATTERN, variables=["followers", "user"], key="user", method=method)
+    asked = SparqlRemote(
+        server.query_url,
+        pattern=PATTERN,
+        variables=["followers", "user"],
+        key="user",
+        method=method,
+    )
     found = [asked.fetch(["<urn:a>"], timeout=10) for _ in range(2)]
     assert found == [[{"followers": integer(7), "user": "<urn:a>"}]] * 2
     many = [f"<urn:{number}>" for number in range(400)] + ["<urn:a>"]
@@ -392,7 +463,11 @@ def test_a_real_server_answers_keys_of_odd_characters(server: OxigraphServer) ->
     ]
     assert all(is_term(key) for key in keys)
     asked = SparqlRemote(
-        server.query_url, pattern="BIND(STR(?k) AS ?text)", variables=["k", "text"], key="k", nested=False
+        server.query_url,
+        pattern="BIND(STR(?k) AS ?text)",
+        variables=["k", "text"],
+        key="k",
+        nested=False,
     )
     found = {row["k"] for row in asked.fetch(keys, timeout=10)}
     assert found == set(keys)
@@ -414,8 +489,12 @@ def test_what_a_server_wants_is_told(server: OxigraphServer) -> None:
 def test_who_asks_is_told_to_the_server_and_to_nobody_else() -> None:
     with answering(http("401 Unauthorized", b"Bearer xyzzy is not known")) as endpoint:
         client = HttpClient(name="the server", auth=BearerAuth(Secret("xyzzy")))
-        asked = SparqlRemote(endpoint, pattern=PATTERN, variables=["user"], key="user", client=client)
-        with pytest.raises(RemoteError, match=r"failed: HTTP 401 Unauthorized: Bearer \*\*\* is not known$"):
+        asked = SparqlRemote(
+            endpoint, pattern=PATTERN, variables=["user"], key="user", client=client
+        )
+        with pytest.raises(
+            RemoteError, match=r"failed: HTTP 401 Unauthorized: Bearer \*\*\* is not known$"
+        ):
             asked.fetch(["<urn:a>"], timeout=10)
 
 

@@ -49,9 +49,13 @@ def test_every_term_comes_back_as_it_came() -> None:
     store = ReplicaStore("k", ["v"])
     keys = [f"<urn:{at}>" for at in range(len(TERMS))]
     for terms in (TERMS, TERMS[::-1]):
-        store.put([], [{"k": key, "v": term} for key, term in zip(keys, terms, strict=True)], now=1.0)
+        store.put(
+            [], [{"k": key, "v": term} for key, term in zip(keys, terms, strict=True)], now=1.0
+        )
         assert [store.term("v", key) for key in keys] == terms
-        np.testing.assert_array_equal(store.numbers("v", store.rows(keys)), np.array(list(map(number_of, terms))))
+        np.testing.assert_array_equal(
+            store.numbers("v", store.rows(keys)), np.array(list(map(number_of, terms)))
+        )
 
 
 def test_its_history_is_told_of_every_refresh_once() -> None:

@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from replica.store import ReplicaStore, SnapshotError, SolutionStore
 from replica.store.snapshot import State, pack, unpack
-from tests.support.stores import KEYS, Evict, PlainStore, Put, Touch, check, limits, live, lives, number
+from tests.support.stores import (
+    KEYS,
+    Evict,
+    PlainStore,
+    Put,
+    Touch,
+    check,
+    limits,
+    live,
+    lives,
+    number,
+)
 
 KINDS = [ReplicaStore, SolutionStore]
 
@@ -23,7 +34,9 @@ def filled(kind: type) -> ReplicaStore | SolutionStore:
 
 
 @given(lives, lives, limits, st.sampled_from(KINDS))
-def test_a_store_and_its_copy_live_alike(life: list, further: list, limit: int | None, kind: type) -> None:
+def test_a_store_and_its_copy_live_alike(
+    life: list, further: list, limit: int | None, kind: type
+) -> None:
     store = kind("k", ["k", "v", "w"], limit=limit)
     live(store, plain := PlainStore(["k", "v", "w"], limit, single=kind is ReplicaStore), life)
     copy = kind.restore(store.snapshot())
@@ -64,7 +77,11 @@ def test_any_damage_is_noticed(kind: type) -> None:
         with pytest.raises(SnapshotError):
             kind.restore(snapshot[:at])
         with pytest.raises(SnapshotError):
-            kind.restore(snapshot[:at] + bytes([snapshot[at] ^ 1 << int(chance.integers(8))]) + snapshot[at + 1 :])
+            kind.restore(
+                snapshot[:at]
+                + bytes([snapshot[at] ^ 1 << int(chance.integers(8))])
+                + snapshot[at + 1 :]
+            )
 
 
 def test_what_is_wrong_is_said() -> None:
@@ -73,7 +90,9 @@ def test_what_is_wrong_is_said() -> None:
         ReplicaStore.restore(b"PK\x03\x04")
     with pytest.raises(SnapshotError, match="its checksum does not match"):
         ReplicaStore.restore(snapshot[:-1])
-    with pytest.raises(SnapshotError, match="a snapshot of a replica store, version 2, not solution store, 2"):
+    with pytest.raises(
+        SnapshotError, match="a snapshot of a replica store, version 2, not solution store, 2"
+    ):
         SolutionStore.restore(snapshot)
     newer = pack("replica store", 3, State({}, {}))
     with pytest.raises(SnapshotError, match="version 3"):
@@ -84,9 +103,18 @@ def test_what_is_wrong_is_said() -> None:
 def test_what_nobody_can_have_written_is_refused(kind: type) -> None:
     state = unpack_any(snapshot := filled(kind).snapshot())
     name = json.loads(snapshot[26 : snapshot.index(b"\n", 27)])["kind"]
-    forged = [{**state.columns, each: cells[:-1]} for each, cells in state.columns.items() if len(cells)]
-    forged += [{other: cells for other, cells in state.columns.items() if other != each} for each in state.columns]
-    forged += [{**state.columns, each: cells + 77} for each, cells in state.columns.items() if cells.dtype.kind == "i"]
+    forged = [
+        {**state.columns, each: cells[:-1]} for each, cells in state.columns.items() if len(cells)
+    ]
+    forged += [
+        {other: cells for other, cells in state.columns.items() if other != each}
+        for each in state.columns
+    ]
+    forged += [
+        {**state.columns, each: cells + 77}
+        for each, cells in state.columns.items()
+        if cells.dtype.kind == "i"
+    ]
     for columns in forged:
         restored = None
         try:

@@ -22,10 +22,20 @@ from replica.remotes.timeline import Timeline
 from replica.remotes.values import XSD
 from replica.store import Solution
 from replica.terms import number_of
-from tests.support.remote_contract import MAPPING, TIMEOUT, MakeRemote, Record, RecordRemoteContract, integer, ordered
+from tests.support.remote_contract import (
+    MAPPING,
+    TIMEOUT,
+    MakeRemote,
+    Record,
+    RecordRemoteContract,
+    integer,
+    ordered,
+)
 
 USER = KeyTemplate.parse("urn:user:{id}")
-VALUE = RecordMapping(USER, {"urn:value": Field("value", XSD + "integer"), "urn:name": Field("name")})
+VALUE = RecordMapping(
+    USER, {"urn:value": Field("value", XSD + "integer"), "urn:name": Field("name")}
+)
 STAR = Star("u", {"v": "urn:value"})
 
 
@@ -79,7 +89,8 @@ def write(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Rows], Pa
 
 def values(solutions: Sequence[Solution]) -> dict[str, float]:
     return {
-        solution["u"].removeprefix("<urn:user:").removesuffix(">"): number_of(solution["v"]) for solution in solutions
+        solution["u"].removeprefix("<urn:user:").removesuffix(">"): number_of(solution["v"])
+        for solution in solutions
     }
 
 
@@ -105,17 +116,24 @@ def test_a_key_has_the_newest_value_that_has_come(write: Callable[[Rows], Path])
 def test_records_of_one_key_and_time_hold_together(write: Callable[[Rows], Path]) -> None:
     rows: Rows = [{"id": "a", "value": value} for value in (1, 2, 1)]
     remote = TableRemote(write(rows), mapping=VALUE, star=STAR, now_ms=lambda: 0)
-    assert [each["v"] for each in remote.fetch(["<urn:user:a>"], TIMEOUT)] == [integer(1), integer(2)]
+    assert [each["v"] for each in remote.fetch(["<urn:user:a>"], TIMEOUT)] == [
+        integer(1),
+        integer(2),
+    ]
 
 
-def test_records_without_a_time_or_an_id_are_left_out_and_counted(write: Callable[[Rows], Path]) -> None:
+def test_records_without_a_time_or_an_id_are_left_out_and_counted(
+    write: Callable[[Rows], Path],
+) -> None:
     rows: Rows = [{"id": "a", "t": 1, "value": 1}, {"id": "a", "value": 2}, {"t": 1, "value": 3}]
     remote = TableRemote(write(rows), mapping=VALUE, star=STAR, time="t", now_ms=lambda: 5)
     assert values(remote.fetch(["<urn:user:a>"], TIMEOUT)) == {"a": 1}
     assert dict(remote.rejected) == {'no "id"': 1, '"t" is not in whole milliseconds': 1}
 
 
-def test_pages_hold_all_of_a_key_once(write: Callable[[Rows], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_hold_all_of_a_key_once(
+    write: Callable[[Rows], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(table, "PAGE_SIZE", 3)
     rows: Rows = [{"id": str(number % 10), "value": number} for number in range(20)]
     remote = TableRemote(write(rows), mapping=VALUE, star=STAR, now_ms=lambda: 0)
@@ -145,7 +163,10 @@ def test_what_csv_writes_is_read_by_the_datatypes(tmp_path: Path) -> None:
         "utf-8",
     )
     remote = TableRemote(
-        file, mapping=mapping, star=Star("u", {name: f"urn:{name}" for name in names}), now_ms=lambda: 0
+        file,
+        mapping=mapping,
+        star=Star("u", {name: f"urn:{name}" for name in names}),
+        now_ms=lambda: 0,
     )
     assert remote.fetch(["<urn:user:007>", "<urn:user:7>"], TIMEOUT) == [
         {
@@ -162,10 +183,15 @@ def test_what_csv_writes_is_read_by_the_datatypes(tmp_path: Path) -> None:
 
 def test_rows_of_another_length_and_lines_that_are_no_json_are_counted(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,value\na,1\nb,1,2\nc\nd,4\n")
-    (tmp_path / "t.jsonl").write_bytes(b'{"id": "a", "value": 1}\n{"id"\n\xff\n{"id": "d", "value": 4}\n')
+    (tmp_path / "t.jsonl").write_bytes(
+        b'{"id": "a", "value": 1}\n{"id"\n\xff\n{"id": "d", "value": 4}\n'
+    )
     for name in ("t.csv", "t.jsonl"):
         remote = TableRemote(tmp_path / name, mapping=VALUE, star=STAR, now_ms=lambda: 0)
-        assert values(remote.fetch([f"<urn:user:{id_}>" for id_ in "abcd"], TIMEOUT)) == {"a": 1, "d": 4}
+        assert values(remote.fetch([f"<urn:user:{id_}>" for id_ in "abcd"], TIMEOUT)) == {
+            "a": 1,
+            "d": 4,
+        }
         assert remote.rejected["cannot be read"] == 2
 
 
@@ -236,15 +262,22 @@ def test_a_file_that_is_no_such_table_is_refused(
         ({"id": ["a"], "t": pa.array([2**64 - 1], pa.uint64())}, "cannot be read"),
     ],
 )
-def test_columns_of_other_types_are_refused(tmp_path: Path, columns: dict[str, object], message: str) -> None:
+def test_columns_of_other_types_are_refused(
+    tmp_path: Path, columns: dict[str, object], message: str
+) -> None:
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
     with pytest.raises(RemoteError, match=message):
         TableRemote(tmp_path / "t.parquet", mapping=VALUE, star=STAR, time="t", now_ms=lambda: 0)
 
 
 @given(st.lists(st.tuples(st.text("abZé😀", max_size=2), st.integers(-3, 3))), st.integers(-4, 4))
-def test_a_timeline_is_what_looking_through_all_rows_finds(rows: list[tuple[str, int]], now: int) -> None:
-    timeline = Timeline(pa.array([key for key, _ in rows], pa.string()), np.array([time for _, time in rows], np.int64))
+def test_a_timeline_is_what_looking_through_all_rows_finds(
+    rows: list[tuple[str, int]], now: int
+) -> None:
+    timeline = Timeline(
+        pa.array([key for key, _ in rows], pa.string()),
+        np.array([time for _, time in rows], np.int64),
+    )
     expected = {}
     for key in {key for key, _ in rows}:
         newest = max((time for other, time in rows if other == key and time <= now), default=None)
@@ -253,5 +286,7 @@ def test_a_timeline_is_what_looking_through_all_rows_finds(rows: list[tuple[str,
         assert timeline.holding([key], now).tolist() == places
     assert timeline.holding(["none"], now).tolist() == []
     pages = [page.tolist() for page in timeline.pages(now, size=2)]
-    assert [place for page in pages for place in page] == [place for key in sorted(expected) for place in expected[key]]
+    assert [place for page in pages for place in page] == [
+        place for key in sorted(expected) for place in expected[key]
+    ]
     assert len(timeline) == len(expected)

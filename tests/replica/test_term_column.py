@@ -18,7 +18,9 @@ numerals = st.one_of(
     st.from_regex(r"[+-]?[0-9]{0,5}(\.[0-9]{0,5})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
     st.text(max_size=4),
 )
-literals = st.builds(number, numerals, st.sampled_from(["integer", "long", "decimal", "double", "float", "string"]))
+literals = st.builds(
+    number, numerals, st.sampled_from(["integer", "long", "decimal", "double", "float", "string"])
+)
 
 
 @given(literals)
@@ -29,13 +31,30 @@ def test_number_and_form_give_the_very_same_text(term: str) -> None:
 
 
 def test_what_is_usual_needs_no_text() -> None:
-    usual = [(7, "integer"), (0, "integer"), (-7, "long"), ("7.0", "decimal"), ("1.50", "decimal"), ("1.5", "double")]
-    for lexical, datatype in [*usual, ("1.5E0", "double"), ("1.5e-7", "float"), ("0", "double"), (2**53, "integer")]:
+    usual = [
+        (7, "integer"),
+        (0, "integer"),
+        (-7, "long"),
+        ("7.0", "decimal"),
+        ("1.50", "decimal"),
+        ("1.5", "double"),
+    ]
+    for lexical, datatype in [
+        *usual,
+        ("1.5E0", "double"),
+        ("1.5e-7", "float"),
+        ("0", "double"),
+        (2**53, "integer"),
+    ]:
         assert form_of(number(lexical, datatype))[1] > OTHER
     assert form_of(None)[1] == NONE
 
 
-@given(st.lists(st.dictionaries(st.integers(0, 9), st.one_of(st.none(), terms), max_size=10), max_size=10))
+@given(
+    st.lists(
+        st.dictionaries(st.integers(0, 9), st.one_of(st.none(), terms), max_size=10), max_size=10
+    )
+)
 def test_it_holds_what_a_dict_holds(changes: list[dict[int, str | None]]) -> None:
     column, plain = TermColumn(), {}
     column.make_room(10)

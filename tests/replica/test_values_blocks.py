@@ -25,7 +25,19 @@ PATTERN = "?user <urn:followers> ?followers . FILTER(?followers > 1) # all of th
 PIECES = st.sampled_from(
     [
         *"{}<>\"'\\#@^;.?\n\r\t\x00 ",
-        *("<urn:a>", '"a"', '"""', "\\u003e", "\\u0022", "\\\\u0022", "\\U0000007D", "\\n", '\\"', "%7D", "\ud800"),
+        *(
+            "<urn:a>",
+            '"a"',
+            '"""',
+            "\\u003e",
+            "\\u0022",
+            "\\\\u0022",
+            "\\U0000007D",
+            "\\n",
+            '\\"',
+            "%7D",
+            "\ud800",
+        ),
         *(
             "VALUES ?user {",
             "} UNION {",
@@ -79,7 +91,9 @@ def remote(client: Recorder, *, nested: bool = True) -> SparqlRemote:
 
 def as_parsed(key: str) -> ast.Iri | ast.Literal:
     """Return a key as a parser of N-Triples reads it."""
-    (quad,) = pyoxigraph.parse(f"<urn:s> <urn:p> {key} .", pyoxigraph.RdfFormat.N_TRIPLES, lenient=True)
+    (quad,) = pyoxigraph.parse(
+        f"<urn:s> <urn:p> {key} .", pyoxigraph.RdfFormat.N_TRIPLES, lenient=True
+    )
     term = quad.object
     if isinstance(term, pyoxigraph.NamedNode):
         return ast.Iri(term.value)
@@ -108,7 +122,9 @@ def check_query(keys: Sequence[str], *, nested: bool) -> None:
         assert expected.where is not None
         values, *rest = tree.where.elements
         assert tuple(rest) == expected.where.elements
-        assert values == ast.Values((ast.Variable("user"),), tuple((as_parsed(key),) for key in sendable))
+        assert values == ast.Values(
+            (ast.Variable("user"),), tuple((as_parsed(key),) for key in sendable)
+        )
         assert (tree.form, tree.values, tree.limit) == (expected.form, None, None)
         if all(map(is_taken, sendable)):
             pyoxigraph.Store().query(query)  # To a server it is a query too.
@@ -151,12 +167,20 @@ def test_what_came_back_from_a_server_is_a_key_like_any_other(rows: list[dict[st
     asked = remote(client)
     came: list[str] = []
     with refused_if(is_broken(rows)):
-        came += [term for page in asked.load(timeout=1) for solution in page for term in solution.values()]
+        came += [
+            term
+            for page in asked.load(timeout=1)
+            for solution in page
+            for term in solution.values()
+        ]
     assert all(is_term(term) for term in came)
     check_query(came, nested=True)
     check_query(came, nested=False)
 
 
 def test_the_fuzz_reaches_what_it_is_meant_to() -> None:
-    check_query(["<urn:a> } DROP ALL #", "<urn:a>", '"\\\\u0022 } #"', '"}"@en', "<urn:\ud800>"], nested=False)
+    check_query(
+        ["<urn:a> } DROP ALL #", "<urn:a>", '"\\\\u0022 } #"', '"}"@en', "<urn:\ud800>"],
+        nested=False,
+    )
     assert as_parsed('"\\\\u0022"') == ast.Literal("\\u0022")

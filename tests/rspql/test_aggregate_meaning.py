@@ -26,14 +26,22 @@ from tests.support.rspql.grouped import grouped
 from tests.support.rspql.meaning import Rows, meant
 from tests.support.rspql.plans import alone, topk
 
-COLUMNS = "(COUNT(*) AS ?n) (SUM(?x) AS ?sum) (AVG(?x) AS ?avg) (MIN(?x) AS ?least) (MAX(?x) AS ?most)"
+COLUMNS = (
+    "(COUNT(*) AS ?n) (SUM(?x) AS ?sum) (AVG(?x) AS ?avg) (MIN(?x) AS ?least) (MAX(?x) AS ?most)"
+)
 
 
-def found(query: str, key: str, columns: Iterable[str], records: Iterable[tuple[str, str, Any]]) -> Rows:
+def found(
+    query: str, key: str, columns: Iterable[str], records: Iterable[tuple[str, str, Any]]
+) -> Rows:
     """Return what a SPARQL engine makes of the same, over a window's triples."""
     store = ox.Store()
     for subject, predicate, value in records:
-        triple = (ox.NamedNode(f"urn:{subject}"), ox.NamedNode(f"urn:{predicate}"), ox.Literal(value))
+        triple = (
+            ox.NamedNode(f"urn:{subject}"),
+            ox.NamedNode(f"urn:{predicate}"),
+            ox.Literal(value),
+        )
         store.add(ox.Quad(*triple, ox.NamedNode("urn:w")))
     results: Any = store.query(query)
     return {_python(row[key])[0]: tuple(_python(row[name]) for name in columns) for row in results}
@@ -52,7 +60,9 @@ def assert_same(some: Rows, others: Rows) -> None:
     for key in some:
         for (value, datatype), (other, of_other) in zip(some[key], others[key], strict=True):
             assert datatype == of_other
-            assert value == (pytest.approx(other, rel=1e-12, abs=1e-12) if datatype == "double" else other)
+            assert value == (
+                pytest.approx(other, rel=1e-12, abs=1e-12) if datatype == "double" else other
+            )
 
 
 numbers = st.lists(st.tuples(st.sampled_from("abc"), st.integers(-9, 9)), max_size=12)
@@ -71,9 +81,15 @@ def test_the_same_triple_twice_is_one_solution(
     values = [(subject, value / 4 if doubles else value) for subject, value in values]  # type: ignore[misc]
     where = "FILTER(?x > 0)" if filtered else ""
     if form == "by itself":
-        text = grouped(f"?{key} {COLUMNS}", f"WINDOW :w {{ ?p :x ?x }} {where}", group=f"GROUP BY ?{key}")
+        text = grouped(
+            f"?{key} {COLUMNS}", f"WINDOW :w {{ ?p :x ?x }} {where}", group=f"GROUP BY ?{key}"
+        )
     else:
-        text = alone(FORMS[form].format(key=key, columns=COLUMNS, filter=where), select="*", order="ORDER BY ?n")
+        text = alone(
+            FORMS[form].format(key=key, columns=COLUMNS, filter=where),
+            select="*",
+            order="ORDER BY ?n",
+        )
     plan = topk(text.replace("LIMIT 3", "LIMIT 99"))
     assert plan.aggregate is not None
     passes = [vectorise_condition(each) for each in plan.stream_filters]
@@ -90,28 +106,52 @@ def test_the_same_triple_twice_is_one_solution(
 
 @given(
     st.dictionaries(
-        st.sampled_from("abcdef"), st.tuples(st.sampled_from("uv") | st.none(), st.integers(-9, 9) | st.none())
+        st.sampled_from("abcdef"),
+        st.tuples(st.sampled_from("uv") | st.none(), st.integers(-9, 9) | st.none()),
     )
 )
 def test_of_a_star_a_subject_has_one_solution_where_its_latest_arrival_counts(
     latest: dict[str, tuple[str | None, int | None]],
 ) -> None:
-    plan = topk(grouped(f"?u {COLUMNS}", "WINDOW :w { ?p :mentions ?u ; :x ?x }").replace("LIMIT 3", "LIMIT 99"))
+    plan = topk(
+        grouped(f"?u {COLUMNS}", "WINDOW :w { ?p :mentions ?u ; :x ?x }").replace(
+            "LIMIT 3", "LIMIT 99"
+        )
+    )
     assert plan.aggregate is not None
     assert plan.aggregate.identity == ("p", "u", "x")
-    said = [(p, name, each) for p, (u, x) in latest.items() for name, each in (("mentions", u), ("x", x))]
-    solutions = [{"p": p, "u": u, "x": x} for p, (u, x) in latest.items() if u is not None and x is not None]
+    said = [
+        (p, name, each)
+        for p, (u, x) in latest.items()
+        for name, each in (("mentions", u), ("x", x))
+    ]
+    solutions = [
+        {"p": p, "u": u, "x": x} for p, (u, x) in latest.items() if u is not None and x is not None
+    ]
     names = [column.variable for column in plan.aggregate.columns]
     records = [each for each in said if each[2] is not None]
-    assert_same(meant(plan.aggregate, solutions), found(query_text(plan.windowed.query), "u", names, records))
+    assert_same(
+        meant(plan.aggregate, solutions),
+        found(query_text(plan.windowed.query), "u", names, records),
+    )
 
 
-SCORES = ("?n", "(?n + 2 * ?most)", "(SUM(?x) / 2)", "(MAX(?x) - MIN(?x))", "(?sum - COUNT(*))", "?p", "(1 / ?sum)")
+SCORES = (
+    "?n",
+    "(?n + 2 * ?most)",
+    "(SUM(?x) / 2)",
+    "(MAX(?x) - MIN(?x))",
+    "(?sum - COUNT(*))",
+    "?p",
+    "(1 / ?sum)",
+)
 
 
 @pytest.mark.parametrize("score", SCORES)
 @given(values=numbers, having=st.booleans())
-def test_groups_in_a_sub_query_are_the_same_groups(score: str, values: list[tuple[str, int]], having: bool) -> None:
+def test_groups_in_a_sub_query_are_the_same_groups(
+    score: str, values: list[tuple[str, int]], having: bool
+) -> None:
     columns = COLUMNS.replace("(SUM(?x) AS ?sum)", "(SUM(?x) AS ?sum) (SUM(?x) AS ?again)")
     group = "GROUP BY ?p HAVING (COUNT(*) > 1)" if having else "GROUP BY ?p"
     names = ["n", "sum", "again", "avg", "least", "most"]
@@ -121,7 +161,9 @@ def test_groups_in_a_sub_query_are_the_same_groups(score: str, values: list[tupl
     plain = normalise(parse(text))
     ranking = recognise_topk(plain, [])
     assert isinstance(ranking, Ranking)
-    as_it_was = plan_windowed(plain, split_sources(plain, []), ranking, "RSTREAM", DEFAULT_FUNCTIONS)
+    as_it_was = plan_windowed(
+        plain, split_sources(plain, []), ranking, "RSTREAM", DEFAULT_FUNCTIONS
+    )
     plan = compile_query(text)
     nested = plan.windowed.query if isinstance(plan, TopKPlan) else plan.query
     assert not nested.group_by

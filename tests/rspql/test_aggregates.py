@@ -21,12 +21,16 @@ AROUND = f"{{ {GROUPED % f'WINDOW :w {{ {PATTERN} }}'} }}"
 COUNTED = Aggregate("u", (AggregateColumn("n", "count", None),), ("post", "u"))
 
 
-def aggregated(sub: str, *, select: str = "*", order: str = "ORDER BY DESC(?n + ?f)", more: str = "") -> str:
+def aggregated(
+    sub: str, *, select: str = "*", order: str = "ORDER BY DESC(?n + ?f)", more: str = ""
+) -> str:
     """Return a query that joins a sub-query with a SERVICE."""
     return query(f"{sub} {SERVICE} {more}", select=select, order=order)
 
 
-@pytest.mark.parametrize("sub", [WITHIN, AROUND, f"{{ {WITHIN} }}", f"WINDOW :w {{ {{ {GROUPED % PATTERN} }} }}"])
+@pytest.mark.parametrize(
+    "sub", [WITHIN, AROUND, f"{{ {WITHIN} }}", f"WINDOW :w {{ {{ {GROUPED % PATTERN} }} }}"]
+)
 def test_a_sub_query_may_stand_within_the_window_or_around_it(sub: str) -> None:
     plan = topk(aggregated(sub, select="?u ?n (?n + ?f AS ?score)", order="ORDER BY DESC(?score)"))
     assert plan.aggregate == COUNTED
@@ -46,7 +50,11 @@ def test_a_sub_query_needs_no_service(sub: str) -> None:
 def test_without_a_service_a_query_may_group_by_itself() -> None:
     plan = topk(grouped("?u (COUNT(?post) AS ?n)", f"WINDOW :w {{ {PATTERN} }}"))
     assert plan.aggregate == COUNTED
-    assert (expression_text(plan.score.expression), plan.score.variable, plan.projection) == ("?n", None, ("u", "n"))
+    assert (expression_text(plan.score.expression), plan.score.variable, plan.projection) == (
+        "?n",
+        None,
+        ("u", "n"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,8 +63,18 @@ def test_without_a_service_a_query_may_group_by_itself() -> None:
         (grouped("?u", order="DESC(COUNT(*))"), "?count", None, "count=COUNT(*)"),
         (grouped("?u (SUM(?x) / 2 AS ?n)"), "?sum / 2", "n", "sum=SUM(?x)"),
         (grouped("?u (SUM(?x) AS ?n) (?n - 1 AS ?s)", order="?s"), "?n - 1", "s", "n=SUM(?x)"),
-        (grouped("?u (MAX(?x) AS ?a)", order="(MAX(?x) - MIN(?x))"), "?a - ?min", None, "a=MAX(?x) min=MIN(?x)"),
-        (grouped("?u (AVG(?x) AS ?avg)", order="(AVG(?x) + SUM(?x))"), "?avg + ?sum", None, "avg=AVG(?x) sum=SUM(?x)"),
+        (
+            grouped("?u (MAX(?x) AS ?a)", order="(MAX(?x) - MIN(?x))"),
+            "?a - ?min",
+            None,
+            "a=MAX(?x) min=MIN(?x)",
+        ),
+        (
+            grouped("?u (AVG(?x) AS ?avg)", order="(AVG(?x) + SUM(?x))"),
+            "?avg + ?sum",
+            None,
+            "avg=AVG(?x) sum=SUM(?x)",
+        ),
         (
             grouped("(MAX(?x) AS ?sum) (MAX(?x) AS ?b)", order="SUM(?x)"),
             "?sum2",
@@ -65,7 +83,9 @@ def test_without_a_service_a_query_may_group_by_itself() -> None:
         ),
     ],
 )
-def test_what_is_computed_of_aggregates_is_the_score(text: str, score: str, variable: str | None, columns: str) -> None:
+def test_what_is_computed_of_aggregates_is_the_score(
+    text: str, score: str, variable: str | None, columns: str
+) -> None:
     plan = topk(text)
     assert plan.aggregate is not None
     assert (expression_text(plan.score.expression), plan.score.variable) == (score, variable)
@@ -88,14 +108,14 @@ def test_filters_on_aggregates_are_conditions_of_the_score(sub: str) -> None:
 
 
 def test_filters_before_grouping_and_on_the_key_are_decided_on_arrival() -> None:
-    around = (
-        "{ SELECT ?u (SUM(?x) AS ?n) { WINDOW :w { ?p :x ?x ; :u ?u FILTER(?x > 0) } FILTER(?x < 9) } GROUP BY ?u }"
-    )
+    around = "{ SELECT ?u (SUM(?x) AS ?n) { WINDOW :w { ?p :x ?x ; :u ?u FILTER(?x > 0) } FILTER(?x < 9) } GROUP BY ?u }"
     plan = topk(aggregated(around, more="FILTER(?u != 5)"))
-    assert sorted(expression_text(each) for each in plan.stream_filters) == ["?u != 5", "?x < 9", "?x > 0"]
-    within = (
-        "WINDOW :w { { SELECT ?u (MIN(?x) AS ?n) { ?p :x ?x ; :u ?u FILTER(?x > 2) } GROUP BY ?u } FILTER(?n < 9) }"
-    )
+    assert sorted(expression_text(each) for each in plan.stream_filters) == [
+        "?u != 5",
+        "?x < 9",
+        "?x > 0",
+    ]
+    within = "WINDOW :w { { SELECT ?u (MIN(?x) AS ?n) { ?p :x ?x ; :u ?u FILTER(?x > 2) } GROUP BY ?u } FILTER(?n < 9) }"
     plan = topk(aggregated(within))
     assert [expression_text(each) for each in plan.stream_filters] == ["?x > 2"]
     assert plan.score.condition is not None
@@ -116,23 +136,45 @@ REFUSED = {
     "the WINDOW binds ?zz, which COUNT is of": within("?u (COUNT(?zz) AS ?n)"),
     "the WINDOW binds ?u, which it groups by": within("?u (COUNT(*) AS ?n)", "?post :x ?x"),
     "it groups by several keys": within("?u (COUNT(*) AS ?n)", group="GROUP BY ?u ?x"),
-    "it groups by an expression": within("?u (COUNT(*) AS ?n)", "?post :x ?x", "GROUP BY (STR(?post) AS ?u)"),
+    "it groups by an expression": within(
+        "?u (COUNT(*) AS ?n)", "?post :x ?x", "GROUP BY (STR(?post) AS ?u)"
+    ),
     "it aggregates the whole window": within("(MAX(?x) AS ?u) (COUNT(*) AS ?n)", "?post :x ?x", ""),
     "it selects in a query of its own, without GROUP BY": within("?u ?n", "?u :x ?n", group=""),
-    "it groups, but aggregates nothing": within("?u", group="GROUP BY ?u").replace("?n + ?f", "0 + ?f"),
-    "the sub-query does not select ?x, which it groups by": within("(MAX(?u) AS ?n)", group="GROUP BY ?x"),
+    "it groups, but aggregates nothing": within("?u", group="GROUP BY ?u").replace(
+        "?n + ?f", "0 + ?f"
+    ),
+    "the sub-query does not select ?x, which it groups by": within(
+        "(MAX(?u) AS ?n)", group="GROUP BY ?x"
+    ),
     "the sub-query computes ?n, which is not an aggregate alone": within("?u (COUNT(*) + 1 AS ?n)"),
-    "the sub-query computes ?k, which is not an aggregate alone": within("?u (COUNT(*) AS ?n) (?u AS ?k)"),
-    "HAVING leaves out some": within("?u (COUNT(*) AS ?n)", group="GROUP BY ?u HAVING (COUNT(*) > 1)"),
+    "the sub-query computes ?k, which is not an aggregate alone": within(
+        "?u (COUNT(*) AS ?n) (?u AS ?k)"
+    ),
+    "HAVING leaves out some": within(
+        "?u (COUNT(*) AS ?n)", group="GROUP BY ?u HAVING (COUNT(*) > 1)"
+    ),
     "it selects DISTINCT groups": within("DISTINCT ?u (COUNT(*) AS ?n)"),
     "the sub-query orders or cuts": within("?u (COUNT(*) AS ?n)", group="GROUP BY ?u LIMIT 5"),
-    "it also needs static data": within("?u (COUNT(*) AS ?n)", group="GROUP BY ?u VALUES ?u { :ann }"),
-    "there is more than triples and filters": within("?u (COUNT(*) AS ?n)", f"{PATTERN} OPTIONAL {{ ?post :x ?x }}"),
-    "there is more than triples": within("?u (SUM(?d) AS ?n)", f"{PATTERN} ; :x ?x BIND(2 * ?x AS ?d)"),
+    "it also needs static data": within(
+        "?u (COUNT(*) AS ?n)", group="GROUP BY ?u VALUES ?u { :ann }"
+    ),
+    "there is more than triples and filters": within(
+        "?u (COUNT(*) AS ?n)", f"{PATTERN} OPTIONAL {{ ?post :x ?x }}"
+    ),
+    "there is more than triples": within(
+        "?u (SUM(?d) AS ?n)", f"{PATTERN} ; :x ?x BIND(2 * ?x AS ?d)"
+    ),
     "there is a blank node in the WINDOW": within("?u (COUNT(*) AS ?n)", "[] :mentions ?u"),
-    "a filter in the WINDOW needs what is bound outside": within("?u (COUNT(*) AS ?n)", f"{PATTERN} FILTER(?f > 1)"),
-    "a filter is decided at the window's close": within("?u (SUM(?x) AS ?n)", "?u :x ?x FILTER(?x > RAND())"),
-    "a filter is not decided on numbers alone": within("?u (COUNT(*) AS ?n)", f"{PATTERN} FILTER(?u != :ann)"),
+    "a filter in the WINDOW needs what is bound outside": within(
+        "?u (COUNT(*) AS ?n)", f"{PATTERN} FILTER(?f > 1)"
+    ),
+    "a filter is decided at the window's close": within(
+        "?u (SUM(?x) AS ?n)", "?u :x ?x FILTER(?x > RAND())"
+    ),
+    "a filter is not decided on numbers alone": within(
+        "?u (COUNT(*) AS ?n)", f"{PATTERN} FILTER(?u != :ann)"
+    ),
     "a sub-query stands within another": aggregated(
         "{ SELECT ?u (SUM(?m) AS ?n) { WINDOW :w { SELECT ?u (MAX(?x) AS ?m) { ?u :x ?x } GROUP BY ?u } } GROUP BY ?u }"
     ),
@@ -142,7 +184,9 @@ REFUSED = {
     "there is more than a WINDOW and filters in the sub-query": aggregated(
         "{ SELECT ?u (SUM(?d) AS ?n) { WINDOW :w { ?u :x ?x } BIND(2 * ?x AS ?d) } GROUP BY ?u }"
     ),
-    "there is more than a sub-query within the braces": aggregated(f"{{ {AROUND} FILTER(?n > 2) }}"),
+    "there is more than a sub-query within the braces": aggregated(
+        f"{{ {AROUND} FILTER(?n > 2) }}"
+    ),
     "a sub-query must have one WINDOW": aggregated(
         "{ SELECT ?u (COUNT(*) AS ?n) { WINDOW :w { ?p :m ?u } WINDOW :w { ?p :x ?x } } GROUP BY ?u }"
     ),
@@ -152,16 +196,23 @@ REFUSED = {
         order="ORDER BY ?n",
     ),
     "it groups the joined solutions": query(
-        f"WINDOW :w {{ {PATTERN} }} {SERVICE}", select="?u (SUM(?f) AS ?n)", order="GROUP BY ?u ORDER BY ?n"
+        f"WINDOW :w {{ {PATTERN} }} {SERVICE}",
+        select="?u (SUM(?f) AS ?n)",
+        order="GROUP BY ?u ORDER BY ?n",
     ),
     "it matches several patterns against windows": aggregated(f"{WITHIN} WINDOW :w {{ ?u :y ?y }}"),
     "?x within the sub-query is not the ?x outside it": aggregated(
-        "WINDOW :w { SELECT ?u (SUM(?x) AS ?n) { ?u :x ?x } GROUP BY ?u }", more="BIND(2 * ?f AS ?x)"
+        "WINDOW :w { SELECT ?u (SUM(?x) AS ?n) { ?u :x ?x } GROUP BY ?u }",
+        more="BIND(2 * ?f AS ?x)",
     ),
     "?f within the sub-query is not the ?f outside it": within("?u (SUM(?f) AS ?n)", "?u :f ?f"),
-    "?u, which it groups by, is no part of a score": aggregated(WITHIN, order="ORDER BY DESC(?n + ?f + ?u)"),
+    "?u, which it groups by, is no part of a score": aggregated(
+        WITHIN, order="ORDER BY DESC(?n + ?f + ?u)"
+    ),
     "?u, which it groups by, is no part": aggregated(WITHIN, order="ORDER BY ?u"),
-    "?u, which it groups by, is no part of a score or of a filter": aggregated(WITHIN, more="FILTER(?n > ?u)"),
+    "?u, which it groups by, is no part of a score or of a filter": aggregated(
+        WITHIN, more="FILTER(?n > ?u)"
+    ),
     "it joins on more than one variable (?u, ?n)": query(
         f"{WITHIN} SERVICE :p {{ ?u :f ?f ; :n ?n }}", select="*", order="ORDER BY DESC(?n)"
     ),
@@ -199,7 +250,9 @@ REFUSED_BY_ITSELF = {
     "it selects DISTINCT": grouped("DISTINCT ?u (COUNT(*) AS ?n)"),
     "it also computes ?b": grouped("?u (COUNT(*) AS ?a) (?a + 1 AS ?b) (SUM(?x) AS ?n)"),
     "SUM(DISTINCT …) is not kept up": grouped("?u (SUM(DISTINCT ?x) AS ?n)"),
-    "there is more than a WINDOW and filters": grouped(where=f"WINDOW :w {{ {PATTERN} }} BIND(5 AS ?x)"),
+    "there is more than a WINDOW and filters": grouped(
+        where=f"WINDOW :w {{ {PATTERN} }} BIND(5 AS ?x)"
+    ),
     "it also needs static data": grouped() + " VALUES ?u { 1 }",
     "STR is not computed on numbers alone": grouped("?u (STR(COUNT(*)) AS ?n)"),
 }
@@ -211,7 +264,11 @@ def test_what_groups_of_a_window_alone_are_not_kept_up_to_date(reason: str, text
 
 
 def test_groups_that_are_no_top_k_query_stay_as_they_are() -> None:
-    for text in (grouped().replace("LIMIT 3", ""), grouped(order="?x"), grouped().replace("LIMIT 3", "LIMIT 0")):
+    for text in (
+        grouped().replace("LIMIT 3", ""),
+        grouped(order="?x"),
+        grouped().replace("LIMIT 3", "LIMIT 0"),
+    ):
         plan = analyse(text).plan
         assert isinstance(plan, WindowedPlan)
         assert len(plan.query.group_by) == 1
@@ -219,5 +276,7 @@ def test_groups_that_are_no_top_k_query_stay_as_they_are() -> None:
 
 def test_the_aggregate_in_the_documents_is_planned() -> None:
     shown = (Path(__file__).parents[2] / "docs" / "language.md").read_text("utf-8")
-    (text,) = (each for each in re.findall(r"```rspql\n(.*?)```", shown, re.DOTALL) if "GROUP BY" in each)
+    (text,) = (
+        each for each in re.findall(r"```rspql\n(.*?)```", shown, re.DOTALL) if "GROUP BY" in each
+    )
     assert topk(text).aggregate is not None

@@ -23,7 +23,9 @@ def asked(plan: TopKPlan) -> list[str]:
 
 def test_the_plan_of_a_top_k_query_is_the_papers_algebra() -> None:
     plan = topk(query())
-    assert plan.stream_pattern == (ast.TriplePattern(ast.Variable("u"), ast.Iri("urn:m"), ast.Variable("m")),)
+    assert plan.stream_pattern == (
+        ast.TriplePattern(ast.Variable("u"), ast.Iri("urn:m"), ast.Variable("m")),
+    )
     assert asked(plan) == ["?u <urn:f> ?f ."]
     assert (plan.join_variables, plan.k, plan.offset, plan.output) == (("u",), 3, 0, "RSTREAM")
     assert expression_text(plan.score.expression) == "?m + ?f"
@@ -36,9 +38,21 @@ def test_the_plan_of_a_top_k_query_is_the_papers_algebra() -> None:
     ("text", "expression", "variable"),
     [
         (query(select="?u", order="ORDER BY DESC(?m + ?f)"), "?m + ?f", None),
-        (query(f"{WINDOW} {SERVICE} BIND(?m + ?f AS ?score)", select="?u ?score"), "?m + ?f", "score"),
-        (query(f"{WINDOW} {SERVICE} BIND(2 * ?m AS ?d)", select="?u (?d + ?f AS ?score)"), "2 * ?m + ?f", "score"),
-        (query(select="(norm(?m, 0, 9) AS ?n) (?n - ?f AS ?score)", order="ORDER BY ?score"), None, None),
+        (
+            query(f"{WINDOW} {SERVICE} BIND(?m + ?f AS ?score)", select="?u ?score"),
+            "?m + ?f",
+            "score",
+        ),
+        (
+            query(f"{WINDOW} {SERVICE} BIND(2 * ?m AS ?d)", select="?u (?d + ?f AS ?score)"),
+            "2 * ?m + ?f",
+            "score",
+        ),
+        (
+            query(select="(norm(?m, 0, 9) AS ?n) (?n - ?f AS ?score)", order="ORDER BY ?score"),
+            None,
+            None,
+        ),
         (query(select="?u", order="ORDER BY ?m"), "?m", None),
         (query(select="*", order="ORDER BY DESC(least(?m, ?f))"), "least(?m, ?f)", None),
     ],
@@ -51,7 +65,10 @@ def test_where_a_score_may_stand(text: str, expression: str | None, variable: st
         assert isinstance(analysis.plan, WindowedPlan)  # it selects another computed value, too
     else:
         plan = topk(text)
-        assert (expression_text(plan.score.expression), plan.score.variable) == (expression, variable)
+        assert (expression_text(plan.score.expression), plan.score.variable) == (
+            expression,
+            variable,
+        )
 
 
 def test_filters_go_to_where_they_can_be_decided() -> None:
@@ -63,7 +80,9 @@ def test_filters_go_to_where_they_can_be_decided() -> None:
 
 
 def test_filters_within_the_parts_stay_there() -> None:
-    plan = topk(query("WINDOW :w { ?u :m ?m FILTER(?m > 1) } SERVICE :p { ?u :f ?f FILTER(?f > 2) }"))
+    plan = topk(
+        query("WINDOW :w { ?u :m ?m FILTER(?m > 1) } SERVICE :p { ?u :f ?f FILTER(?f > 2) }")
+    )
     assert [expression_text(each) for each in plan.stream_filters] == ["?m > 1"]
     assert "FILTER (?f > 2)" in asked(plan)
 
@@ -79,14 +98,18 @@ def test_an_offset_is_planned() -> None:
 NOT_INCREMENTAL = {
     "the SERVICE is optional": query(f"{WINDOW} OPTIONAL {{ {SERVICE} }}"),
     "it orders by several keys": query(order="ORDER BY DESC(?score) ?u"),
-    "it joins on more than one variable": query("WINDOW :w { ?u :m ?m } SERVICE :p { ?u :f ?f ; :m ?m }"),
+    "it joins on more than one variable": query(
+        "WINDOW :w { ?u :m ?m } SERVICE :p { ?u :f ?f ; :m ?m }"
+    ),
     "it reads several windows": query(
         f"{WINDOW} WINDOW :v {{ ?u :n ?n }} {SERVICE}",
         windows="FROM NAMED WINDOW :w ON :s [RANGE 9m] FROM NAMED WINDOW :v ON :t [RANGE 1m]",
     ),
     "it asks several services": query(f"{WINDOW} {SERVICE} SERVICE :q {{ ?u :g ?g }}"),
     "it selects DISTINCT": query(select="DISTINCT ?u (?m + ?f AS ?score)"),
-    "it groups the joined solutions": query(select="?u (SUM(?m) AS ?score)").replace("ORDER", "GROUP BY ?u ORDER"),
+    "it groups the joined solutions": query(select="?u (SUM(?m) AS ?score)").replace(
+        "ORDER", "GROUP BY ?u ORDER"
+    ),
     "there is more beside": query(f"{WINDOW} {SERVICE} MINUS {{ {WINDOW} }}"),
     "a filter is not decided on numbers alone": query(f"{WINDOW} {SERVICE} FILTER(?u != :ann)"),
     "STRLEN is not computed on numbers alone": query(select="?u (STRLEN(?m) + ?f AS ?score)"),
@@ -96,9 +119,15 @@ NOT_INCREMENTAL = {
     "it also computes ?twice": query(select="?u (2 * ?m AS ?twice) (?m + ?f AS ?score)"),
     "there is a blank node in the WINDOW": query(f"WINDOW :w {{ [] :user ?u ; :m ?m }} {SERVICE}"),
     "a predicate in the WINDOW is not an IRI": query(f"WINDOW :w {{ ?u :a/:m ?m }} {SERVICE}"),
-    "the WINDOW and SERVICE patterns share no variable": query(f"{WINDOW} SERVICE :p {{ ?v :f ?f }}"),
-    "the SERVICE does not always bind ?u": query(f"{WINDOW} SERVICE :p {{ ?x :f ?f OPTIONAL {{ ?u :g ?x }} }}"),
-    "it also needs static data": query(windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"),
+    "the WINDOW and SERVICE patterns share no variable": query(
+        f"{WINDOW} SERVICE :p {{ ?v :f ?f }}"
+    ),
+    "the SERVICE does not always bind ?u": query(
+        f"{WINDOW} SERVICE :p {{ ?x :f ?f OPTIONAL {{ ?u :g ?x }} }}"
+    ),
+    "it also needs static data": query(
+        windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"
+    ),
     "a filter in the WINDOW needs what is bound outside it": query(
         f"WINDOW :w {{ ?u :m ?m FILTER(?f > 1) }} {SERVICE}"
     ),
@@ -108,10 +137,14 @@ NOT_INCREMENTAL = {
 NOT_INCREMENTAL_EITHER = {
     query(f"{WINDOW} BIND(5 AS ?f) {SERVICE}"): "a BIND stands before what it is joined with",
     query(f"BIND(5 AS ?m) {WINDOW} {SERVICE}"): "a BIND stands before what it is joined with",
-    query(f"{WINDOW} BIND(2 * ?m + ?f AS ?score) {SERVICE}", select="?u ?score"): "a BIND stands before",
+    query(
+        f"{WINDOW} BIND(2 * ?m + ?f AS ?score) {SERVICE}", select="?u ?score"
+    ): "a BIND stands before",
     query(f"{WINDOW} {SERVICE} FILTER(?score > 10)"): "nothing binds ?score, which a filter needs",
     query(f"{WINDOW} {SERVICE} FILTER(!BOUND(?zz))"): "nothing binds ?zz, which a filter needs",
-    query(f"{WINDOW} {SERVICE} FILTER NOT EXISTS {{ ?f :g 10 }}"): "a filter is decided at the window's close",
+    query(
+        f"{WINDOW} {SERVICE} FILTER NOT EXISTS {{ ?f :g 10 }}"
+    ): "a filter is decided at the window's close",
     query(f"{WINDOW} {SERVICE} FILTER(?m < RAND())"): "a filter is decided at the window's close",
     query(f"{WINDOW} {SERVICE} FILTER(?f < NOW())"): "a filter is decided at the window's close",
     query(f"{WINDOW} {SERVICE} FILTER(sqrt(?f) > 2)"): "the remote does not know a function",
@@ -129,13 +162,23 @@ NOT_INCREMENTAL_EITHER = {
 
 
 @pytest.mark.parametrize(("text", "reason"), NOT_INCREMENTAL_EITHER.items())
-def test_what_would_mean_something_else_to_the_incremental_operators(text: str, reason: str) -> None:
+def test_what_would_mean_something_else_to_the_incremental_operators(
+    text: str, reason: str
+) -> None:
     test_top_k_queries_that_are_evaluated_window_by_window(reason, text)
 
 
 @pytest.mark.parametrize(
     "condition",
-    ["?m < ?f", "?m + ?f > 3 || ?m = 4", "?f <= ?m && ?f > 2", "?m = ?f", "!(?m > 3)", "?m IN (1, 2)", "BOUND(?m)"],
+    [
+        "?m < ?f",
+        "?m + ?f > 3 || ?m = 4",
+        "?f <= ?m && ?f > 2",
+        "?m = ?f",
+        "!(?m > 3)",
+        "?m IN (1, 2)",
+        "BOUND(?m)",
+    ],
 )
 def test_what_means_the_same_to_both(condition: str) -> None:
     assert isinstance(compile_query(query(f"{WINDOW} {SERVICE} FILTER({condition})")), TopKPlan)
@@ -157,7 +200,9 @@ def test_one_remote_part_in_two_places_is_asked_for_what_either_needs() -> None:
 
 def test_what_oxigraph_cannot_evaluate_is_written_in_other_words() -> None:
     clause = "FROM NAMED WINDOW :w ON :s [RANGE 9m]"
-    text = f"PREFIX : <urn:> ASK {clause} {{ WINDOW :w {{ ?u !() ?m }} %s }} GROUP BY (?m + 1 AS ?k)"
+    text = (
+        f"PREFIX : <urn:> ASK {clause} {{ WINDOW :w {{ ?u !() ?m }} %s }} GROUP BY (?m + 1 AS ?k)"
+    )
     service = "SERVICE :p { SELECT ?j { ?e !() ?f } GROUP BY (?f AS ?j) }"
     plan = compile_query(text % service)
     assert isinstance(plan, WindowedPlan)
@@ -170,7 +215,9 @@ def test_what_oxigraph_cannot_evaluate_is_written_in_other_words() -> None:
 
 
 def test_a_window_s_name_may_be_asked_for() -> None:
-    clauses = "FROM NAMED WINDOW :w ON :s [RANGE 9m] FROM NAMED WINDOW :v ON :s [RANGE 1m] FROM NAMED :g"
+    clauses = (
+        "FROM NAMED WINDOW :w ON :s [RANGE 9m] FROM NAMED WINDOW :v ON :s [RANGE 1m] FROM NAMED :g"
+    )
     plan = compile_query(f"PREFIX : <urn:> SELECT ?x {clauses} {{ WINDOW ?x {{ ?u :m ?m }} }}")
     assert isinstance(plan, WindowedPlan)
     assert plan.query.where is not None
@@ -184,9 +231,10 @@ def test_a_window_s_name_may_be_asked_for() -> None:
 
 
 def test_names_without_a_window_are_never_answered() -> None:
-    assert [each.code for each in analyse(query(SERVICE, select="?f", order="", limit="", windows="")).diagnostics] == [
-        "no-window"
-    ]
+    assert [
+        each.code
+        for each in analyse(query(SERVICE, select="?f", order="", limit="", windows="")).diagnostics
+    ] == ["no-window"]
 
 
 def test_a_filter_s_unknown_names_are_warned_of() -> None:
@@ -194,7 +242,12 @@ def test_a_filter_s_unknown_names_are_warned_of() -> None:
     assert (found.code, found.severity) == ("unbound", "warning")
     (found,) = analyse(query(f"{WINDOW} {SERVICE} FILTER(?score > 10)")).diagnostics
     assert found.hint == "SELECT computes it only afterwards: use BIND"
-    assert analyse(query(f"{WINDOW} {SERVICE} FILTER NOT EXISTS {{ ?u :x ?y FILTER(?y > ?m) }}")).diagnostics == ()
+    assert (
+        analyse(
+            query(f"{WINDOW} {SERVICE} FILTER NOT EXISTS {{ ?u :x ?y FILTER(?y > ?m) }}")
+        ).diagnostics
+        == ()
+    )
 
 
 @pytest.mark.parametrize(("reason", "text"), NOT_INCREMENTAL.items())
@@ -229,7 +282,10 @@ def test_without_a_service_the_score_is_the_stream_s_alone() -> None:
     plan = topk(alone(f"{WINDOW} FILTER(?m > 1)", limit="LIMIT 3 OFFSET 2"))
     assert (plan.service, plan.join_variables) == (None, ())
     assert (plan.score.stream_variables, plan.score.remote_variables) == (("m",), ())
-    assert (plan.score.condition, [expression_text(each) for each in plan.stream_filters]) == (None, ["?m > 1"])
+    assert (plan.score.condition, [expression_text(each) for each in plan.stream_filters]) == (
+        None,
+        ["?m > 1"],
+    )
     assert (plan.k, plan.offset, plan.projection) == (3, 2, ("u", "score"))
 
 
@@ -238,12 +294,18 @@ def test_without_a_service_the_score_is_the_stream_s_alone() -> None:
     [
         (alone(select="?u", order="ORDER BY DESC(?m * ?m)"), "?m * ?m", None),
         (alone(select="*", order="ORDER BY ?m"), "?m", None),
-        (alone("WINDOW :w { ?u :m ?m ; :n ?n }", select="?u (?m / ?n AS ?score)"), "?m / ?n", "score"),
+        (
+            alone("WINDOW :w { ?u :m ?m ; :n ?n }", select="?u (?m / ?n AS ?score)"),
+            "?m / ?n",
+            "score",
+        ),
         (alone(f"{WINDOW} BIND(2 * ?m AS ?d)", select="?u", order="ORDER BY ?d"), "2 * ?m", "d"),
         (alone("GRAPH :w { ?u :m ?m }"), "2 * ?m", "score"),
     ],
 )
-def test_where_a_score_without_a_remote_may_stand(text: str, expression: str, variable: str | None) -> None:
+def test_where_a_score_without_a_remote_may_stand(
+    text: str, expression: str, variable: str | None
+) -> None:
     plan = topk(text)
     assert (expression_text(plan.score.expression), plan.score.variable) == (expression, variable)
 
@@ -263,12 +325,16 @@ NOT_INCREMENTAL_ALONE = {
     "> does not give a number": alone(select="?u (?m > 3 AS ?score)"),
     "<urn:a> is not a number": alone(select="?u (IF(?m > 3, :a, :b) AS ?score)"),
     "it also computes ?twice": alone(select="?u (2 * ?m AS ?twice) (3 * ?m AS ?score)"),
-    "it also needs static data": alone(windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"),
+    "it also needs static data": alone(
+        windows="FROM :g FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m]"
+    ),
 }
 
 
 @pytest.mark.parametrize(("reason", "text"), NOT_INCREMENTAL_ALONE.items())
-def test_top_k_queries_without_a_service_that_are_evaluated_window_by_window(reason: str, text: str) -> None:
+def test_top_k_queries_without_a_service_that_are_evaluated_window_by_window(
+    reason: str, text: str
+) -> None:
     test_top_k_queries_that_are_evaluated_window_by_window(reason, text)
 
 
@@ -293,14 +359,19 @@ def test_where_nothing_is_asked_nothing_is_warned_of() -> None:
         (f"{{ {WINDOW} }} UNION {{ {SERVICE} }}", None),
         (f"{WINDOW} {{ SELECT ?u ?f {{ {SERVICE} }} }}", None),
         (f"{{ SELECT ?u (COUNT(*) AS ?n) {{ {WINDOW} }} GROUP BY ?u }} {SERVICE}", "u"),
-        (f"{{ SELECT ?n (COUNT(*) AS ?u) {{ WINDOW :w {{ ?v :m ?n }} }} GROUP BY ?n }} {SERVICE}", None),
+        (
+            f"{{ SELECT ?n (COUNT(*) AS ?u) {{ WINDOW :w {{ ?v :m ?n }} }} GROUP BY ?n }} {SERVICE}",
+            None,
+        ),
         (f"VALUES ?u {{ :ann }} {WINDOW} {SERVICE}", "u"),
         (f"VALUES ?u {{ UNDEF }} WINDOW :w {{ ?x :m ?m }} {SERVICE}", None),
         ("WINDOW :w { ?x :m ?m OPTIONAL { ?x :y ?u } } " + SERVICE, None),
         ("WINDOW :w { ?u :m ?m } SERVICE :p { ?x :f ?f OPTIONAL { ?x :y ?u } }", None),
     ],
 )
-def test_a_remote_is_asked_by_a_key_only_where_no_other_can_matter(where: str, key: str | None) -> None:
+def test_a_remote_is_asked_by_a_key_only_where_no_other_can_matter(
+    where: str, key: str | None
+) -> None:
     plan = compile_query(f"PREFIX : <urn:> ASK FROM NAMED WINDOW :w ON :s [RANGE 9m] {{ {where} }}")
     assert isinstance(plan, WindowedPlan)
     (part,) = plan.remotes
@@ -317,7 +388,9 @@ def test_a_score_goes_up_and_down_with_its_variables() -> None:
 def test_filters_say_in_which_range_a_value_lies() -> None:
     product = query(select="?u (?m * ?f AS ?score)")
     assert [each.code for each in analyse(product).diagnostics] == ["not-monotone", "not-monotone"]
-    filtered = analyse(product.replace(" } ORDER", " FILTER(?m >= 0 && 10 > ?f) FILTER(?f >= 2) } ORDER"))
+    filtered = analyse(
+        product.replace(" } ORDER", " FILTER(?m >= 0 && 10 > ?f) FILTER(?f >= 2) } ORDER")
+    )
     assert filtered.diagnostics == ()
     assert isinstance(filtered.plan, TopKPlan)
     assert filtered.plan.score.ranges == {"m": Interval(0, math.inf), "f": Interval(2, 10)}
@@ -326,7 +399,9 @@ def test_filters_say_in_which_range_a_value_lies() -> None:
 
 def test_functions_of_one_s_own() -> None:
     halved = scoring_function(lambda value: value / 2, directions=(1,))
-    functions = DEFAULT_FUNCTIONS.with_function("halved", halved).with_function("urn:halved", halved)
+    functions = DEFAULT_FUNCTIONS.with_function("halved", halved).with_function(
+        "urn:halved", halved
+    )
     for call in ("Halved(?m)", "<urn:halved>(?m)"):
         text = query(select=f"?u ({call} + ?f AS ?score)")
         assert isinstance(compile_query(text, functions=functions), TopKPlan)
@@ -337,11 +412,17 @@ def test_own_functions_become_what_any_engine_knows() -> None:
     text = query(f"{WINDOW} OPTIONAL {{ {SERVICE} }} FILTER(greatest(?m, 3) > 4)")
     plan = compile_query(text)
     assert isinstance(plan, WindowedPlan)
-    assert not [node for node in ast.walk(plan.query) if isinstance(node, ast.Call) and node.function == "greatest"]
+    assert not [
+        node
+        for node in ast.walk(plan.query)
+        if isinstance(node, ast.Call) and node.function == "greatest"
+    ]
 
 
 def test_several_mistakes_are_reported_together() -> None:
-    text = query(select="?u (nrom(?m) + ?g AS ?score)", windows="FROM NAMED WINDOW :v ON :s [RANGE 9m]")
+    text = query(
+        select="?u (nrom(?m) + ?g AS ?score)", windows="FROM NAMED WINDOW :v ON :s [RANGE 9m]"
+    )
     codes = [each.code for each in analyse(text).diagnostics]
     assert codes == ["unknown-function", "unused-window", "undeclared-window"]
 

@@ -38,7 +38,9 @@ def test_mistakes_are_named_where_they_stand(file: Path) -> None:
 
 def test_there_are_fixtures() -> None:
     assert len(QUERIES) > 40
-    assert {file.with_suffix("") for file in QUERIES} == {file.with_suffix("") for file in FOLDER.glob("*.expected")}
+    assert {file.with_suffix("") for file in QUERIES} == {
+        file.with_suffix("") for file in FOLDER.glob("*.expected")
+    }
 
 
 def test_a_finding_as_json() -> None:

@@ -15,7 +15,9 @@ DOCUMENT = (Path(__file__).parents[2] / "docs" / "language.md").read_text("utf-8
 
 
 def window(clause: str, **options: str) -> ast.WindowClause:
-    (found,) = parse(f"PREFIX : <urn:> SELECT * {clause} {WHERE}", bare_unit=options.get("unit")).windows
+    (found,) = parse(
+        f"PREFIX : <urn:> SELECT * {clause} {WHERE}", bare_unit=options.get("unit")
+    ).windows
     return found
 
 
@@ -32,11 +34,17 @@ MINUTES = (540_000, 180_000)
         ("FROM NAMED WINDOW :w [RANGE 9 m, SLIDE 3 min] ON STREAM :s", *MINUTES),
         ("FROM NAMED WINDOW ON STREAM :s [RANGE 9m STEP 3m] AS :w", *MINUTES),
         ("FROM NAMED WINDOW :w ON s [RANGE 9m STEP 3m]", *MINUTES),
-        ("FROM NAMED WINDOW :w ON :s [SLIDING 9m SLIDE 3m REPORT ON_WINDOW_CLOSE TICK TIME_DRIVEN]", *MINUTES),
+        (
+            "FROM NAMED WINDOW :w ON :s [SLIDING 9m SLIDE 3m REPORT ON_WINDOW_CLOSE TICK TIME_DRIVEN]",
+            *MINUTES,
+        ),
         ("FROM NAMED WINDOW :w ON :s [TUMBLING 9m]", 540_000, 540_000),
         ("FROM NAMED WINDOW :w ON :s [RANGE 9m TUMBLING]", 540_000, 540_000),
         ("FROM NAMED WINDOW :w ON :s [RANGE P1DT0.5S]", 86_400_500, 86_400_500),
-        ('FROM NAMED WINDOW :w ON :s [RANGE "PT9M"^^xsd:duration STEP "PT3M"^^xsd:dayTimeDuration]', *MINUTES),
+        (
+            'FROM NAMED WINDOW :w ON :s [RANGE "PT9M"^^xsd:duration STEP "PT3M"^^xsd:dayTimeDuration]',
+            *MINUTES,
+        ),
     ],
 )
 def test_spellings_of_one_window(clause: str, width: int, slide: int) -> None:
@@ -80,7 +88,10 @@ def test_numbers_without_a_unit_need_one_from_outside(unit: str, width: int) -> 
     ],
 )
 def test_the_start_of_the_first_window(written: str, start_ms: int) -> None:
-    assert window(f"FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m START {written}]").start_ms == start_ms
+    assert (
+        window(f"FROM NAMED WINDOW :w ON :s [RANGE 9m STEP 3m START {written}]").start_ms
+        == start_ms
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +106,9 @@ def test_the_start_of_the_first_window(written: str, start_ms: int) -> None:
     ],
 )
 def test_headers(header: str, output: str | None, every: int | None) -> None:
-    query = parse(f"PREFIX : <urn:> {header} SELECT * FROM NAMED WINDOW :w ON :s [RANGE 3m] {WHERE}")
+    query = parse(
+        f"PREFIX : <urn:> {header} SELECT * FROM NAMED WINDOW :w ON :s [RANGE 3m] {WHERE}"
+    )
     found = query.registration
     assert (found and found.output, found and found.every_ms) == (output, every)
     assert found is None or found.name.value == "urn:out"
@@ -109,8 +122,12 @@ def test_the_operator_may_stand_behind_the_form(operator: str) -> None:
 
 def test_clauses_may_stand_before_the_form_and_after_the_pattern() -> None:
     clauses = [f"FROM NAMED WINDOW <urn:{name}> ON <urn:s> [RANGE 1s]" for name in "abc"]
-    query = parse(f"{clauses[0]} SELECT * {clauses[1]} FROM <urn:g> WHERE {{ }} {clauses[2]} LIMIT 1")
-    assert [str(each.window.value) for each in query.windows if isinstance(each.window, ast.Iri)] == [
+    query = parse(
+        f"{clauses[0]} SELECT * {clauses[1]} FROM <urn:g> WHERE {{ }} {clauses[2]} LIMIT 1"
+    )
+    assert [
+        str(each.window.value) for each in query.windows if isinstance(each.window, ast.Iri)
+    ] == [
         "urn:a",
         "urn:b",
         "urn:c",
@@ -126,7 +143,9 @@ def test_expressions_in_select_need_no_parentheses() -> None:
 
 
 def test_usual_prefixes_need_no_declaration_in_rsp_ql_alone() -> None:
-    query = parse(f"SELECT * FROM NAMED WINDOW :w ON :s [RANGE 9m] {WHERE} VALUES ?o {{ xsd:string rdf:type }}")
+    query = parse(
+        f"SELECT * FROM NAMED WINDOW :w ON :s [RANGE 9m] {WHERE} VALUES ?o {{ xsd:string rdf:type }}"
+    )
     assert query.windows[0].stream == ast.Iri("urn:rspql:s")
     for text in ("SELECT * { ?s rdf:type ?o }", "SELECT * { ?s ?p :o }"):
         with pytest.raises(QueryError, match="is not declared"):
@@ -214,5 +233,15 @@ def test_what_other_languages_say_is_named(text: str, named: str) -> None:
 
 
 def test_every_form_that_is_accepted_or_refused_is_documented() -> None:
-    for word in ("ELEMENTS", "ITEM", "TRIPLES", "ROWS", "TUMBLING", "SLIDING", "START", "COMPUTED EVERY", "LANDMARK"):
+    for word in (
+        "ELEMENTS",
+        "ITEM",
+        "TRIPLES",
+        "ROWS",
+        "TUMBLING",
+        "SLIDING",
+        "START",
+        "COMPUTED EVERY",
+        "LANDMARK",
+    ):
         assert word in DOCUMENT

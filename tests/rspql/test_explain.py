@@ -21,7 +21,9 @@ from tests.support.worlds import catalog_text
 FOLDER = Path(__file__).parent.parent / "fixtures" / "explain"
 QUERIES = sorted(FOLDER.glob("*.rspql"))
 PLANNED = sorted((FOLDER / "without_catalog").glob("*.rspql"))
-CATALOG = Catalog.parse(catalog_text(n=7, items=5, requests=2), file=Path("catalog.toml"), variables={})
+CATALOG = Catalog.parse(
+    catalog_text(n=7, items=5, requests=2), file=Path("catalog.toml"), variables={}
+)
 
 
 @pytest.mark.parametrize("file", QUERIES, ids=lambda file: file.stem)
@@ -45,7 +47,9 @@ def check(file: Path, document: dict[str, Any]) -> None:
         expected.write_text(render(document), "utf-8")
     assert render(document) == expected.read_text("utf-8")
     assert json.loads(json.dumps(document)) == document
-    assert document["strategy"] == ("incremental" if "incremental" in file.stem else "window by window")
+    assert document["strategy"] == (
+        "incremental" if "incremental" in file.stem else "window by window"
+    )
 
 
 def test_there_are_fixtures() -> None:

@@ -236,7 +236,9 @@ def as_typed(piece: Piece) -> str:
     return piece.text.lower() if piece.kind in (piece.text, "FUNCTION") else piece.text
 
 
-gaps = st.sampled_from([" ", " ", "\n", "\t\r\n\r\n\r\n", " # behind\n", "\n# alone\n", "\n\n# apart \n\n\n", "#\n#\n"])
+gaps = st.sampled_from(
+    [" ", " ", "\n", "\t\r\n\r\n\r\n", " # behind\n", "\n# alone\n", "\n\n# apart \n\n\n", "#\n#\n"]
+)
 
 
 @settings(max_examples=100)

@@ -41,9 +41,13 @@ X, Y = ast.Variable("x"), ast.Variable("y")
 
 def test_listing_1_of_the_paper_as_printed() -> None:
     query = parse(LISTING_1, prefixes={"": "http://example.org/"})
-    assert query.registration == ast.Registration(ast.Iri("http://example.org/TopkUsersToContact"), "RSTREAM")
+    assert query.registration == ast.Registration(
+        ast.Iri("http://example.org/TopkUsersToContact"), "RSTREAM"
+    )
     assert query.windows == (
-        ast.WindowClause(ast.Iri("http://example.org/W"), ast.Iri("http://example.org/S"), 540_000, 180_000),
+        ast.WindowClause(
+            ast.Iri("http://example.org/W"), ast.Iri("http://example.org/S"), 540_000, 180_000
+        ),
     )
     assert query.order == (ast.OrderCondition(ast.Variable("score"), True),)
     assert query.limit == 1
@@ -60,8 +64,14 @@ def test_listing_1_of_the_paper_as_printed() -> None:
         ("-?x / ?y", ast.Binary("/", ast.Unary("-", X), Y)),
         ("?x < 1 && !?y", ast.Binary("&&", ast.Binary("<", X, integer("1")), ast.Unary("!", Y))),
         ("abs(?x)", ast.Call("abs", (X,))),
-        ("norm(?x, 0, 1.5)", ast.Call("norm", (X, integer("0"), ast.Literal("1.5", ast.XSD + "decimal")))),
-        ("<urn:f>(?x, 1e3)", ast.Call(ast.Iri("urn:f"), (X, ast.Literal("1e3", ast.XSD + "double")))),
+        (
+            "norm(?x, 0, 1.5)",
+            ast.Call("norm", (X, integer("0"), ast.Literal("1.5", ast.XSD + "decimal"))),
+        ),
+        (
+            "<urn:f>(?x, 1e3)",
+            ast.Call(ast.Iri("urn:f"), (X, ast.Literal("1e3", ast.XSD + "double"))),
+        ),
         ("'a\\'b'@EN-gb", ast.Literal("a'b", ast.RDF + "langString", "en-gb")),
         ('"""two\n"quoted" lines"""', ast.Literal('two\n"quoted" lines')),
         ('"1"^^<urn:t>', ast.Literal("1", "urn:t")),
@@ -81,7 +91,11 @@ def test_keywords_do_not_break_names_and_names_do_not_break_keywords() -> None:
     assert query.windows[0].slide == 180_000
     window = elements(query)[0]
     assert isinstance(window, ast.WindowPattern)
-    assert [triple.predicate for triple in window.group.elements if isinstance(triple, ast.TriplePattern)] == [
+    assert [
+        triple.predicate
+        for triple in window.group.elements
+        if isinstance(triple, ast.TriplePattern)
+    ] == [
         ast.Iri(ast.RDF + "type"),
         ast.Iri("urn:a/b"),
         ast.Iri("urn:a/b"),
@@ -94,7 +108,9 @@ def test_dataset_clauses_may_stand_after_the_pattern() -> None:
 
 
 def test_comments_and_base() -> None:
-    query = parse("BASE <http://example.org/x/> # here\nSELECT ?x { SERVICE <../y> { ?x <p#q> 1 } }")
+    query = parse(
+        "BASE <http://example.org/x/> # here\nSELECT ?x { SERVICE <../y> { ?x <p#q> 1 } }"
+    )
     service = elements(query)[0]
     assert isinstance(service, ast.ServicePattern)
     assert isinstance(service.service, ast.Iri)
@@ -105,14 +121,21 @@ def test_spans_say_where_a_node_stands() -> None:
     query = parse(LISTING_1, prefixes={"": "urn:"})
     window = elements(query)[0]
     assert window.span is not None
-    assert LISTING_1[window.span.start : window.span.end] == "WINDOW :W {?user :hasMentions ?mentionCount}"
+    assert (
+        LISTING_1[window.span.start : window.span.end]
+        == "WINDOW :W {?user :hasMentions ?mentionCount}"
+    )
     assert (window.span.line, window.span.column) == (6, 1)
 
 
 def test_everything_wrong_is_said_at_once() -> None:
     with pytest.raises(QueryError) as caught:
         parse("SELECT ?x FROM NAMED WINDOW a:w ON b:s [RANGE 9 parsecs] { }")
-    assert [found.code for found in caught.value.diagnostics] == ["undeclared-prefix", "undeclared-prefix", "duration"]
+    assert [found.code for found in caught.value.diagnostics] == [
+        "undeclared-prefix",
+        "undeclared-prefix",
+        "duration",
+    ]
 
 
 def test_deep_nesting_is_an_error_and_not_a_crash() -> None:

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from rspql import ast
 from rspql.durations import milliseconds
 from rspql.parser import parse
-from rspql.printer import duration_text, expression_text, group_text, path_text, pattern_text, query_text, term_text
+from rspql.printer import (
+    duration_text,
+    expression_text,
+    group_text,
+    path_text,
+    pattern_text,
+    query_text,
+    term_text,
+)
 from tests.support.query_texts import literals, queries
 
 X, Y = ast.Variable("x"), ast.Variable("y")
@@ -71,7 +79,9 @@ def test_the_base_of_iri_is_printed_with_it_and_only_once(text: str) -> None:
 
 @given(literals)
 def test_a_term_is_the_same_term_elsewhere(literal: ast.Literal) -> None:
-    (found,) = pyoxigraph.parse(f"<urn:s> <urn:p> {term_text(literal)} .", pyoxigraph.RdfFormat.N_TRIPLES)
+    (found,) = pyoxigraph.parse(
+        f"<urn:s> <urn:p> {term_text(literal)} .", pyoxigraph.RdfFormat.N_TRIPLES
+    )
     assert found.object.value == literal.lexical
     assert found.object.datatype.value == literal.datatype
     assert found.object.language == literal.language
@@ -90,7 +100,10 @@ def test_a_duration_is_as_long_as_before(length_ms: int) -> None:
         (ast.Binary("-", X, ast.Binary("-", Y, number("1"))), "?x - (?y - 1)"),
         (ast.Binary("-", ast.Binary("-", X, Y), number("1")), "?x - ?y - 1"),
         (ast.Binary("=", ast.Binary("=", X, Y), Y), "(?x = ?y) = ?y"),
-        (ast.Binary("&&", ast.Binary("||", X, Y), ast.In(X, (), True)), "(?x || ?y) && ?x NOT IN ()"),
+        (
+            ast.Binary("&&", ast.Binary("||", X, Y), ast.In(X, (), True)),
+            "(?x || ?y) && ?x NOT IN ()",
+        ),
         (ast.Unary("-", number("1")), "-(1)"),
         (ast.Unary("-", number("-1")), "-(-1)"),
         (ast.Unary("-", number("one")), '-"one"^^<http://www.w3.org/2001/XMLSchema#integer>'),
@@ -126,7 +139,10 @@ def test_expressions(expression: ast.Expression, text: str) -> None:
             ast.SequencePath((ast.SequencePath((P, Q)), ast.AlternativePath((P, Q)))),
             "(<urn:p>/<urn:q>)/(<urn:p>|<urn:q>)",
         ),
-        (ast.AlternativePath((ast.SequencePath((P, Q)), ast.InversePath(Q))), "<urn:p>/<urn:q>|^<urn:q>"),
+        (
+            ast.AlternativePath((ast.SequencePath((P, Q)), ast.InversePath(Q))),
+            "<urn:p>/<urn:q>|^<urn:q>",
+        ),
         (ast.RepeatedPath(ast.NegatedPath((P,)), "*"), "!<urn:p>*"),
         (ast.NegatedPath((ast.InversePath(P), Q)), "!(^<urn:p>|<urn:q>)"),
         (ast.NegatedPath(()), "!()"),
@@ -144,10 +160,18 @@ def test_paths(path: ast.Path, text: str) -> None:
         ast.Group((ast.Group((EMPTY,)), EMPTY)),
         ast.Group((ast.UnionPattern((EMPTY, ast.Group((EMPTY,)))), EMPTY)),
         ast.Group((ast.SubSelect(ast.Query(ast.Select(), EMPTY)),)),
-        ast.Group((TRIPLE, ast.Group((ast.SubSelect(ast.Query(ast.Select(), EMPTY, limit=0)),)), TRIPLE)),
-        ast.Group((TRIPLE, ast.Filter(ast.Exists(EMPTY)), TRIPLE, ast.Filter(ast.Call("now", ())), TRIPLE)),
         ast.Group(
-            (ast.Values((), ((), ())), ast.Values((X,), ()), ast.Values((X, Y), ((None, P), (number("1"), None))))
+            (TRIPLE, ast.Group((ast.SubSelect(ast.Query(ast.Select(), EMPTY, limit=0)),)), TRIPLE)
+        ),
+        ast.Group(
+            (TRIPLE, ast.Filter(ast.Exists(EMPTY)), TRIPLE, ast.Filter(ast.Call("now", ())), TRIPLE)
+        ),
+        ast.Group(
+            (
+                ast.Values((), ((), ())),
+                ast.Values((X,), ()),
+                ast.Values((X, Y), ((None, P), (number("1"), None))),
+            )
         ),
     ],
 )
@@ -179,8 +203,15 @@ def test_windows(window: ast.WindowClause, text: str) -> None:
 
 def test_a_query_with_all_clauses() -> None:
     query = ast.Query(
-        ast.Select((X, ast.Assignment(ast.Aggregate("count", None), ast.Variable("n"))), "DISTINCT"),
-        ast.Group((ast.WindowPattern(W, ast.Group((TRIPLE,))), ast.ServicePattern(S, ast.Group((TRIPLE,)), True))),
+        ast.Select(
+            (X, ast.Assignment(ast.Aggregate("count", None), ast.Variable("n"))), "DISTINCT"
+        ),
+        ast.Group(
+            (
+                ast.WindowPattern(W, ast.Group((TRIPLE,))),
+                ast.ServicePattern(S, ast.Group((TRIPLE,)), True),
+            )
+        ),
         (ast.WindowClause(W, S, 6_000, 2_000),),
         (P,),
         (Q,),

@@ -49,7 +49,9 @@ def test_escapes_in_names_and_codepoints_anywhere() -> None:
     query = parse("PREFIX : <urn:> \\u0053ELECT * { :a\\-b\\.c%20d <urn:\\u00e9> '\\\\u0041' }")
     found = [node.value for node in ast.walk(query) if isinstance(node, ast.Iri)]
     assert found == ["urn:a-b.c%20d", "urn:\u00e9"]
-    assert [node.lexical for node in ast.walk(query) if isinstance(node, ast.Literal)] == ["\\u0041"]
+    assert [node.lexical for node in ast.walk(query) if isinstance(node, ast.Literal)] == [
+        "\\u0041"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ def by_hand(expression: ast.Expression, row: Row) -> float | None:
         case ast.Binary("&&" | "||" as operator, left, right):
             return logic_by_hand(operator, truth_by_hand(left, row), truth_by_hand(right, row))
         case ast.In(operand, choices, negated):
-            return membership_by_hand(by_hand(operand, row), [by_hand(each, row) for each in choices], negated)
+            return membership_by_hand(
+                by_hand(operand, row), [by_hand(each, row) for each in choices], negated
+            )
     return plain_by_hand(expression, row)
 
 
@@ -75,7 +77,9 @@ def plain_by_hand(expression: ast.Expression, row: Row) -> float | None:
 
 def form_by_hand(name: str, arguments: tuple[ast.Expression, ...], row: Row) -> float | None:
     if name == "coalesce":
-        return next((value for each in arguments if (value := by_hand(each, row)) is not None), None)
+        return next(
+            (value for each in arguments if (value := by_hand(each, row)) is not None), None
+        )
     if name == "bound":
         return float(by_hand(arguments[0], row) is not None)
     holds = truth_by_hand(arguments[0], row)
@@ -94,7 +98,9 @@ def logic_by_hand(operator: str, left: bool | None, right: bool | None) -> float
     return None if None in (left, right) else float(not decisive)
 
 
-def membership_by_hand(value: float | None, choices: list[float | None], negated: bool) -> float | None:
+def membership_by_hand(
+    value: float | None, choices: list[float | None], negated: bool
+) -> float | None:
     if value is None:
         return None
     if value in choices:
@@ -177,9 +183,12 @@ STRICT: Mapping[str, Callable[..., float]] = {
 # Only functions for which Python and numpy agree to the last digit, as comparisons may hang on it.
 @settings(max_examples=500)
 @given(
-    scores(EXACT_FUNCTIONS) | conditions(EXACT_FUNCTIONS), st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=5)
+    scores(EXACT_FUNCTIONS) | conditions(EXACT_FUNCTIONS),
+    st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=5),
 )
-def test_arrays_give_what_rows_give_one_by_one(expression: ast.Expression, rows: list[tuple[float, float]]) -> None:
+def test_arrays_give_what_rows_give_one_by_one(
+    expression: ast.Expression, rows: list[tuple[float, float]]
+) -> None:
     columns = {"x": np.array([x for x, _ in rows]), "y": np.array([y for _, y in rows])}
     scores = np.broadcast_to(vectorise(expression)(columns), len(rows))
     expected = [by_hand(expression, {"x": x, "y": y}) for x, y in rows]
@@ -188,7 +197,10 @@ def test_arrays_give_what_rows_give_one_by_one(expression: ast.Expression, rows:
     assert held.tolist() == [value is not None and value != 0 for value in expected]
 
 
-@given(st.sampled_from(["sqrt", "log", "exp"]), VALUES | st.sampled_from([0.0, -0.0, 1000.0, math.inf, -math.inf]))
+@given(
+    st.sampled_from(["sqrt", "log", "exp"]),
+    VALUES | st.sampled_from([0.0, -0.0, 1000.0, math.inf, -math.inf]),
+)
 def test_functions_of_one_number_are_those_of_mathematics(name: str, value: float) -> None:
     expected = by_hand(call(name, X), {"x": value})
     score = vectorise(call(name, X))({"x": np.array([value])})
@@ -230,29 +242,44 @@ def test_depth_is_no_limit() -> None:
 
 # Bounds ------------------------------------------------------------------------------------------
 
-RANGE = st.tuples(st.floats(-10, 10), st.floats(-10, 10)).map(sorted).map(lambda ends: Interval(*ends))
+RANGE = (
+    st.tuples(st.floats(-10, 10), st.floats(-10, 10)).map(sorted).map(lambda ends: Interval(*ends))
+)
 SHARE = st.floats(0, 1)
 
 
 def within(interval: Interval, share: float) -> float:
-    return min(interval.high, max(interval.low, interval.low + share * (interval.high - interval.low)))
+    return min(
+        interval.high, max(interval.low, interval.low + share * (interval.high - interval.low))
+    )
 
 
 @settings(max_examples=1000)
 @given(scores() | conditions(), RANGE, RANGE, SHARE, SHARE, st.sampled_from(["", "x", "y"]))
 def test_no_score_lies_outside_its_bounds(
-    expression: ast.Expression, of_x: Interval, of_y: Interval, at_x: float, at_y: float, unbound: str
+    expression: ast.Expression,
+    of_x: Interval,
+    of_y: Interval,
+    at_x: float,
+    at_y: float,
+    unbound: str,
 ) -> None:
     values = {"x": within(of_x, at_x), "y": within(of_y, at_y)}
-    columns = {name: np.array([math.nan if name == unbound else value]) for name, value in values.items()}
+    columns = {
+        name: np.array([math.nan if name == unbound else value]) for name, value in values.items()
+    }
     score = float(np.broadcast_to(vectorise(expression)(columns), 1)[0])
     assert math.isnan(score) or score in bounds(expression, {"x": of_x, "y": of_y})
     assert math.isnan(score) or score in bounds(expression, {})
 
 
 @given(scores(), st.sampled_from([math.inf, -math.inf, 0.0, 1e308]), VALUES)
-def test_no_score_of_an_extreme_value_lies_outside_its_bounds(expression: ast.Expression, x: float, y: float) -> None:
-    score = float(np.broadcast_to(vectorise(expression)({"x": np.array([x]), "y": np.array([y])}), 1)[0])
+def test_no_score_of_an_extreme_value_lies_outside_its_bounds(
+    expression: ast.Expression, x: float, y: float
+) -> None:
+    score = float(
+        np.broadcast_to(vectorise(expression)({"x": np.array([x]), "y": np.array([y])}), 1)[0]
+    )
     assert math.isnan(score) or score in bounds(expression, {"x": Interval(x, x)})
 
 
@@ -272,7 +299,9 @@ def test_no_score_of_an_extreme_value_lies_outside_its_bounds(expression: ast.Ex
         (call("coalesce", NORM_X, number(-1)), -1.0, 1.0),
     ],
 )
-def test_how_far_a_score_reaches_when_nothing_is_known(expression: ast.Expression, low: float, high: float) -> None:
+def test_how_far_a_score_reaches_when_nothing_is_known(
+    expression: ast.Expression, low: float, high: float
+) -> None:
     assert bounds(expression, {}) == Interval(low, high)
 
 
@@ -320,7 +349,9 @@ def test_the_bounds_of_a_function_of_ones_own_follow_from_its_directions() -> No
     reach = bounds(expression, {"x": Interval(1, 2), "y": Interval(1, 2)}, functions=registry)
     assert reach.low == pytest.approx(math.exp(-2))
     assert reach.high == pytest.approx(math.exp(-0.5))
-    limited = DEFAULT_FUNCTIONS.with_function("decay", scoring_function(decay, directions=(0, 1), range=(0, 1)))
+    limited = DEFAULT_FUNCTIONS.with_function(
+        "decay", scoring_function(decay, directions=(0, 1), range=(0, 1))
+    )
     assert bounds(expression, {"y": Interval(1, 2)}, functions=limited) == Interval(0, 1)
     at_one = bounds(expression, {"x": Interval(1, 1), "y": Interval(1, 1)}, functions=limited)
     assert at_one.low == pytest.approx(at_one.high) == pytest.approx(math.exp(-1))
@@ -328,12 +359,18 @@ def test_the_bounds_of_a_function_of_ones_own_follow_from_its_directions() -> No
 
 def test_a_corner_without_a_value_bounds_nothing() -> None:
     registry = FunctionRegistry({"f": scoring_function(np.sqrt, directions=(1,))})
-    assert bounds(call("f", X), {"x": Interval(-4, 4)}, functions=registry) == Interval(-math.inf, pytest.approx(2.0))
+    assert bounds(call("f", X), {"x": Interval(-4, 4)}, functions=registry) == Interval(
+        -math.inf, pytest.approx(2.0)
+    )
 
 
 def test_constants_are_spread_over_the_rows_for_a_function_of_ones_own() -> None:
-    registry = FunctionRegistry({"f": scoring_function(lambda a, b: a[:] + b[:], directions=(1, 1))})
-    assert vectorise(call("f", X, number(1)), functions=registry)({"x": np.array([1.0, 2.0])}).tolist() == [2.0, 3.0]
+    registry = FunctionRegistry(
+        {"f": scoring_function(lambda a, b: a[:] + b[:], directions=(1, 1))}
+    )
+    assert vectorise(call("f", X, number(1)), functions=registry)(
+        {"x": np.array([1.0, 2.0])}
+    ).tolist() == [2.0, 3.0]
 
 
 @pytest.mark.parametrize("name", ["if", "COUNT", "abs", "two words", ""])

@@ -6,7 +6,17 @@ from hypothesis import given
 from rspql import ast
 from rspql.diagnostics import Diagnostic
 from rspql.scoring import DEFAULT_FUNCTIONS, check_condition, check_expression, scoring_function
-from tests.support.rspql.scores import DEEP, NORM_X, X, binary, call, conditions, nested, number, scores
+from tests.support.rspql.scores import (
+    DEEP,
+    NORM_X,
+    X,
+    binary,
+    call,
+    conditions,
+    nested,
+    number,
+    scores,
+)
 
 TEXT = ast.Literal("abc")
 TRUE = ast.Literal("true", ast.XSD + "boolean")
@@ -32,26 +42,62 @@ def condition_problems(expression: ast.Expression) -> list[str]:
     ("expression", "message", "hint"),
     [
         (TEXT, '"abc" is not a number, so it cannot be part of a score', None),
-        (ast.Literal("1.5", ast.XSD + "integer"), '"1.5" is not a number, so it cannot be part of a score', None),
+        (
+            ast.Literal("1.5", ast.XSD + "integer"),
+            '"1.5" is not a number, so it cannot be part of a score',
+            None,
+        ),
         (TRUE, '"true" is not a number, so it cannot be part of a score', None),
-        (ast.Iri("http://e.org/"), "<http://e.org/> is not a number, so it cannot be part of a score", None),
+        (
+            ast.Iri("http://e.org/"),
+            "<http://e.org/> is not a number, so it cannot be part of a score",
+            None,
+        ),
         (MORE, "> does not give a number, so it cannot be part of a score", AS_CONDITION),
-        (ast.Unary("!", X), "! does not give a number, so it cannot be part of a score", AS_CONDITION),
-        (ast.In(X, (), True), "NOT IN does not give a number, so it cannot be part of a score", AS_CONDITION),
-        (call("bound", X), "BOUND does not give a number, so it cannot be part of a score", AS_CONDITION),
-        (call("if", MORE, X), "IF takes 3 arguments, not 2", "write IF(condition, then, otherwise)"),
+        (
+            ast.Unary("!", X),
+            "! does not give a number, so it cannot be part of a score",
+            AS_CONDITION,
+        ),
+        (
+            ast.In(X, (), True),
+            "NOT IN does not give a number, so it cannot be part of a score",
+            AS_CONDITION,
+        ),
+        (
+            call("bound", X),
+            "BOUND does not give a number, so it cannot be part of a score",
+            AS_CONDITION,
+        ),
+        (
+            call("if", MORE, X),
+            "IF takes 3 arguments, not 2",
+            "write IF(condition, then, otherwise)",
+        ),
         (call("coalesce"), "COALESCE takes at least 1 argument, not 0", "write COALESCE(value, …)"),
         (call("least"), "least takes at least 1 argument, not 0", "write least(value, …)"),
-        (call("norm", X, number(1)), "norm takes 3 arguments, not 2", "write norm(value, low, high)"),
+        (
+            call("norm", X, number(1)),
+            "norm takes 3 arguments, not 2",
+            "write norm(value, low, high)",
+        ),
         (call("sqrt", X, X), "sqrt takes 1 argument, not 2", "write sqrt(value)"),
         (call("sqt", X), "there is no scoring function sqt", "did you mean sqrt(value)?"),
-        (call("coalese", X), "there is no scoring function coalese", "did you mean COALESCE(value, …)?"),
+        (
+            call("coalese", X),
+            "there is no scoring function coalese",
+            "did you mean COALESCE(value, …)?",
+        ),
         (
             ast.Call(ast.Iri("http://www.w3.org/2005/xpath-functions/math#sqt"), (X,)),
             "there is no scoring function <http://www.w3.org/2005/xpath-functions/math#sqt>",
             "did you mean <http://www.w3.org/2005/xpath-functions/math#sqrt>?",
         ),
-        (ast.Call("abs", (X,), distinct=True), "DISTINCT has no meaning in abs", "leave DISTINCT out"),
+        (
+            ast.Call("abs", (X,), distinct=True),
+            "DISTINCT has no meaning in abs",
+            "leave DISTINCT out",
+        ),
         (
             ast.Aggregate("sum", X),
             "SUM is an aggregate, so it cannot be part of a score",
@@ -63,10 +109,16 @@ def condition_problems(expression: ast.Expression) -> list[str]:
             "the range of norm from 5 to -5 is empty",
             "write norm(value, low, high)",
         ),
-        (call("if", call("bound", number(1)), X, X), "BOUND takes a variable", "write BOUND(?variable)"),
+        (
+            call("if", call("bound", number(1)), X, X),
+            "BOUND takes a variable",
+            "write BOUND(?variable)",
+        ),
     ],
 )
-def test_a_mistake_is_named_with_a_remedy(expression: ast.Expression, message: str, hint: str | None) -> None:
+def test_a_mistake_is_named_with_a_remedy(
+    expression: ast.Expression, message: str, hint: str | None
+) -> None:
     assert problems(expression) == [(message, hint)]
     assert problems(binary("+", NORM_X, expression)) == [(message, hint)]
 
@@ -75,7 +127,9 @@ def test_an_unknown_function_unlike_any_other_gets_the_whole_list() -> None:
     ((message, hint),) = problems(call("zzzzzz", X))
     assert message == "there is no scoring function zzzzzz"
     assert hint is not None
-    assert hint.startswith("known are ABS(value), BOUND(?variable), CEIL(value), COALESCE(value, …), exp(value), ")
+    assert hint.startswith(
+        "known are ABS(value), BOUND(?variable), CEIL(value), COALESCE(value, …), exp(value), "
+    )
 
 
 def test_every_mistake_is_named_where_it_stands() -> None:
@@ -101,13 +155,24 @@ def test_a_condition_without_mistakes_passes(expression: ast.Expression) -> None
     ("expression", "message"),
     [
         (binary("=", X, TEXT), '"abc" is not a number, so it cannot be part of a condition'),
-        (ast.Unary("!", ast.Exists(PATTERN)), "EXISTS asks for a pattern, so it cannot be part of a condition"),
-        (binary("<", MORE, number(1)), "> does not give a number, so it cannot be part of a condition"),
-        (binary("&&", TRUE, binary("=", X, TRUE)), '"true" is not a number, so it cannot be part of a condition'),
+        (
+            ast.Unary("!", ast.Exists(PATTERN)),
+            "EXISTS asks for a pattern, so it cannot be part of a condition",
+        ),
+        (
+            binary("<", MORE, number(1)),
+            "> does not give a number, so it cannot be part of a condition",
+        ),
+        (
+            binary("&&", TRUE, binary("=", X, TRUE)),
+            '"true" is not a number, so it cannot be part of a condition',
+        ),
         (call("regex", X, TEXT), "there is no scoring function regex"),
     ],
 )
-def test_what_is_no_condition_over_numbers_is_named(expression: ast.Expression, message: str) -> None:
+def test_what_is_no_condition_over_numbers_is_named(
+    expression: ast.Expression, message: str
+) -> None:
     assert message in condition_problems(expression)
 
 

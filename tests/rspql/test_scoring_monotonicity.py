@@ -18,9 +18,26 @@ from rspql.scoring import (
     scoring_function,
     vectorise,
 )
-from tests.support.rspql.scores import DEEP, NORM_X, NORM_Y, X, Y, binary, call, nested, number, scores, weighted
+from tests.support.rspql.scores import (
+    DEEP,
+    NORM_X,
+    NORM_Y,
+    X,
+    Y,
+    binary,
+    call,
+    nested,
+    number,
+    scores,
+    weighted,
+)
 
-UP, DOWN, FLAT, UNKNOWN = Direction.INCREASING, Direction.DECREASING, Direction.CONSTANT, Direction.UNKNOWN
+UP, DOWN, FLAT, UNKNOWN = (
+    Direction.INCREASING,
+    Direction.DECREASING,
+    Direction.CONSTANT,
+    Direction.UNKNOWN,
+)
 POSITIVE, NEGATIVE = Interval(0.0, math.inf), Interval(-math.inf, 0.0)
 ENDS = st.floats(-10, 10) | st.integers(-5, 5).map(float)
 RANGES = (
@@ -29,12 +46,16 @@ RANGES = (
     | ENDS.map(lambda end: Interval(end, end))
 )
 ANY = st.one_of(
-    st.floats(-12, 12), st.integers(-6, 6).map(float), st.sampled_from([math.inf, -math.inf, 1e200, -1e200, 1e-200])
+    st.floats(-12, 12),
+    st.integers(-6, 6).map(float),
+    st.sampled_from([math.inf, -math.inf, 1e200, -1e200, 1e-200]),
 )
 
 
 def squeezed(values: list[float], interval: Interval) -> np.ndarray:
-    return np.unique(np.clip(np.array([*values, interval.low, interval.high]), interval.low, interval.high))
+    return np.unique(
+        np.clip(np.array([*values, interval.low, interval.high]), interval.low, interval.high)
+    )
 
 
 def grows(scores: np.ndarray) -> bool:
@@ -58,7 +79,9 @@ def test_what_is_said_of_a_direction_is_so(
         direction = found.get(name, FLAT)
         assert direction not in (UP, FLAT) or grows(score)
         assert direction not in (DOWN, FLAT) or grows(-score)
-        assert (explain_direction(expression, name, {"x": of_x, "y": of_y}) is None) == (direction is not UNKNOWN)
+        assert (explain_direction(expression, name, {"x": of_x, "y": of_y}) is None) == (
+            direction is not UNKNOWN
+        )
 
 
 RANGED = {"x": Interval(0.0, 10.0), "y": Interval(-5.0, -1.0)}
@@ -95,8 +118,16 @@ SQUARE = binary("*", X, X)
         (call("norm", number(1), X, Y), {}, {"x": DOWN, "y": DOWN}),
         (call("if", binary("<", number(1), number(2)), X, ast.Unary("-", X)), {}, {"x": UP}),
         (call("if", binary(">", X, number(-1)), X, SQUARE), RANGED, {"x": UP}),
-        (call("if", binary("=", Y, number(0)), X, binary("*", number(2), X)), {}, {"y": UNKNOWN, "x": UP}),
-        (call("if", binary("=", Y, number(0)), X, ast.Unary("-", X)), {}, {"y": UNKNOWN, "x": UNKNOWN}),
+        (
+            call("if", binary("=", Y, number(0)), X, binary("*", number(2), X)),
+            {},
+            {"y": UNKNOWN, "x": UP},
+        ),
+        (
+            call("if", binary("=", Y, number(0)), X, ast.Unary("-", X)),
+            {},
+            {"y": UNKNOWN, "x": UNKNOWN},
+        ),
         (call("if", call("bound", X), X, number(0)), {}, {"x": UP}),
         (call("coalesce", X, number(0)), {}, {"x": UP}),
         (call("coalesce", X, Y), {}, {"x": UP, "y": UP}),

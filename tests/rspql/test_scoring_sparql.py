@@ -59,7 +59,9 @@ def in_numpy(name: str) -> Callable[..., pyoxigraph.Literal | None]:
     return custom
 
 
-CUSTOM = {pyoxigraph.NamedNode(MATH + name): in_numpy(name) for name in ("sqrt", "log", "exp", "pow")}
+CUSTOM = {
+    pyoxigraph.NamedNode(MATH + name): in_numpy(name) for name in ("sqrt", "log", "exp", "pow")
+}
 Value = ast.Literal | None
 
 
@@ -72,7 +74,8 @@ def in_oxigraph(expression: ast.Expression, x: Value, y: Value) -> pyoxigraph.Li
 
 def in_arrays(expression: ast.Expression, x: Value, y: Value) -> float:
     columns = {
-        name: np.array([math.nan if value is None else float(value.lexical)]) for name, value in (("x", x), ("y", y))
+        name: np.array([math.nan if value is None else float(value.lexical)])
+        for name, value in (("x", x), ("y", y))
     }
     return float(np.broadcast_to(vectorise(expression)(columns), 1)[0])
 
@@ -96,7 +99,9 @@ INTEGERS = st.integers(-5, 5).map(number)
 DOUBLES = QUARTERS.map(lambda value: ast.Literal(f"{value}E0", DOUBLE))
 NON_ZERO = st.sampled_from([-4, -2, -1, 1, 2, 4]).map(number)
 # No other decimals are divisors: Oxigraph fails to divide zero by 0.25.
-MAYBE_ZERO = NON_ZERO | st.sampled_from([number(0), number("0.0"), binary("-", X, X), binary("*", number(0), Y)])
+MAYBE_ZERO = NON_ZERO | st.sampled_from(
+    [number(0), number("0.0"), binary("-", X, X), binary("*", number(0), Y)]
+)
 LEAVES = st.one_of(st.sampled_from([X, Y]), INTEGERS, DECIMALS)
 # The logarithm of zero is infinite, and infinities can make a NaN, which is a number to SPARQL.
 BESIDE_ZERO = LEAVES.map(lambda leaf: binary("+", leaf, number("0.125")))
@@ -105,7 +110,9 @@ VALUES = EXACT_VALUES | DOUBLES
 
 
 @st.composite
-def exact(draw: st.DrawFn, depth: int = 3, divisors: st.SearchStrategy[ast.Expression] = NON_ZERO) -> ast.Expression:
+def exact(
+    draw: st.DrawFn, depth: int = 3, divisors: st.SearchStrategy[ast.Expression] = NON_ZERO
+) -> ast.Expression:
     """Return a score that doubles and decimals compute alike."""
     inner = exact(depth - 1, divisors)
     kinds = ["leaf", "unary", "+", "-", "*", "/", "rounding", "extreme", "coalesce", "if"]
@@ -120,7 +127,9 @@ def exact(draw: st.DrawFn, depth: int = 3, divisors: st.SearchStrategy[ast.Expre
         case "rounding":
             return call(draw(st.sampled_from(["abs", "ceil", "floor", "round"])), draw(inner))
         case "extreme" | "coalesce":
-            name = "coalesce" if kind == "coalesce" else draw(st.sampled_from(["least", "greatest"]))
+            name = (
+                "coalesce" if kind == "coalesce" else draw(st.sampled_from(["least", "greatest"]))
+            )
             return ast.Call(name, tuple(draw(st.lists(inner, min_size=1, max_size=4))))
         case "if":
             return call("if", draw(conditions(depth - 1, divisors)), draw(inner), draw(inner))
@@ -134,11 +143,16 @@ def conditions(
 ) -> ast.Expression:
     score = exact(max(0, depth - 1), divisors)
     inner = conditions(depth - 1, divisors)
-    simple, compound = ["=", "!=", "<", "<=", ">", ">=", "in", "bound", "true"], ["&&", "||", "!", "number"]
+    simple, compound = (
+        ["=", "!=", "<", "<=", ">", ">=", "in", "bound", "true"],
+        ["&&", "||", "!", "number"],
+    )
     kind = draw(st.sampled_from(simple + compound if depth else simple))
     match kind:
         case "in":
-            return ast.In(draw(score), tuple(draw(st.lists(score, max_size=3))), draw(st.booleans()))
+            return ast.In(
+                draw(score), tuple(draw(st.lists(score, max_size=3))), draw(st.booleans())
+            )
         case "bound":
             return call("bound", draw(st.sampled_from([X, Y])))
         case "true":
@@ -157,7 +171,11 @@ def conditions(
 def smooth(draw: st.DrawFn, depth: int = 2) -> ast.Expression:
     """Return a score whose value a last digit more or less does not change much."""
     inner, plain = smooth(depth - 1), exact(2)
-    kind = draw(st.sampled_from(["exact", "arithmetic", "norm", "math", "pow", "extreme"])) if depth else "exact"
+    kind = (
+        draw(st.sampled_from(["exact", "arithmetic", "norm", "math", "pow", "extreme"]))
+        if depth
+        else "exact"
+    )
     match kind:
         case "arithmetic":
             return ast.Binary(draw(st.sampled_from("+-*")), draw(inner), draw(inner))
@@ -168,14 +186,19 @@ def smooth(draw: st.DrawFn, depth: int = 2) -> ast.Expression:
         case "pow":
             return call("pow", draw(BESIDE_ZERO), draw(LEAVES))
         case "extreme":
-            return ast.Call(draw(st.sampled_from(["least", "greatest"])), tuple(draw(st.lists(inner, min_size=1))[:3]))
+            return ast.Call(
+                draw(st.sampled_from(["least", "greatest"])),
+                tuple(draw(st.lists(inner, min_size=1))[:3]),
+            )
         case _:
             return draw(plain)
 
 
 @settings(max_examples=400)
 @given(exact(), VALUES, VALUES)
-def test_scores_are_those_of_a_sparql_engine(expression: ast.Expression, x: Value, y: Value) -> None:
+def test_scores_are_those_of_a_sparql_engine(
+    expression: ast.Expression, x: Value, y: Value
+) -> None:
     agree(expression, x, y)
 
 
@@ -190,7 +213,9 @@ def test_a_division_by_zero_is_an_error_as_for_integers_and_decimals(
 # In doubles, as Oxigraph gives up on 0.5 * (1 / 3) in decimals.
 @settings(max_examples=300)
 @given(smooth(), VALUES, VALUES)
-def test_norms_roots_and_powers_are_those_of_a_sparql_engine(expression: ast.Expression, x: Value, y: Value) -> None:
+def test_norms_roots_and_powers_are_those_of_a_sparql_engine(
+    expression: ast.Expression, x: Value, y: Value
+) -> None:
     agree(expression, x, y, doubles=True)
 
 
@@ -205,9 +230,14 @@ def test_in_doubles_also_a_division_of_doubles_by_zero_is_an_error(
 
 @settings(max_examples=400)
 @given(conditions(3, MAYBE_ZERO), EXACT_VALUES, EXACT_VALUES)
-def test_conditions_hold_where_they_do_in_a_sparql_engine(expression: ast.Expression, x: Value, y: Value) -> None:
+def test_conditions_hold_where_they_do_in_a_sparql_engine(
+    expression: ast.Expression, x: Value, y: Value
+) -> None:
     agree(expression, x, y)
-    columns = {name: np.array([math.nan if v is None else float(v.lexical)]) for name, v in (("x", x), ("y", y))}
+    columns = {
+        name: np.array([math.nan if v is None else float(v.lexical)])
+        for name, v in (("x", x), ("y", y))
+    }
     rewritten = to_sparql(expression)
     assert rewritten is not None
     values = " ".join("UNDEF" if each is None else text_of(each) for each in (x, y))
@@ -219,7 +249,11 @@ def test_conditions_hold_where_they_do_in_a_sparql_engine(expression: ast.Expres
 
 
 TYPED = st.one_of(
-    INTEGERS, DECIMALS, DOUBLES, QUARTERS.map(lambda value: ast.Literal(str(value), FLOAT)), st.just(number("1e0"))
+    INTEGERS,
+    DECIMALS,
+    DOUBLES,
+    QUARTERS.map(lambda value: ast.Literal(str(value), FLOAT)),
+    st.just(number("1e0")),
 )
 
 
@@ -260,7 +294,9 @@ def test_the_type_of_a_score_is_the_one_it_has_in_a_sparql_engine(
         (ast.Aggregate("sum", X), INTEGER, INTEGER, None),
     ],
 )
-def test_types_are_promoted_as_sparql_says(expression: ast.Expression, x: str, y: str, expected: str | None) -> None:
+def test_types_are_promoted_as_sparql_says(
+    expression: ast.Expression, x: str, y: str, expected: str | None
+) -> None:
     assert result_type(expression, {"x": x, "y": y}) == expected
 
 
@@ -287,7 +323,9 @@ def test_functions_within_aggregates_are_rewritten() -> None:
 
 def test_places_in_the_text_are_kept() -> None:
     span = ast.Span(3, 4, 1, 4)
-    rewritten = to_sparql(ast.Binary("+", ast.Variable("x", span=span), ast.Call("abs", (X,), span=span), span=span))
+    rewritten = to_sparql(
+        ast.Binary("+", ast.Variable("x", span=span), ast.Call("abs", (X,), span=span), span=span)
+    )
     assert isinstance(rewritten, ast.Binary)
     assert (rewritten.span, rewritten.left.span, rewritten.right.span) == (span, span, span)
 
@@ -316,4 +354,6 @@ def test_depth_is_no_limit() -> None:
     expression = nested(1000)
     rewritten = to_sparql(expression)
     assert rewritten is not None
-    assert vectorise(rewritten)({"x": np.array([1.0])}) == vectorise(expression)({"x": np.array([1.0])})
+    assert vectorise(rewritten)({"x": np.array([1.0])}) == vectorise(expression)(
+        {"x": np.array([1.0])}
+    )

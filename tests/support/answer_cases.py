@@ -46,7 +46,9 @@ def run_case(case: str, folder: Path, *, runtime: str, spark: SparkSession | Non
     shutil.copytree(FOLDER / case, copy)
     catalog = Catalog.load(copy / "catalog.toml")
     queries = read_queries([str(file) for file in sorted(copy.glob("*.rspql"))], catalog.prefixes)
-    with Engine(catalog, runtime=runtime, until_end=True, spark=spark, autostart=False, clock=lambda: 0.0) as engine:
+    with Engine(
+        catalog, runtime=runtime, until_end=True, spark=spark, autostart=False, clock=lambda: 0.0
+    ) as engine:
         running = [engine.register(each.text, name=each.name, file=each.file) for each in queries]
         engine.start()
         return Run(copy, catalog, queries, {query.name: list(query) for query in running})
@@ -66,13 +68,17 @@ def difference(case: str, expected: Sequence[str], found: Sequence[str]) -> str:
     """Return what is different, answer by answer: nothing if nothing is."""
     pairs = enumerate(itertools.zip_longest(expected, found), start=1)
     return "\n".join(
-        _changed(f"{case}/{EXPECTED}, line {number}", *pair) for number, pair in pairs if pair[0] != pair[1]
+        _changed(f"{case}/{EXPECTED}, line {number}", *pair)
+        for number, pair in pairs
+        if pair[0] != pair[1]
     )
 
 
 def _changed(place: str, expected: str | None, found: str | None) -> str:
     parts = difflib.ndiff(_spread(expected), _spread(found))
-    return "\n".join([f"{place} (- expected, + found):", *(f"  {part}" for part in parts if part[0] != "?")])
+    return "\n".join(
+        [f"{place} (- expected, + found):", *(f"  {part}" for part in parts if part[0] != "?")]
+    )
 
 
 def _spread(line: str | None) -> list[str]:

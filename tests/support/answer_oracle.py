@@ -65,7 +65,11 @@ class _World:
     @staticmethod
     def of(run: Run, text: str) -> _World:
         plan = compile_query(text, prefixes=run.catalog.prefixes)
-        return _World(plan.windowed if isinstance(plan, TopKPlan) else plan, run.catalog.streams, run.catalog.services)
+        return _World(
+            plan.windowed if isinstance(plan, TopKPlan) else plan,
+            run.catalog.streams,
+            run.catalog.services,
+        )
 
     @property
     def is_known(self) -> bool:
@@ -73,13 +77,17 @@ class _World:
         streams = [self.streams[window.stream.value] for window in self.plan.windows]
         return (
             self.plan.output == "RSTREAM"
-            and not (query.default_graphs or query.named_graphs or isinstance(query.form, ast.Describe))
+            and not (
+                query.default_graphs or query.named_graphs or isinstance(query.form, ast.Describe)
+            )
             and all(isinstance(stream.mapping, JsonMapping) for stream in streams)
             and not any("maxBytesPerBatch" in stream.options for stream in streams)
         )
 
     def is_sure_of(self, answer: Answer) -> bool:
-        changes = any(_source(self.services[part.iri.value]).time is not None for part in self.plan.remotes)
+        changes = any(
+            _source(self.services[part.iri.value]).time is not None for part in self.plan.remotes
+        )
         return answer.status is Status.EXACT or (answer.status is Status.CERTIFIED and not changes)
 
     def confirms(self, answer: Answer) -> bool:
@@ -88,9 +96,13 @@ class _World:
         if answer.form == "ask":
             return bool(results) == answer.boolean
         if answer.form == "construct":
-            return {str(triple) for triple in results} == {line.removesuffix(" .") for line in answer.triples}
+            return {str(triple) for triple in results} == {
+                line.removesuffix(" .") for line in answer.triples
+            }
         names = [variable.value for variable in results.variables]
-        rows = [{name: _term(row[name]) for name in names if row[name] is not None} for row in results]
+        rows = [
+            {name: _term(row[name]) for name in names if row[name] is not None} for row in results
+        ]
         first = self.plan.query.offset or 0
         some = slice(first, first + (self.plan.query.limit or len(rows)))
         return _are_the_first(answer, rows, some, self._score(answer))
@@ -98,7 +110,10 @@ class _World:
     def _score(self, answer: Answer) -> str | None:
         """Return the variable by which results are ordered first of all, if it is shown."""
         ordered = [condition.expression for condition in self.plan.query.order[:1]]
-        names = [answer.score_variable, *(each.name for each in ordered if isinstance(each, ast.Variable))]
+        names = [
+            answer.score_variable,
+            *(each.name for each in ordered if isinstance(each, ast.Variable)),
+        ]
         return next((name for name in names if name in answer.variables), None)
 
     def _store(self, answer: Answer) -> ox.Store:
@@ -113,17 +128,23 @@ class _World:
         for part in self.plan.remotes:
             service = self.services[part.iri.value]
             graph = ox.NamedNode(REMOTE + service.iri)
-            store.extend(ox.Quad(*triple, graph) for triple in _remote(_source(service), answer.closes_ms))
+            store.extend(
+                ox.Quad(*triple, graph) for triple in _remote(_source(service), answer.closes_ms)
+            )
         return store
 
 
-def _are_the_first(answer: Answer, rows: list[dict[str, object]], first: slice, score: str | None) -> bool:
+def _are_the_first(
+    answer: Answer, rows: list[dict[str, object]], first: slice, score: str | None
+) -> bool:
     """Say whether results are solutions, as many as there should be, with the right scores; of equals any will do."""
     if score is not None:
         rows = [row for row in rows if score in row]
     shown = [{name: _term(term) for name, term in row.bindings.items()} for row in answer.rows]
     right = rows[first]
-    same_scores = score is None or [row.get(score) for row in shown] == [row.get(score) for row in right]
+    same_scores = score is None or [row.get(score) for row in shown] == [
+        row.get(score) for row in right
+    ]
     return len(shown) == len(right) and same_scores and _counted(shown) <= _counted(rows)
 
 
@@ -157,7 +178,9 @@ def _content(stream: Stream, opens: int, closes: int) -> list[ox.Triple]:
     """Return what the records of a window say: of each subject only the newest, where that counts."""
     inside = [record for record in _records(stream) if opens < record.time_ms <= closes]
     if stream.arrivals == "latest":
-        inside = list({each.subject: each for each in sorted(inside, key=lambda each: each.time_ms)}.values())
+        inside = list(
+            {each.subject: each for each in sorted(inside, key=lambda each: each.time_ms)}.values()
+        )
     return [triple for record in inside for triple in record.triples]
 
 
@@ -181,8 +204,15 @@ def _record(fields: Any, mapping: Any, number: int) -> Record:
     if named is None:
         raise KeyError(template.field)
     subject = ox.NamedNode(f"{template.prefix}{named}{template.suffix}")
-    objects = {predicate: _object(_at(fields, each.field), each) for predicate, each in mapping.properties.items()}
-    triples = (ox.Triple(subject, ox.NamedNode(predicate), found) for predicate, found in objects.items() if found)
+    objects = {
+        predicate: _object(_at(fields, each.field), each)
+        for predicate, each in mapping.properties.items()
+    }
+    triples = (
+        ox.Triple(subject, ox.NamedNode(predicate), found)
+        for predicate, found in objects.items()
+        if found
+    )
     return Record(time_ms, subject.value, tuple(triples))
 
 
@@ -191,7 +221,9 @@ def _object(value: Any, kind: Property) -> ox.NamedNode | ox.Literal | None:
         return None
     if kind.template is not None:
         return ox.NamedNode(f"{kind.template.prefix}{value}{kind.template.suffix}")
-    expected = {f"{XSD}integer": int, f"{XSD}double": int | float, f"{XSD}string": str}[kind.datatype]
+    expected = {f"{XSD}integer": int, f"{XSD}double": int | float, f"{XSD}string": str}[
+        kind.datatype
+    ]
     if not isinstance(value, expected):
         raise TypeError(f"{value!r} is no {kind.datatype}")
     return ox.Literal(float(value)) if kind.datatype == f"{XSD}double" else ox.Literal(value)
@@ -212,14 +244,24 @@ def _remote(source: TableSource, now_ms: int) -> Iterator[ox.Triple]:
     """Yield what a table's records say at a time: of each key the newest, all of one time."""
     path, key = Path(source.path), source.mapping.key
     lines = path.read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines] if path.suffix == ".jsonl" else list(csv.DictReader(lines))
+    rows = (
+        [json.loads(line) for line in lines]
+        if path.suffix == ".jsonl"
+        else list(csv.DictReader(lines))
+    )
     dated = [(0 if source.time is None else int(row[source.time]), row) for row in rows]
-    newest = {row[key.path]: since for since, row in sorted(dated, key=lambda each: each[0]) if since <= now_ms}
+    newest = {
+        row[key.path]: since
+        for since, row in sorted(dated, key=lambda each: each[0])
+        if since <= now_ms
+    }
     for since, row in dated:
         if newest.get(row[key.path]) == since:
             subject = ox.NamedNode(f"{key.prefix}{row[key.path]}{key.suffix}")
             for predicate, field in source.mapping.properties.items():
-                yield ox.Triple(subject, ox.NamedNode(predicate), _value(row[field.path], field.datatype))
+                yield ox.Triple(
+                    subject, ox.NamedNode(predicate), _value(row[field.path], field.datatype)
+                )
 
 
 def _value(value: Any, datatype: str) -> ox.NamedNode | ox.Literal:

@@ -12,7 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.staged import LIMIT, Stage
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 DOCS = Path(__file__).parents[4] / "docs"
 UPDATES = "UPDATE_SCREENSHOTS" in os.environ
 DESK: dict[str, Any] = {"viewport": {"width": 1360, "height": 940}}

@@ -118,7 +118,11 @@ class PowerLossFolder(SteppedFolder):
     def opened_again(self, step: Callable[[str], None]) -> PowerLossFolder:
         """Return the same disk as another process sees it."""
         again = PowerLossFolder(self.path, step)
-        again.inodes, again.synced_names, again.pending_names = self.inodes, self.synced_names, self.pending_names
+        again.inodes, again.synced_names, again.pending_names = (
+            self.inodes,
+            self.synced_names,
+            self.pending_names,
+        )
         return again
 
     def open(self, name: str, *, new: bool = False) -> int:

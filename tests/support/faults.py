@@ -37,8 +37,12 @@ LARGE = 100 << 20
 CERTIFICATE = Path(__file__).parents[1] / "fixtures" / "self_signed.pem"
 """A self-signed certificate for 127.0.0.1, with its key, which no client trusts."""
 
-_VALUES = re.compile(r'VALUES\s*(\?\w+|\([^)]*\))\s*\{((?:[^}"<]|<[^>]*>|"(?:[^"\\]|\\.)*")*)\}', re.IGNORECASE)
-_TERM = re.compile(r'<[^>]*>|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^>]*>)?|\bUNDEF\b|[\w.+-]*:[\w.-]+|[+-]?[\d.]+')
+_VALUES = re.compile(
+    r'VALUES\s*(\?\w+|\([^)]*\))\s*\{((?:[^}"<]|<[^>]*>|"(?:[^"\\]|\\.)*")*)\}', re.IGNORECASE
+)
+_TERM = re.compile(
+    r'<[^>]*>|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^>]*>)?|\bUNDEF\b|[\w.+-]*:[\w.-]+|[+-]?[\d.]+'
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,11 @@ def keys_in(message: Message) -> tuple[str, ...]:
 
 def _query_in(message: Message) -> str:
     is_form = "form-urlencoded" in message.headers.get("content-type", "")
-    encoded = message.body.decode(errors="replace") if is_form else urlsplit(message.start.split(" ")[1]).query
+    encoded = (
+        message.body.decode(errors="replace")
+        if is_form
+        else urlsplit(message.start.split(" ")[1]).query
+    )
     return parse_qs(encoded).get("query", [message.body.decode(errors="replace")])[0]
 
 
@@ -95,7 +103,12 @@ def _key_variable(message: Message) -> str | None:
 
 
 def _head(start: str, headers: Mapping[str, str]) -> bytes:
-    return "\r\n".join([start, *(f"{name}: {value}" for name, value in headers.items())]).encode("latin-1") + HEAD_END
+    return (
+        "\r\n".join([start, *(f"{name}: {value}" for name, value in headers.items())]).encode(
+            "latin-1"
+        )
+        + HEAD_END
+    )
 
 
 def reply(status: str, body: bytes, content_type: str = "text/plain", **headers: str) -> Message:
@@ -116,10 +129,15 @@ async def _read(reader: asyncio.StreamReader) -> Message:
     try:
         head = (await reader.readuntil(HEAD_END)).decode("latin-1")
         start, *lines = head.strip().split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines)
+        }
         if headers.get("transfer-encoding", "").lower() == "chunked":
             return Message(start, headers, await _chunks(reader))
-        return Message(start, headers, await reader.readexactly(int(headers.get("content-length", "0"))))
+        return Message(
+            start, headers, await reader.readexactly(int(headers.get("content-length", "0")))
+        )
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError) as error:
         raise GoneError from error
 
@@ -202,7 +220,9 @@ class Connection:
 
     def reset(self) -> None:
         """Send a TCP reset."""
-        self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
         self.writer.transport.abort()
         raise GoneError
 
@@ -446,7 +466,9 @@ class Html(Says):
     """HTML page in place of results, as captive portals send it."""
 
     def __init__(self) -> None:
-        super().__init__(reply("200 OK", b"<!doctype html><title>Please log in</title>", "text/html"))
+        super().__init__(
+            reply("200 OK", b"<!doctype html><title>Please log in</title>", "text/html")
+        )
 
 
 class Status(Says):
@@ -479,7 +501,9 @@ class Truncated(Fault):
         found = await connection.upstream.ask(request)
         whole = found.to_bytes()
         if not self.sized:
-            whole = _head(found.start, {"content-type": RESULTS, "connection": "close"}) + found.body
+            whole = (
+                _head(found.start, {"content-type": RESULTS, "connection": "close"}) + found.body
+            )
         await connection.send(whole[:-3])
         connection.end()
 
@@ -493,7 +517,9 @@ class Large(Fault):
 
     async def answer(self, connection: Connection, request: Message) -> None:
         """Send and send."""
-        await connection.send(_head("HTTP/1.1 200 OK", {"content-type": RESULTS, "connection": "close"}))
+        await connection.send(
+            _head("HTTP/1.1 200 OK", {"content-type": RESULTS, "connection": "close"})
+        )
         await connection.send(self.opening)
         pieces = self.piece * (PIECE // len(self.piece))
         for _ in range(LARGE // len(pieces)):
@@ -609,13 +635,19 @@ class Reworked(Fault):
 def text_for_numbers(bindings: list[Binding], key: str) -> Iterator[Binding]:
     """Yield the solutions with plain text in place of every value."""
     for row in bindings:
-        yield {name: term if name == key else {"type": "literal", "value": "many"} for name, term in row.items()}
+        yield {
+            name: term if name == key else {"type": "literal", "value": "many"}
+            for name, term in row.items()
+        }
 
 
 def huge_numbers(bindings: list[Binding], key: str) -> Iterator[Binding]:
     """Yield the solutions with numbers that no machine can hold in place of every value."""
     for row in bindings:
-        yield {name: term if name == key else {**term, "value": "9" * 50_000} for name, term in row.items()}
+        yield {
+            name: term if name == key else {**term, "value": "9" * 50_000}
+            for name, term in row.items()
+        }
 
 
 def blank_keys(bindings: list[Binding], key: str) -> Iterator[Binding]:
@@ -627,7 +659,10 @@ def blank_keys(bindings: list[Binding], key: str) -> Iterator[Binding]:
 def bad_iris(bindings: list[Binding], key: str) -> Iterator[Binding]:
     """Yield the solutions with keys that want to break out of a query."""
     for number, row in enumerate(bindings):
-        yield {**row, key: {"type": "uri", "value": f"http://example.org/{number}> }} ; DROP ALL #"}}
+        yield {
+            **row,
+            key: {"type": "uri", "value": f"http://example.org/{number}> }} ; DROP ALL #"},
+        }
 
 
 def twice(bindings: list[Binding], key: str) -> Iterator[Binding]:
@@ -696,12 +731,18 @@ FAULTS: Mapping[str, Callable[[], Fault]] = {
     "not results": _json('{"error": "try later", "bindings": [1, 2]}'),
     "JSON of another kind": _json("[1, 2]"),
     "rows that are none": _rows("[1, null, [], {}]"),
-    "terms that are none": _rows('[{"user": 1}, {"user": {"type": "uri", "value": 7}}, {"user": {"type": []}}]'),
+    "terms that are none": _rows(
+        '[{"user": 1}, {"user": {"type": "uri", "value": 7}}, {"user": {"type": []}}]'
+    ),
     "not UTF-8": _rows('[{"user": {"type": "literal", "value": "\xff\xfe"}}]'),
     "deep": _json("[" * 100_000),
     "100 MB of whitespace": lambda: Large(b"", b" "),
-    "100 MB of rows": lambda: Large(b'{"head":{"vars":["user","followers"]},"results":{"bindings":[', _ROW),
-    "100 MB in one term": lambda: Large(b'{"head":{},"results":{"bindings":[{"user":{"type":"uri","value":"', b"x"),
+    "100 MB of rows": lambda: Large(
+        b'{"head":{"vars":["user","followers"]},"results":{"bindings":[', _ROW
+    ),
+    "100 MB in one term": lambda: Large(
+        b'{"head":{},"results":{"bindings":[{"user":{"type":"uri","value":"', b"x"
+    ),
     "100 MB compressed": Compressed,
     "text for numbers": lambda: Reworked(text_for_numbers),
     "huge numbers": lambda: Reworked(huge_numbers),
@@ -758,7 +799,9 @@ class FaultProxy:
         self._sink_url = ""
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="fault-proxy", daemon=True
+        )
 
     @property
     def url(self) -> str:
@@ -821,7 +864,10 @@ class FaultProxy:
 
     async def _switch(self, fault: Fault) -> None:
         assert self._listener is not None
-        changes_how_to_connect = (fault.door, fault.scheme) != (self._fault.door, self._fault.scheme)
+        changes_how_to_connect = (fault.door, fault.scheme) != (
+            self._fault.door,
+            self._fault.scheme,
+        )
         self._fault = fault
         await self._listener.become(fault.door)
         if changes_how_to_connect:
@@ -844,7 +890,9 @@ class FaultProxy:
         upstream = Upstream(*self._upstream)
         self._counts.connections += 1
         try:
-            await self._converse(Connection(reader, writer, upstream, self._sink_url, self._on_sent))
+            await self._converse(
+                Connection(reader, writer, upstream, self._sink_url, self._on_sent)
+            )
         except asyncio.CancelledError:
             writer.transport.abort()
         except GoneError:
@@ -870,7 +918,8 @@ class _Listener:
     """A port that keeps its number while it is not listening."""
 
     def __init__(
-        self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+        self,
+        serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]],
     ) -> None:
         self._serve = serve
         self._server: asyncio.Server | None = None

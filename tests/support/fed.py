@@ -33,10 +33,16 @@ class Fed:
         self.evaluation.join(self._bound, {stream: time_ms})
 
     def advance(
-        self, stream: str, watermark_ms: int, due_at: float | None = None, longest_wait: float = math.inf
+        self,
+        stream: str,
+        watermark_ms: int,
+        due_at: float | None = None,
+        longest_wait: float = math.inf,
     ) -> Iterator[Answer]:
         """Yield the answers that are due at a watermark."""
-        tick = Tick(stream, watermark_ms, time.monotonic() if due_at is None else due_at, longest_wait)
+        tick = Tick(
+            stream, watermark_ms, time.monotonic() if due_at is None else due_at, longest_wait
+        )
         answers: Iterator[Answer] = self.evaluation.advance(tick)
         return answers
 

@@ -58,7 +58,9 @@ def follow(page: Path) -> None:
             for command, expected in _commands(snippet.text):
                 _check(place, command, expected, _printed(place, command))
         else:
-            raise AssertionError(f"{place}: give it a title, make it a console block, or say why it is not run")
+            raise AssertionError(
+                f"{place}: give it a title, make it a console block, or say why it is not run"
+            )
 
 
 def _commands(text: str) -> Iterator[tuple[str, str]]:
@@ -79,8 +81,12 @@ def _printed(place: str, command: str) -> str:
         with redirect_stdout(said):
             runpy.run_path(arguments[0], run_name="__main__")
     else:
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, f"{place}: {command} ended with {done.returncode}: {done.stderr}"
+        done = subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, (
+            f"{place}: {command} ended with {done.returncode}: {done.stderr}"
+        )
         said.write(done.stdout)
     return said.getvalue()
 
@@ -88,4 +94,6 @@ def _printed(place: str, command: str) -> str:
 def _check(place: str, command: str, expected: str, printed: str) -> None:
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     if expected.strip() and not doctest.OutputChecker().check_output(expected, printed, options):
-        raise AssertionError(f"{place}: {command}\nis said to print\n{expected}\nand prints\n{printed}")
+        raise AssertionError(
+            f"{place}: {command}\nis said to print\n{expected}\nand prints\n{printed}"
+        )

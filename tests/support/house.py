@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 ROOMS = (
-    *("errors", "instants", "windows", "catalog", "topk", "ingest", "plan", "answer", "refresh", "query"),
+    *(
+        "errors",
+        "instants",
+        "windows",
+        "catalog",
+        "topk",
+        "ingest",
+        "plan",
+        "answer",
+        "refresh",
+        "query",
+    ),
     *("runtime", "engine", "lab", "app"),
 )
 """The rooms of ``acquatop`` in their order: a room may import those before it, and no other."""

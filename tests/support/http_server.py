@@ -35,7 +35,12 @@ class Served:
             text += piece
         head, _, body = text.partition(b"\r\n\r\n")
         length = next(
-            (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
+            (
+                int(line[15:])
+                for line in head.lower().split(b"\r\n")
+                if line.startswith(b"content-length:")
+            ),
+            0,
         )
         while len(body) < length:
             body += connection.recv(65536)
@@ -44,13 +49,18 @@ class Served:
 
 
 @contextmanager
-def serving(handle: Callable[[Served, Any], None], tls: ssl.SSLContext | None = None) -> Iterator[Served]:
+def serving(
+    handle: Callable[[Served, Any], None], tls: ssl.SSLContext | None = None
+) -> Iterator[Served]:
     """A server that leaves each connection to a function, in a thread of its own."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         served = Served(listener.getsockname()[1])
 
         def attend(connection: socket.socket) -> None:
-            with suppress(OSError), tls.wrap_socket(connection, server_side=True) if tls else connection as line:
+            with (
+                suppress(OSError),
+                tls.wrap_socket(connection, server_side=True) if tls else connection as line,
+            ):
                 lines.append(line)
                 handle(served, line)
 

@@ -34,7 +34,18 @@ BARE_NAMES = ("norm", "F", "score_2", "a", "selector")
 
 strings = st.one_of(
     st.text(max_size=4),
-    st.sampled_from(["\\u0041", "\\", "a\"b'", '"""', "two\nlines\r\n", "\t\b\f", "# no comment", "\u2028\x85\x0b"]),
+    st.sampled_from(
+        [
+            "\\u0041",
+            "\\",
+            "a\"b'",
+            '"""',
+            "two\nlines\r\n",
+            "\t\b\f",
+            "# no comment",
+            "\u2028\x85\x0b",
+        ]
+    ),
 )
 
 
@@ -44,7 +55,12 @@ def _typed(name: str, *lexicals: str) -> list[ast.Literal]:
 
 literals = st.one_of(
     strings.map(ast.Literal),
-    st.builds(ast.Literal, strings, st.just(ast.RDF + "langString"), st.sampled_from(["en", "en-gb", "zh-hant-tw"])),
+    st.builds(
+        ast.Literal,
+        strings,
+        st.just(ast.RDF + "langString"),
+        st.sampled_from(["en", "en-gb", "zh-hant-tw"]),
+    ),
     st.builds(ast.Literal, strings, st.just("urn:type")),
     st.sampled_from(
         [
@@ -57,7 +73,8 @@ literals = st.one_of(
     ),
 )
 durations = st.one_of(
-    st.integers(1, 10**9), st.builds(int.__mul__, st.integers(1, 99), st.sampled_from([1000, 60_000, 3_600_000]))
+    st.integers(1, 10**9),
+    st.builds(int.__mul__, st.integers(1, 99), st.sampled_from([1000, 60_000, 3_600_000])),
 )
 # Years 1653 to 2096.
 instants = st.integers(-(10**13), 4 * 10**12)
@@ -103,7 +120,9 @@ class _Maker:
     def _new_labels(self) -> list[ast.BlankNode]:
         """Return blank nodes for one basic graph pattern; no other may have them."""
         number = next(self._count)
-        return [ast.BlankNode(f"{number}{end}") for end in ("", "a.b-c")] + [ast.BlankNode(f"anon{number}")]
+        return [ast.BlankNode(f"{number}{end}") for end in ("", "a.b-c")] + [
+            ast.BlankNode(f"anon{number}")
+        ]
 
     def _variable(self) -> ast.Variable:
         return self._pick(VARIABLES)
@@ -119,7 +138,9 @@ class _Maker:
 
     # Expressions
 
-    def expression(self, depth: int = 2, leaf: Callable[[], ast.Expression] | None = None) -> ast.Expression:
+    def expression(
+        self, depth: int = 2, leaf: Callable[[], ast.Expression] | None = None
+    ) -> ast.Expression:
         """Return an expression over leaves, which are terms unless something else makes them."""
         make = leaf or self._leaf
         if depth == 0 or not self._flag():
@@ -128,7 +149,9 @@ class _Maker:
         def inner() -> ast.Expression:
             return self.expression(depth - 1, leaf)
 
-        return self._pick([self._unary, self._binary, self._in, self._built_in, self._call, self._exists])(inner)
+        return self._pick(
+            [self._unary, self._binary, self._in, self._built_in, self._call, self._exists]
+        )(inner)
 
     def _leaf(self) -> ast.Expression:
         return self._either(self._variable, self._iri, self._literal)
@@ -150,7 +173,9 @@ class _Maker:
         if name == "bound":
             # Of groups only some variables are known: one that a leaf gives.
             known = inner()
-            return ast.Call(name, (known,)) if isinstance(known, ast.Variable) else ast.Call("now", ())
+            return (
+                ast.Call(name, (known,)) if isinstance(known, ast.Variable) else ast.Call("now", ())
+            )
         least, most = ARITIES[name]
         return ast.Call(name, self._some(inner, int(least), int(min(most, 3))))
 
@@ -251,7 +276,9 @@ class _Maker:
     def query(self) -> ast.Query:
         if not self._plain:
             self._windows = self._some(self._window)
-        made = self._pick([self._select, self._select, self._construct, self._describe, self._ask])(2)
+        made = self._pick([self._select, self._select, self._construct, self._describe, self._ask])(
+            2
+        )
         return ast.Query(
             made.form,
             made.where,
@@ -280,9 +307,13 @@ class _Maker:
     def _window(self) -> ast.WindowClause:
         name, stream = self._name(), self._iri()
         if self._flag():
-            return ast.WindowClause(name, stream, *self._draw(st.tuples(st.integers(1, 99), st.integers(1, 99))), True)
+            return ast.WindowClause(
+                name, stream, *self._draw(st.tuples(st.integers(1, 99), st.integers(1, 99))), True
+            )
         start = self._draw(st.none() | instants)
-        return ast.WindowClause(name, stream, self._draw(durations), self._draw(durations), start_ms=start)
+        return ast.WindowClause(
+            name, stream, self._draw(durations), self._draw(durations), start_ms=start
+        )
 
     def _construct(self, depth: int) -> ast.Query:
         labels = self._new_labels()
@@ -291,7 +322,11 @@ class _Maker:
 
     def _describe(self, depth: int) -> ast.Query:
         targets = tuple(dict.fromkeys(self._some(self._name)))
-        where = self.group(depth) if self._plain and not targets else self._maybe(lambda: self.group(depth))
+        where = (
+            self.group(depth)
+            if self._plain and not targets
+            else self._maybe(lambda: self.group(depth))
+        )
         return self._modified(ast.Describe(targets), where)
 
     def _ask(self, depth: int) -> ast.Query:
@@ -311,9 +346,15 @@ class _Maker:
         known = tuple(_known(keys))
 
         def leaf() -> ast.Expression:
-            return self._either(self._aggregate, lambda: self._pick(known)) if known else self._aggregate()
+            return (
+                self._either(self._aggregate, lambda: self._pick(known))
+                if known
+                else self._aggregate()
+            )
 
-        chosen = self._draw(st.lists(st.sampled_from(known), max_size=2, unique=True)) if known else []
+        chosen = (
+            self._draw(st.lists(st.sampled_from(known), max_size=2, unique=True)) if known else []
+        )
         computed = self._assignment(ast.Binary("+", self._aggregate(), self.expression(1, leaf)))
         having = self._some(lambda: self.expression(1, leaf), most=1)
         form = ast.Select((*chosen, computed), duplicates)

@@ -22,7 +22,9 @@ SLIDE = 60_000
 
 
 def set_followers(server: OxigraphServer, followers: dict[str, int]) -> None:
-    triples = " ".join(f"{user_term(user)} <{NS}followers> {count} ." for user, count in followers.items())
+    triples = " ".join(
+        f"{user_term(user)} <{NS}followers> {count} ." for user, count in followers.items()
+    )
     server.update(f"CLEAR ALL; INSERT DATA {{ {triples} }}")
 
 
@@ -38,7 +40,12 @@ def catalog_of(folder: Path, server: OxigraphServer, **changes: object) -> Catal
 
 
 def shown(answer: Answer) -> tuple[object, ...]:
-    return answer.closes_ms, answer.status, [(row.score, row.bindings) for row in answer.rows], answer.spending.items
+    return (
+        answer.closes_ms,
+        answer.status,
+        [(row.score, row.bindings) for row in answer.rows],
+        answer.spending.items,
+    )
 
 
 def replayed(folder: Path) -> list[Answer]:
@@ -49,7 +56,9 @@ def replayed(folder: Path) -> list[Answer]:
 class Run:
     """A query that is recorded while a real server's values change between its windows."""
 
-    def __init__(self, folder: Path, server: OxigraphServer, seed: int, windows: int, **settings: object) -> None:
+    def __init__(
+        self, folder: Path, server: OxigraphServer, seed: int, windows: int, **settings: object
+    ) -> None:
         random = Random(seed)
         self.truth: dict[int, dict[str, int]] = {}
         self.answers: list[Answer] = []
@@ -75,12 +84,16 @@ class Run:
             for window in range(1, windows + 1):
                 closes = window * SLIDE
                 times = [closes - 2, closes - 1, closes]
-                append(folder, [Event(each, random.choice(USERS), random.randint(0, 5)) for each in times])
+                append(
+                    folder,
+                    [Event(each, random.choice(USERS), random.randint(0, 5)) for each in times],
+                )
                 self.truth[closes] = dict(followers)
                 append(folder, [Event(closes + 1, random.choice(USERS), 1)])
                 self.answers.append(next(answers))
                 followers = {
-                    user: random.randint(0, 9) if random.random() < 0.5 else n for user, n in followers.items()
+                    user: random.randint(0, 9) if random.random() < 0.5 else n
+                    for user, n in followers.items()
                 }
                 if window > 1 and random.random() < 0.3:
                     followers.pop(random.choice(USERS), None)

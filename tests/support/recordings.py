@@ -69,13 +69,23 @@ Row = tuple[object, object, object]
 
 def query(text: str = JOINED, **changes: object) -> str:
     """Return a query's text, with some of its values set."""
-    usual: dict[str, object] = {"width": 9, "slide": 3, "direction": "DESC", "k": 2, "function": "SUM(?count)"}
+    usual: dict[str, object] = {
+        "width": 9,
+        "slide": 3,
+        "direction": "DESC",
+        "k": 2,
+        "function": "SUM(?count)",
+    }
     return text.format(**{**usual, **changes})
 
 
-def catalog(*, arrivals: str = "latest", start: str = "start_ms = 0", service: str = "", **mapping: str) -> str:
+def catalog(
+    *, arrivals: str = "latest", start: str = "start_ms = 0", service: str = "", **mapping: str
+) -> str:
     """Return a catalog's text."""
-    return CATALOG.format(arrivals=arrivals, start=start, service=service, **{**BY_SUBJECT, **mapping})
+    return CATALOG.format(
+        arrivals=arrivals, start=start, service=service, **{**BY_SUBJECT, **mapping}
+    )
 
 
 def rows_text(rows: Iterable[Sequence[object]], header: str = "time_ms,subject,value") -> str:
@@ -83,7 +93,9 @@ def rows_text(rows: Iterable[Sequence[object]], header: str = "time_ms,subject,v
     return "".join(f"{line}\n" for line in [header, *(",".join(map(str, row)) for row in rows)])
 
 
-def write(folder: Path, stream: Iterable[Row], remote: Iterable[Row], text: str | None = None) -> Path:
+def write(
+    folder: Path, stream: Iterable[Row], remote: Iterable[Row], text: str | None = None
+) -> Path:
     """Write a recording in the plain form."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "stream.csv").write_text(rows_text(stream), "utf-8")
@@ -92,11 +104,20 @@ def write(folder: Path, stream: Iterable[Row], remote: Iterable[Row], text: str 
     return folder
 
 
-STREAM: Sequence[Row] = ((1, "ann", 3), (2, "bob", 5), (5, "ann", 1), (8, "cyd", 4), (10, "bob", 2), (15, "ann", 9))
+STREAM: Sequence[Row] = (
+    (1, "ann", 3),
+    (2, "bob", 5),
+    (5, "ann", 1),
+    (8, "cyd", 4),
+    (10, "bob", 2),
+    (15, "ann", 9),
+)
 REMOTE: Sequence[Row] = ((0, "ann", 1), (0, "bob", 2), (0, "cyd", 3), (7, "bob", 9), (11, "cyd", 8))
 
 
-def opened(folder: Path, *, stream: Iterable[Row] = STREAM, remote: Iterable[Row] = REMOTE, **said: str) -> Trace:
+def opened(
+    folder: Path, *, stream: Iterable[Row] = STREAM, remote: Iterable[Row] = REMOTE, **said: str
+) -> Trace:
     """Write a recording, and open it for a query."""
     text = said.pop("query", query())
     return open_trace(write(folder, stream, remote, catalog(**said)), text)
@@ -104,4 +125,6 @@ def opened(folder: Path, *, stream: Iterable[Row] = STREAM, remote: Iterable[Row
 
 def lines(rows: Iterable[Row]) -> str:
     """Return rows as JSON lines, as a recorder would write them."""
-    return "".join(json.dumps(dict(zip(("t", "user", "n"), row, strict=True))) + "\n" for row in rows)
+    return "".join(
+        json.dumps(dict(zip(("t", "user", "n"), row, strict=True))) + "\n" for row in rows
+    )

@@ -23,7 +23,9 @@ from replica.remotes.values import XSD
 from replica.store import Solution
 
 NS = "http://example.org/"
-FOLLOWERS, NAME, RATE, FRIEND, KIND = (NS + name for name in ("followers", "name", "rate", "friend", "kind"))
+FOLLOWERS, NAME, RATE, FRIEND, KIND = (
+    NS + name for name in ("followers", "name", "rate", "friend", "kind")
+)
 MAPPING = RecordMapping(
     KeyTemplate.parse(NS + "user/{id}"),
     {
@@ -37,7 +39,20 @@ MAPPING = RecordMapping(
 Record = dict[str, Any]
 MakeRemote = Callable[[Sequence[Record], Star], Remote]
 TIMEOUT = 20.0
-ODD_IDS = ["a b", "x&ids=1", "50%", "%41", "#top", "q?x=1;y", "Zoë", "東京", "😀", "a'b(c)*!", "a:b@c", "plus+plus"]
+ODD_IDS = [
+    "a b",
+    "x&ids=1",
+    "50%",
+    "%41",
+    "#top",
+    "q?x=1;y",
+    "Zoë",
+    "東京",
+    "😀",
+    "a'b(c)*!",
+    "a:b@c",
+    "plus+plus",
+]
 NO_KEYS = [
     "",
     "1",
@@ -106,12 +121,16 @@ class RemoteContract:
 
     def test_keys_that_it_does_not_have_are_left_out(self, make: MakeRemote) -> None:
         remote = make([record("1", 7)], Star("user", {"f": FOLLOWERS}))
-        assert fetch(remote, [user(2), user(1), user("none")]) == [{"user": user(1), "f": integer(7)}]
+        assert fetch(remote, [user(2), user(1), user("none")]) == [
+            {"user": user(1), "f": integer(7)}
+        ]
         assert fetch(remote, [user(2)]) == []
         assert fetch(remote, []) == []
 
     def test_a_whole_block_is_answered(self, make: MakeRemote) -> None:
-        remote = make([record(str(number), number) for number in range(120)], Star("user", {"f": FOLLOWERS}))
+        remote = make(
+            [record(str(number), number) for number in range(120)], Star("user", {"f": FOLLOWERS})
+        )
         assert remote.block_size >= 1
         keys = [user(number) for number in range(remote.block_size)]
         assert len(remote.fetch(keys, TIMEOUT)) == remote.block_size
@@ -122,19 +141,30 @@ class RemoteContract:
             [record("1", 7), record("2", name="Bob"), record("3", 9, name="Cid")],
             Star("u", {"n": NAME, "f": FOLLOWERS}),
         )
-        assert fetch(remote, [user(1), user(2), user(3)]) == [{"u": user(3), "n": '"Cid"', "f": integer(9)}]
+        assert fetch(remote, [user(1), user(2), user(3)]) == [
+            {"u": user(3), "n": '"Cid"', "f": integer(9)}
+        ]
 
     def test_several_values_are_several_solutions(self, make: MakeRemote) -> None:
-        remote = make([record("1", 7, friends=["2", "3"])], Star("u", {"v": FRIEND, "f": FOLLOWERS}))
+        remote = make(
+            [record("1", 7, friends=["2", "3"])], Star("u", {"v": FRIEND, "f": FOLLOWERS})
+        )
         assert fetch(remote, [user(1)]) == [
             {"u": user(1), "v": user(2), "f": integer(7)},
             {"u": user(1), "v": user(3), "f": integer(7)},
         ]
 
     def test_constants_must_be_among_the_values(self, make: MakeRemote) -> None:
-        records = [record("1", 7, kind="Person"), record("2", 8, kind="Bot"), record("3", 9, kind=["Bot", "Person"])]
+        records = [
+            record("1", 7, kind="Person"),
+            record("2", 8, kind="Bot"),
+            record("3", 9, kind=["Bot", "Person"]),
+        ]
         remote = make(records, Star("u", {"f": FOLLOWERS}, {KIND: f"<{NS}Person>"}))
-        assert [each["f"] for each in fetch(remote, [user(1), user(2), user(3)])] == [integer(7), integer(9)]
+        assert [each["f"] for each in fetch(remote, [user(1), user(2), user(3)])] == [
+            integer(7),
+            integer(9),
+        ]
 
     def test_what_is_said_twice_counts_once(self, make: MakeRemote) -> None:
         remote = make([record("1", 7), record("1", 7)], Star("u", {"f": FOLLOWERS}))
@@ -142,27 +172,41 @@ class RemoteContract:
 
     def test_values_of_all_kinds_are_kept(self, make: MakeRemote) -> None:
         names = ['"', "\\", "\n\r\t", "Zoë 東京 😀", "", "<script>", "?x } DROP", "\u202e", "a,b;c"]
-        records = [record(str(number), 10 ** (number * 4), name=name) for number, name in enumerate(names)]
+        records = [
+            record(str(number), 10 ** (number * 4), name=name) for number, name in enumerate(names)
+        ]
         remote = make(records, Star("u", {"n": NAME, "f": FOLLOWERS}))
         escaped = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
         assert fetch(remote, [user(number) for number in range(len(names))]) == ordered(
-            {"u": user(number), "n": f'"{name.translate(escaped)}"', "f": integer(10 ** (number * 4))}
+            {
+                "u": user(number),
+                "n": f'"{name.translate(escaped)}"',
+                "f": integer(10 ** (number * 4)),
+            }
             for number, name in enumerate(names)
         )
 
     def test_odd_keys_are_asked_for_as_they_are(self, make: MakeRemote) -> None:
-        remote = make([record(id_, place) for place, id_ in enumerate(ODD_IDS)], Star("u", {"f": FOLLOWERS}))
+        remote = make(
+            [record(id_, place) for place, id_ in enumerate(ODD_IDS)], Star("u", {"f": FOLLOWERS})
+        )
         keys = [user(id_) for id_ in ODD_IDS]
-        assert fetch(remote, keys) == ordered({"u": key, "f": integer(place)} for place, key in enumerate(keys))
+        assert fetch(remote, keys) == ordered(
+            {"u": key, "f": integer(place)} for place, key in enumerate(keys)
+        )
 
     @pytest.mark.parametrize("key", NO_KEYS)
-    def test_what_is_no_key_of_its_costs_nothing_but_itself(self, make: MakeRemote, key: str) -> None:
+    def test_what_is_no_key_of_its_costs_nothing_but_itself(
+        self, make: MakeRemote, key: str
+    ) -> None:
         remote = make([record("1", 7)], Star("u", {"f": FOLLOWERS}))
         assert fetch(remote, [key, user(1)]) == [{"u": user(1), "f": integer(7)}]
         assert remote.fetch([key], TIMEOUT) == []
 
     def test_loading_brings_everything_or_nothing(self, make: MakeRemote) -> None:
-        remote = make([record("1", 7, friends=["2", "3"]), record("2", 8)], Star("u", {"v": FRIEND}))
+        remote = make(
+            [record("1", 7, friends=["2", "3"]), record("2", 8)], Star("u", {"v": FRIEND})
+        )
         assert ordered(solution for page in remote.load(TIMEOUT) for solution in page) in (
             [],
             [{"u": user(1), "v": user(2)}, {"u": user(1), "v": user(3)}],
@@ -183,7 +227,9 @@ class RecordRemoteContract(RemoteContract):
         assert caught.value.too_large
 
     @pytest.mark.parametrize("value", ["7", 7.5, True, {"x": 1}, [[7]], "", None, [], {}, "seven"])
-    def test_a_value_of_another_type_is_no_solution_and_is_counted(self, make: MakeRemote, value: object) -> None:
+    def test_a_value_of_another_type_is_no_solution_and_is_counted(
+        self, make: MakeRemote, value: object
+    ) -> None:
         odd = {"id": "1", "public_metrics": {"followers_count": value}}
         remote = make([odd, record("2", 8)], Star("u", {"f": FOLLOWERS}))
         assert fetch(remote, [user(1), user(2)]) == [{"u": user(2), "f": integer(8)}]

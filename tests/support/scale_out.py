@@ -52,7 +52,8 @@ _STREAMS = {
         "arrivals": "all",
         "limit": "maxBytesPerBatch = 60000",
         "mapping": f'subject = "{NS}place/{{place}}"\ntime = "time"',
-        "properties": _OF + '":topic" = { field = "topic" }, ":value" = { field = "value", datatype = "xsd:integer" }',
+        "properties": _OF
+        + '":topic" = { field = "topic" }, ":value" = { field = "value", datatype = "xsd:integer" }',
     },
     # Of each subject several records, the newest of which counts.
     "triples": {
@@ -90,12 +91,16 @@ _PATTERN = "?event :of ?key ; :value ?value"
 
 def _top(stream: str, service: str) -> str:
     shown = "?event ?key ?value"
-    return _QUERY.format(stream=stream, shown=shown, score="?value * ?weight", window=_PATTERN, service=service)
+    return _QUERY.format(
+        stream=stream, shown=shown, score="?value * ?weight", window=_PATTERN, service=service
+    )
 
 
 def _sums(stream: str, service: str) -> str:
     window = f"SELECT ?key (COUNT(*) AS ?n) (SUM(?value) AS ?sum) {{ {_PATTERN} }} GROUP BY ?key"
-    return _QUERY.format(stream=stream, shown="?key ?n ?sum", score="?sum * ?weight", window=window, service=service)
+    return _QUERY.format(
+        stream=stream, shown="?key ?n ?sum", score="?sum * ?weight", window=window, service=service
+    )
 
 
 QUERIES = {
@@ -125,7 +130,9 @@ def write_world(folder: Path) -> Path:
         (folder / name).mkdir()
     for number in range(FILES):
         own = events[number::FILES]
-        (folder / "lines" / f"{number}.jsonl").write_text("".join(json.dumps(event) + "\n" for event in own))
+        (folder / "lines" / f"{number}.jsonl").write_text(
+            "".join(json.dumps(event) + "\n" for event in own)
+        )
         (folder / "triples" / f"{number}.nt").write_text("".join(map(_statements, own)))
         _write_columns(folder / "columns" / f"{number}.parquet", number)
     catalog = folder / "catalog.toml"
@@ -170,17 +177,29 @@ def _write_columns(file: Path, number: int) -> None:
 
 
 def _catalog(folder: Path) -> str:
-    streams = (_STREAM.format(name=name, folder=folder, **stream) for name, stream in _STREAMS.items())
-    services = (_SERVICE.format(name=name, load=load, folder=folder, ns=NS) for name, load in _SERVICES.items())
+    streams = (
+        _STREAM.format(name=name, folder=folder, **stream) for name, stream in _STREAMS.items()
+    )
+    services = (
+        _SERVICE.format(name=name, load=load, folder=folder, ns=NS)
+        for name, load in _SERVICES.items()
+    )
     return "".join([f'[prefixes]\n"" = "{NS}"\n', *streams, *services])
 
 
-def battery(catalog: Path, *, runtime: str = "spark", spark: SparkSession | None = None) -> dict[str, list[str]]:
+def battery(
+    catalog: Path, *, runtime: str = "spark", spark: SparkSession | None = None
+) -> dict[str, list[str]]:
     """Return every query's answers, as the bytes that depend on the data alone."""
-    with Engine.from_catalog(catalog, runtime=runtime, until_end=True, spark=spark, autostart=False) as engine:
+    with Engine.from_catalog(
+        catalog, runtime=runtime, until_end=True, spark=spark, autostart=False
+    ) as engine:
         queries = {name: engine.register(text, name=name) for name, text in QUERIES.items()}
         engine.start()
-        return {name: [json.dumps(answer.canonical()) for answer in query] for name, query in queries.items()}
+        return {
+            name: [json.dumps(answer.canonical()) for answer in query]
+            for name, query in queries.items()
+        }
 
 
 _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -190,7 +209,9 @@ _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 @contextmanager
-def session(master: str, folder: Path, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+def session(
+    master: str, folder: Path, conf: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """Yield a session on a master, with an executor's surroundings, and nothing that an engine would add to its own."""
     java = find_java()
     assert java is not None
@@ -255,7 +276,9 @@ class Noted(InExecutors):
 
 def grandparent() -> int:
     """Return who started who started this process: a worker's executor."""
-    found = subprocess.run(["ps", "-o", "ppid=", "-p", str(os.getppid())], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        ["ps", "-o", "ppid=", "-p", str(os.getppid())], capture_output=True, text=True, check=True
+    )
     return int(found.stdout)
 
 

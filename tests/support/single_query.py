@@ -30,7 +30,14 @@ class ContinuousQuery(Fed):
         random: np.random.Generator | None = None,
     ) -> None:
         super().__init__(
-            TopKEvaluation(bound, maintainer, clock=clock, wall_clock=wall_clock, rankers=rankers, random=random),
+            TopKEvaluation(
+                bound,
+                maintainer,
+                clock=clock,
+                wall_clock=wall_clock,
+                rankers=rankers,
+                random=random,
+            ),
             bound,
         )
         self.evaluation.join(bound, {})

@@ -32,8 +32,14 @@ BATCHES = ((1,), (2, 3))
 def main(folder: Path) -> int:
     # A killed process loses nothing that it has written, so that the disk need not be waited for.
     os.fsync = lambda descriptor: None
-    found = [battery(kind, folder / kind / str(stale), stale) for kind in KINDS for stale in (False, True)]
-    print(sum(kills for kills, _ in found), [failure for _, failures in found for failure in failures])
+    found = [
+        battery(kind, folder / kind / str(stale), stale)
+        for kind in KINDS
+        for stale in (False, True)
+    ]
+    print(
+        sum(kills for kills, _ in found), [failure for _, failures in found for failure in failures]
+    )
     return sum(len(failures) for _, failures in found)
 
 
@@ -46,7 +52,10 @@ def battery(kind: str, folder: Path, stale: bool) -> tuple[int, list[str]]:
     batches = [[answer(window, form=form) for window in windows] for windows in BATCHES]
     others = [replace(each, reason="stale" * 200, rows=each.rows * 2) for each in batches[1]]
     before = [batches[0], others] if stale else batches[:1]
-    whole, start = written(opened, folder / "whole", batches), written(opened, folder / "start", before)
+    whole, start = (
+        written(opened, folder / "whole", batches),
+        written(opened, folder / "start", before),
+    )
     failures: list[str] = []
     for point in itertools.count():
         place = folder / str(point)
@@ -65,7 +74,9 @@ def battery(kind: str, folder: Path, stale: bool) -> tuple[int, list[str]]:
     raise AssertionError("unreachable")
 
 
-def written(opened: Callable[[Path], Sink], folder: Path, batches: Sequence[Sequence[Answer]]) -> dict[str, bytes]:
+def written(
+    opened: Callable[[Path], Sink], folder: Path, batches: Sequence[Sequence[Answer]]
+) -> dict[str, bytes]:
     folder.mkdir(parents=True)
     write(opened(folder), batches)
     return content_of(folder)

@@ -17,7 +17,10 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 QUERY = "http://example.org/out"
 
 FILE_SINKS: Mapping[str, tuple[str, Callable[[Path], Sink]]] = {
-    **{kind: ("construct" if kind in ("nt", "ttl") else "select", opened) for kind, (_, opened) in PATHS.items()},
+    **{
+        kind: ("construct" if kind in ("nt", "ttl") else "select", opened)
+        for kind, (_, opened) in PATHS.items()
+    },
     "one file": ("select", lambda folder: NdjsonSink(folder / "answers.ndjson")),
 }
 """The form of answers that each sink takes, and a function that opens it on a folder."""
@@ -31,12 +34,15 @@ def row(rank: int, score: float | None = None, **bindings: Identifier) -> Row:
     return Row(rank, bindings, score, refreshed=True, age_seconds=0.25)
 
 
-def answer(window: int = 0, query: str = QUERY, form: str = "select", rows: tuple[Row, ...] | None = None) -> Answer:
+def answer(
+    window: int = 0, query: str = QUERY, form: str = "select", rows: tuple[Row, ...] | None = None
+) -> Answer:
     """Return a window's answer, which is longer for some windows than for others."""
     if rows is None:
         count = window % 3 if form == "select" else 0
         rows = tuple(
-            row(at + 1, 9.5 - at, user=URIRef(f"urn:u{window}"), n=typed("03", "integer")) for at in range(count)
+            row(at + 1, 9.5 - at, user=URIRef(f"urn:u{window}"), n=typed("03", "integer"))
+            for at in range(count)
         )
     return Answer(
         query=query,

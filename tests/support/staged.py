@@ -43,11 +43,19 @@ class StagedEngine:
         self.running: dict[str, RegisteredQuery] = {}
         self.refuses: Exception | None = None
 
-    def register(self, text: str, *, name: str, file: str, sinks: Sequence[Any], backlog: int) -> RegisteredQuery:
+    def register(
+        self, text: str, *, name: str, file: str, sinks: Sequence[Any], backlog: int
+    ) -> RegisteredQuery:
         if self.refuses is not None:
             raise self.refuses
         query = RegisteredQuery(
-            name, (STREAM,), live=True, news=AnswerSignal(), sinks=sinks, backlog=backlog, leave=self._left
+            name,
+            (STREAM,),
+            live=True,
+            news=AnswerSignal(),
+            sinks=sinks,
+            backlog=backlog,
+            leave=self._left,
         )
         self.running[name] = query
         return query

@@ -54,7 +54,9 @@ def do(state: StateDirectory, number: int) -> None:
         state.append(parts)
 
 
-def open_state(place: Path, folder: Callable[[Path], Folder] = Folder) -> tuple[StateDirectory, int]:
+def open_state(
+    place: Path, folder: Callable[[Path], Folder] = Folder
+) -> tuple[StateDirectory, int]:
     state = StateDirectory.open(place, {"query": "text"}, folder=folder, large=1024)
     found = state.recover()
     assert found is None or found.problem is None, found
@@ -116,7 +118,8 @@ def kill_at_steps(place: Path, _random: Random) -> int:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         told = killed(
-            lambda writing: write(place, writing, partial(SteppedFolder, step=step), count=9), lambda _pid, _told: b""
+            lambda writing: write(place, writing, partial(SteppedFolder, step=step), count=9),
+            lambda _pid, _told: b"",
         )
         if told is None:
             return kills
@@ -151,11 +154,16 @@ def fill(place: Path, _random: Random) -> int:
     ballast = place / "ballast"
     ballast.write_bytes(bytes(180 << 10))
     for operation in (state.save, state.append):
-        refused(errno.ENOSPC, lambda operation=operation: operation({"number": b"2", "content": bytes(150 << 10)}))
+        refused(
+            errno.ENOSPC,
+            lambda operation=operation: operation({"number": b"2", "content": bytes(150 << 10)}),
+        )
         assert not [each for each in (place / "state").iterdir() if "unfinished" in each.name]
     do(state, 2)
     ballast.unlink()
-    state.save({"number": b"3", "content": content_of(3), "replica": REPLICA, "large": bytes(100 << 10)})
+    state.save(
+        {"number": b"3", "content": content_of(3), "replica": REPLICA, "large": bytes(100 << 10)}
+    )
     subprocess.run(["mount", "-o", "remount,ro", place], check=False, stderr=subprocess.DEVNULL)
     state.close()
     state, number = open_state(place / "state")
@@ -171,7 +179,10 @@ def limit(place: Path, _random: Random) -> int:
     do(state, 1)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY))
     for operation in (state.save, state.append):
-        refused(errno.EFBIG, lambda operation=operation: operation({"number": b"2", "content": bytes(10_000)}))
+        refused(
+            errno.EFBIG,
+            lambda operation=operation: operation({"number": b"2", "content": bytes(10_000)}),
+        )
     do(state, 2)
     state.close()
     state, number = open_state(place)
@@ -187,7 +198,9 @@ def refused(number: int, operation: Callable[[], object]) -> None:
 def hold(place: Path, _random: Random) -> int:
     """Hold a directory until killed, with a child program and a fork that live on."""
     state, _number = open_state(place)
-    program = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], close_fds=False)
+    program = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], close_fds=False
+    )
     reading, writing = os.pipe()
     fork = os.fork()
     if fork == 0:

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from replica.store import NEVER, ReplicaStore, Solution, SolutionStore
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
-KEYS = [f"<urn:{name}>" for name in ("a", "b", "long/" * 9 + "c", "long/" * 9 + "d", "ö", "\ud800", "g", "h")]
+KEYS = [
+    f"<urn:{name}>"
+    for name in ("a", "b", "long/" * 9 + "c", "long/" * 9 + "d", "ö", "\ud800", "g", "h")
+]
 
 
 def number(lexical: object, datatype: str = "integer") -> str:
@@ -20,7 +23,10 @@ def number(lexical: object, datatype: str = "integer") -> str:
 TERMS = [
     *map(number, (7, 8, "007", "-0", 2**53, 2**53 + 1, "nan", "٧", 10**300)),
     *(number(text, "decimal") for text in ("7", "1.50", "1.5", "-0.0", "0.0", ".5", "5.", "1e3")),
-    *(number(text, "double") for text in ("1.5E0", "1.5e0", "1.5E+0", "15.0", "INF", "-INF", "NaN", "inf", "-0.0E0")),
+    *(
+        number(text, "double")
+        for text in ("1.5E0", "1.5e0", "1.5E+0", "15.0", "INF", "-INF", "NaN", "inf", "-0.0E0")
+    ),
     *('"7"', '"a"', '"b"@en', "<urn:x>", number("true", "boolean"), ""),
 ]
 terms = st.sampled_from(TERMS)
@@ -112,7 +118,9 @@ class PlainStore:
         return len(gone)
 
     def _admits(self, key: str, asked: set[str]) -> bool:
-        return key in self.known or key in asked or self.limit is None or len(self.known) < self.limit
+        return (
+            key in self.known or key in asked or self.limit is None or len(self.known) < self.limit
+        )
 
     def _set(self, key: str, found: list[Solution], now: float) -> bool:
         is_new = key not in self.known
@@ -140,7 +148,9 @@ def live(store: ReplicaStore | SolutionStore, plain: PlainStore, life: Sequence[
             case Evict():
                 before = store.held
                 evicted = store.evict()
-                assert before - store.held == evicted == plain.evict(set(store.keys(store.all_rows())))
+                assert (
+                    before - store.held == evicted == plain.evict(set(store.keys(store.all_rows())))
+                )
         for key, row in rows.items():
             assert store.rows([key])[0] == (row if key in plain.known else -1)
     check(store, plain)
@@ -161,4 +171,6 @@ def check(store: ReplicaStore | SolutionStore, plain: PlainStore) -> None:
             assert list(store.solutions(key)) == known.solutions
         else:
             first = known.solutions[0] if known.solutions else {}
-            assert [store.term(name, key) for name in store.variables] == [first.get(name) for name in store.variables]
+            assert [store.term(name, key) for name in store.variables] == [
+                first.get(name) for name in store.variables
+            ]

@@ -33,13 +33,19 @@ class Structure:
 
 STRUCTURES = {
     "super_mtkn": Structure(SuperMTKN),
-    "super_mtkn_distinct": Structure(lambda k, n, of: SuperMTKN(k, n, of, distinct=True), recurring=False),
+    "super_mtkn_distinct": Structure(
+        lambda k, n, of: SuperMTKN(k, n, of, distinct=True), recurring=False
+    ),
     "mintopk": Structure(lambda k, n, of: MinTopk(k, of), changes=False, recurring=False),
     "pretopk": Structure(lambda k, n, of: PreTopk(k, of), changes=False, recurring=False),
     "pane_dominance": Structure(PaneDominance),
-    "pane_dominance_distinct": Structure(lambda k, n, of: PaneDominance(k, n, of, distinct=True), recurring=False),
+    "pane_dominance_distinct": Structure(
+        lambda k, n, of: PaneDominance(k, n, of, distinct=True), recurring=False
+    ),
     "pane_dominance_fixed": Structure(
-        lambda k, n, of: PaneDominance(k, n, of, distinct=True, fixed=True), changes=False, recurring=False
+        lambda k, n, of: PaneDominance(k, n, of, distinct=True, fixed=True),
+        changes=False,
+        recurring=False,
     ),
 }
 CHANGING = [name for name, structure in STRUCTURES.items() if structure.changes]
@@ -72,7 +78,9 @@ class Joined:
         with np.errstate(invalid="ignore"):
             return parts[0] - parts[1] + self._of(keys)
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
         if keys is None:
             return INF
         with np.errstate(invalid="ignore"):
@@ -212,23 +220,33 @@ class _Stream:
                 yield from self._change()
             if self.chance.random() < 0.5:
                 yield from self._answers(self.now - self.shape.lateness - 1)
-        yield from self._answers(self.now + self.shape.windows.width_ms + self.shape.windows.slide_ms)
+        yield from self._answers(
+            self.now + self.shape.windows.width_ms + self.shape.windows.slide_ms
+        )
 
     def _go_on(self) -> None:
         if self.shape.counted:
             self.now += 1
         else:
-            gap = self.chance.randrange(3 * self.shape.windows.width_ms + 2) if self.chance.random() < 0.05 else 0
+            gap = (
+                self.chance.randrange(3 * self.shape.windows.width_ms + 2)
+                if self.chance.random() < 0.05
+                else 0
+            )
             self.now += self.chance.choice([0, 0, 1, 1, 2]) + gap
 
     def _arrival(self, number: int) -> Arrival:
         shape, chance = self.shape, self.chance
         name: Any = chance.randrange(7) if shape.recurring else number
         time = self.now - chance.randrange(shape.lateness + 1)
-        return Arrival(time, self._name(name), self._key_of(name), self._number(), self._number(), number)
+        return Arrival(
+            time, self._name(name), self._key_of(name), self._number(), self._number(), number
+        )
 
     def _key_of(self, name: int) -> Any:
-        return self._name({"own": name, "shared": 500 + name % 5, "mixed": name % 5}[self.shape.keys])
+        return self._name(
+            {"own": name, "shared": 500 + name % 5, "mixed": name % 5}[self.shape.keys]
+        )
 
     def _name(self, number: int) -> Any:
         return f"a{number:04}" if self.shape.text else number
@@ -246,7 +264,11 @@ class _Stream:
     def _change(self) -> Iterator[Step]:
         # What has arrived has been scored with the values of its time.
         yield from self._flush()
-        names = [name for name in range(7 if self.shape.recurring else self.shape.size) if self.chance.random() < 0.3]
+        names = [
+            name
+            for name in range(7 if self.shape.recurring else self.shape.size)
+            if self.chance.random() < 0.3
+        ]
         kind = self.chance.random()
         if kind < 0.1:
             yield Remove(tuple(self._name(name) for name in names[:2]))
@@ -254,9 +276,23 @@ class _Stream:
             yield Resize(self.chance.choice([0, 1, self.shape.n, self.shape.n + 2]))
         elif kind < 0.3 and self.shape.keys != "mixed":
             name = 1000 + self.chance.randrange(1000)
-            yield Lose(Arrival(self.now, self._name(name), self._key_of(name), self._number(), self._number(), name))
+            yield Lose(
+                Arrival(
+                    self.now,
+                    self._name(name),
+                    self._key_of(name),
+                    self._number(),
+                    self._number(),
+                    name,
+                )
+            )
         else:
-            yield Change({self._key_of(name): NAN if self.chance.random() < 0.2 else self._number() for name in names})
+            yield Change(
+                {
+                    self._key_of(name): NAN if self.chance.random() < 0.2 else self._number()
+                    for name in names
+                }
+            )
 
     def _answers(self, until: int) -> Iterator[Step]:
         yield from self._flush()
@@ -267,7 +303,9 @@ class _Stream:
 
 def windows() -> st.SearchStrategy[Windows]:
     """Windows of every kind: overlapping evenly or not, side by side, with gaps; with a start and without."""
-    return st.builds(Windows, st.integers(1, 20), st.integers(1, 12), st.sampled_from([None, 0, -7, 3]))
+    return st.builds(
+        Windows, st.integers(1, 20), st.integers(1, 12), st.sampled_from([None, 0, -7, 3])
+    )
 
 
 def shapes(**fixed: Any) -> st.SearchStrategy[Shape]:
@@ -323,7 +361,9 @@ class Run:
             if self.peek:
                 self._look_around()
             if self.save and self.save.random() < 0.3:
-                self.structure = type(self.structure).restore(self.structure.snapshot(), self.scoring)
+                self.structure = type(self.structure).restore(
+                    self.structure.snapshot(), self.scoring
+                )
                 self.structure._check()
         return self.tops
 
@@ -334,7 +374,10 @@ class Run:
     def _give(self, arrivals: Iterable[Arrival]) -> None:
         panes: dict[tuple[int, int], list[Arrival]] = {}
         for arrival in arrivals:
-            span = max(self.current, self.windows.first(arrival.time)), self.windows.last(arrival.time)
+            span = (
+                max(self.current, self.windows.first(arrival.time)),
+                self.windows.last(arrival.time),
+            )
             if span[0] <= span[1]:
                 panes.setdefault(span, []).append(arrival)
         for span, each in panes.items():
@@ -355,7 +398,9 @@ class Run:
         left = self.structure.change(column(step.values))
         if len(left):
             self.waiting |= set(left.carried[0].tolist())
-        self._give([each for each in self.truth.arrivals if self._comes_back(each, set(step.values))])
+        self._give(
+            [each for each in self.truth.arrivals if self._comes_back(each, set(step.values))]
+        )
 
     def _comes_back(self, arrival: Arrival, keys: set[Any]) -> bool:
         """Say whether an arrival that waits has a merit by now; one that has been replaced waits no more."""
@@ -365,7 +410,9 @@ class Run:
             self.waiting.discard(arrival.number)
             return False
         rows = rows_of([arrival])
-        comes_back = arrival.key in keys and not np.isnan(self.scoring.merits(rows.keys, rows.parts)).any()
+        comes_back = (
+            arrival.key in keys and not np.isnan(self.scoring.merits(rows.keys, rows.parts)).any()
+        )
         if comes_back:
             self.waiting.discard(arrival.number)
         return comes_back
@@ -382,7 +429,9 @@ class Run:
 
     def _remove(self, step: Remove) -> None:
         self.structure.remove(column(step.identities))
-        self.truth.arrivals = [each for each in self.truth.arrivals if each.identity not in step.identities]
+        self.truth.arrivals = [
+            each for each in self.truth.arrivals if each.identity not in step.identities
+        ]
 
     def _resize(self, step: Resize) -> None:
         self.structure.resize(step.n)
@@ -391,7 +440,10 @@ class Run:
         rows = rows_of([step.arrival])
         parts = (step.arrival.x, step.arrival.y)
         merit = float(self.scoring.merits(rows.keys, rows.parts)[0])
-        span = max(self.current, self.windows.first(step.arrival.time)), self.windows.last(step.arrival.time)
+        span = (
+            max(self.current, self.windows.first(step.arrival.time)),
+            self.windows.last(step.arrival.time),
+        )
         if span[0] <= span[1] and not any(map(math.isnan, parts)):
             self.truth.arrivals.append(step.arrival)
             self.structure.note_lost(*span, -INF if math.isnan(merit) else merit, parts, parts)
@@ -403,7 +455,9 @@ class Run:
         self.tops.append(top)
         self.current = step.window + 1
         self.structure.close_before(self.current)
-        self.truth.arrivals = [each for each in self.truth.arrivals if self.windows.last(each.time) >= self.current]
+        self.truth.arrivals = [
+            each for each in self.truth.arrivals if self.windows.last(each.time) >= self.current
+        ]
 
     def _look_around(self) -> None:
         held = self.structure.held()
@@ -413,7 +467,9 @@ class Run:
             for window in range(max(self.current, newest - 3), newest + 1):
                 top = self.structure.predicted(window)
                 assert_right(top, *self.truth.best(window, self.structure.k), self.structure.k)
-                assert not len(top) or set(top.rows.carried[0].tolist()) <= set(held.carried[0].tolist())
+                assert not len(top) or set(top.rows.carried[0].tolist()) <= set(
+                    held.carried[0].tolist()
+                )
 
 
 def run(name: str, shape: Shape, **ways: Any) -> list[Top]:
@@ -423,7 +479,9 @@ def run(name: str, shape: Shape, **ways: Any) -> list[Top]:
         shape = replace(shape, changes=False)
     if not structure.recurring:
         shape = replace(shape, recurring=False)
-    return Run(structure.build(shape.k, shape.n, Joined()), shape.windows, **ways).over(shape.steps())
+    return Run(structure.build(shape.k, shape.n, Joined()), shape.windows, **ways).over(
+        shape.steps()
+    )
 
 
 # What must be true of answers -------------------------------------------------------------------
@@ -432,7 +490,9 @@ def run(name: str, shape: Shape, **ways: Any) -> list[Top]:
 def assert_right(top: Top, rows: Rows, merits: FloatArray, k: int) -> None:
     """Assert that an answer is right if it says so, and that nothing is missing above its bound if not."""
     assert len(top) <= k
-    assert ranking(top.merits, top.rows.times, top.rows.identities).tolist() == list(range(len(top)))
+    assert ranking(top.merits, top.rows.times, top.rows.identities).tolist() == list(
+        range(len(top))
+    )
     if top.certainty is Certainty.EXACT:
         assert (top.reason, top.bound) == (None, None)
         assert plain(top.rows) == plain(rows)
@@ -441,7 +501,9 @@ def assert_right(top: Top, rows: Rows, merits: FloatArray, k: int) -> None:
         assert top.reason
         assert top.bound is not None
         there = set(zip(*plain(top.rows)[:2], strict=True))
-        missing = [at for at, row in enumerate(zip(*plain(rows)[:2], strict=True)) if row not in there]
+        missing = [
+            at for at, row in enumerate(zip(*plain(rows)[:2], strict=True)) if row not in there
+        ]
         assert all(merits[at] <= top.bound for at in missing)
 
 

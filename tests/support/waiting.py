@@ -26,7 +26,9 @@ def until(happened: Callable[[], bool]) -> None:
     raise AssertionError("it has not happened")
 
 
-def offset_at(reader: LiveReader, record: int, start: Offset, limit: ReadLimit | None = None) -> Offset:
+def offset_at(
+    reader: LiveReader, record: int, start: Offset, limit: ReadLimit | None = None
+) -> Offset:
     """Return the offset behind a record once it is there."""
     limit = limit or ReadAllAvailable()
     until(lambda: reader.latestOffset(start, limit)["record"] >= record)

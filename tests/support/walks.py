@@ -77,7 +77,9 @@ def picture() -> str:
             for at, step in enumerate(several):
                 line = y + _ROW * at + 18
                 parts.append(_text(_LEFT, line, step.work))
-                parts.append(_text(_LEFT + 220, line, step.function, "font-family='monospace' fill='#555'"))
+                parts.append(
+                    _text(_LEFT + 220, line, step.function, "font-family='monospace' fill='#555'")
+                )
             y += height
     head = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} {y}' font-family='sans-serif'"
     ground = f"<rect width='{_WIDTH}' height='{y}' fill='white'/>"

@@ -101,14 +101,18 @@ class Record:
 
     def line(self) -> bytes:
         values = {"t": self.t, "s": self.s, "p": self.p, "q": self.q, "r": self.r}
-        return json.dumps({name: value for name, value in values.items() if value is not None}).encode()
+        return json.dumps(
+            {name: value for name, value in values.items() if value is not None}
+        ).encode()
 
     def triples(self) -> list[ox.Triple]:
         """Return what the record says."""
         subject = ox.NamedNode(NS + self.s)
         objects = [("p", self.p), ("q", self.q), ("r", self.r)]
         return [
-            ox.Triple(subject, ox.NamedNode(NS + name), ox.Literal(each)) for name, each in objects if each is not None
+            ox.Triple(subject, ox.NamedNode(NS + name), ox.Literal(each))
+            for name, each in objects
+            if each is not None
         ]
 
 
@@ -133,19 +137,30 @@ class GraphRemote:
         if self.failing:
             raise RemoteError("the graph is out of order")
         found = self._all()
-        return found if list(keys) == [WHOLE] else [each for each in found if each.get(str(self.part.key)) in keys]
+        return (
+            found
+            if list(keys) == [WHOLE]
+            else [each for each in found if each.get(str(self.part.key)) in keys]
+        )
 
     def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
         yield self._all()
 
     def _all(self) -> list[Solution]:
-        results: Any = self.data.query(f"SELECT * WHERE {{ {inside_text(self.part.pattern.group)} }}")
+        results: Any = self.data.query(
+            f"SELECT * WHERE {{ {inside_text(self.part.pattern.group)} }}"
+        )
         names = [variable.value for variable in results.variables]
-        return [{name: self._text(row, row[name]) for name in names if row[name] is not None} for row in results]
+        return [
+            {name: self._text(row, row[name]) for name in names if row[name] is not None}
+            for row in results
+        ]
 
     def _text(self, row: Any, term: Any) -> str:
         owner = text_of(row[self.part.key]) if self.part.key else ""
-        return f"<{blank_iri(owner, term.value)}>" if isinstance(term, ox.BlankNode) else text_of(term)
+        return (
+            f"<{blank_iri(owner, term.value)}>" if isinstance(term, ox.BlankNode) else text_of(term)
+        )
 
 
 def at_work(
@@ -155,9 +170,13 @@ def at_work(
     data = ox.Store() if data is None else data
     remotes = [GraphRemote(remote.part, data) for remote in bound_query.remotes]
     services = {each.service.iri: each.service for each in bound_query.remotes}
-    accounts = {iri: Account(service.refresh.budget, quota=Quota()) for iri, service in services.items()}
+    accounts = {
+        iri: Account(service.refresh.budget, quota=Quota()) for iri, service in services.items()
+    }
     maintainers = [
-        Maintainer(SolutionStore(each.part.key, each.part.variables), remote, accounts[each.service.iri])
+        Maintainer(
+            SolutionStore(each.part.key, each.part.variables), remote, accounts[each.service.iri]
+        )
         for each, remote in zip(bound_query.remotes, remotes, strict=True)
     ]
     for maintainer in maintainers if load else ():
@@ -175,22 +194,32 @@ def content(records: Iterable[Record], opens: int, closes: int, *, latest: bool)
 
 def _newness(record: Record) -> tuple[Any, ...]:
     """Order the records of one subject: of two of one time the greater terms, any more than none."""
-    objects = [str(ox.Literal(each)) if each is not None else "" for each in (record.p, record.q, record.r)]
+    objects = [
+        str(ox.Literal(each)) if each is not None else "" for each in (record.p, record.q, record.r)
+    ]
     return record.t, objects
 
 
-def brute_force(bound_query: BoundWindowed, contents: Mapping[str, list[ox.Triple]], data: ox.Store) -> Any:
+def brute_force(
+    bound_query: BoundWindowed, contents: Mapping[str, list[ox.Triple]], data: ox.Store
+) -> Any:
     """Return the answer over windows built anew, SERVICE answered by all that the remote has."""
     store = ox.Store()
     for window, triples in contents.items():
         graph = ox.NamedNode(window)
         store.add_graph(graph)
-        store.extend(ox.Quad(triple.subject, triple.predicate, triple.object, graph) for triple in triples)
+        store.extend(
+            ox.Quad(triple.subject, triple.predicate, triple.object, graph) for triple in triples
+        )
     remote = ox.NamedNode("urn:remote")
     store.extend(ox.Quad(quad.subject, quad.predicate, quad.object, remote) for quad in data)
 
     def change(node: ast.Node) -> ast.Node:
-        return ast.GraphPattern(ast.Iri("urn:remote"), node.group) if isinstance(node, ast.ServicePattern) else node
+        return (
+            ast.GraphPattern(ast.Iri("urn:remote"), node.group)
+            if isinstance(node, ast.ServicePattern)
+            else node
+        )
 
     bare = replace(bound_query.plan.query, windows=(), registration=None)
     return store.query(query_text(rewritten(bare, change)))

@@ -108,7 +108,9 @@ class Event:
 
     def line(self) -> bytes:
         record = {"t": self.t, "user": self.user, "mentions": self.mentions}
-        return json.dumps({name: value for name, value in record.items() if value is not None}).encode()
+        return json.dumps(
+            {name: value for name, value in record.items() if value is not None}
+        ).encode()
 
 
 def user_term(user: str) -> str:
@@ -136,14 +138,21 @@ class TableRemote:
         return [{"user": key, "followers": integer(rows[key])} for key in keys if key in rows]
 
     def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
-        yield [{"user": user_term(user), "followers": integer(count)} for user, count in self.followers.items()]
+        yield [
+            {"user": user_term(user), "followers": integer(count)}
+            for user, count in self.followers.items()
+        ]
 
 
-def continuous(bound_query: BoundQuery, remote: TableRemote, budget: Budget | None = None) -> ContinuousQuery:
+def continuous(
+    bound_query: BoundQuery, remote: TableRemote, budget: Budget | None = None
+) -> ContinuousQuery:
     """Return a query at work on a remote in memory, its replica still empty."""
     assert bound_query.service is not None
     store = ReplicaStore("user", ["user", "followers"])
-    return ContinuousQuery(bound_query, Maintainer(store, remote, budget or bound_query.service.refresh.budget))
+    return ContinuousQuery(
+        bound_query, Maintainer(store, remote, budget or bound_query.service.refresh.budget)
+    )
 
 
 def records(bound_query: BoundQuery, events: Iterable[Event]) -> pa.RecordBatch:
@@ -153,13 +162,20 @@ def records(bound_query: BoundQuery, events: Iterable[Event]) -> pa.RecordBatch:
     )
 
 
-def solutions_in(events: Iterable[Event], opens: int, closes: int, *, latest: bool) -> dict[tuple[str, int], int]:
+def solutions_in(
+    events: Iterable[Event], opens: int, closes: int, *, latest: bool
+) -> dict[tuple[str, int], int]:
     """Return a window's solutions of the stream's pattern, with the time of the newest event behind each."""
-    inside = sorted((event for event in events if opens < event.t <= closes), key=lambda each: each.t)
+    inside = sorted(
+        (event for event in events if opens < event.t <= closes), key=lambda each: each.t
+    )
     if latest:
         # Of two events of one time, the one whose term is the greater text counts.
         # and one with mentions counts more than one without.
-        newest = {event.user: event for event in sorted(inside, key=lambda each: (each.t, _greatness(each)))}
+        newest = {
+            event.user: event
+            for event in sorted(inside, key=lambda each: (each.t, _greatness(each)))
+        }
         inside = list(newest.values())
     return {(event.user, event.mentions): event.t for event in inside if event.mentions is not None}
 
@@ -169,7 +185,14 @@ def _greatness(event: Event) -> str:
 
 
 def brute_force(
-    events: Iterable[Event], opens: int, closes: int, followers: dict[str, int], *, k: int, latest: bool, sign: int
+    events: Iterable[Event],
+    opens: int,
+    closes: int,
+    followers: dict[str, int],
+    *,
+    k: int,
+    latest: bool,
+    sign: int,
 ) -> list[tuple[str, int, int]]:
     """Return the right answer by sorting everything: (user, mentions, score) by the one total order."""
     rows = [

@@ -36,13 +36,24 @@ Follow = Callable[..., FilteredStream]
 
 
 def post(id_: int, *mentioned: str, author: str = "1", text: str = "…") -> Record:
-    mentions = [{"start": 0, "end": 3, "username": f"u{each}", "id": each} for each in mentioned or ("7",)]
+    mentions = [
+        {"start": 0, "end": 3, "username": f"u{each}", "id": each} for each in mentioned or ("7",)
+    ]
     made = "2023-11-14T22:13:20.000Z"
     entities = {"mentions": mentions}
-    return {"id": str(id_), "text": text, "author_id": author, "created_at": made, "entities": entities, "lang": "en"}
+    return {
+        "id": str(id_),
+        "text": text,
+        "author_id": author,
+        "created_at": made,
+        "entities": entities,
+        "lang": "en",
+    }
 
 
-def received(stream: FilteredStream, until: Callable[[Sequence[bytes]], bool], most: int = 5000) -> list[bytes]:
+def received(
+    stream: FilteredStream, until: Callable[[Sequence[bytes]], bool], most: int = 5000
+) -> list[bytes]:
     """Return the lines that a stream brings until they are those that are waited for."""
     lines: list[bytes] = []
     for _ in range(most):

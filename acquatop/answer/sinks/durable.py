@@ -33,7 +33,9 @@ def explained(place: Path | str) -> Iterator[None]:
     except BrokenPipeError:
         raise  # the reader has gone, which is no fault
     except OSError as error:
-        remedy = _REMEDIES.get(error.errno or 0, "see whether the disk is well, or name another place")
+        remedy = _REMEDIES.get(
+            error.errno or 0, "see whether the disk is well, or name another place"
+        )
         raise EnvironmentProblem(
             f"cannot write answers to {place}: {error.strerror or error}\n  hint: {remedy}{_AFTERWARDS}"
         ) from error

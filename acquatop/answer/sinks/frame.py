@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def answers_frame(spark: SparkSession, answers: Sequence[Answer], variables: Iterable[str] = ()) -> DataFrame:
+def answers_frame(
+    spark: SparkSession, answers: Sequence[Answer], variables: Iterable[str] = ()
+) -> DataFrame:
     """Return answers as a DataFrame with the columns of an answers table.
 
     The columns are those of :func:`~acquatop.answer.sinks.table.answers_table`. Without answers it
@@ -28,7 +30,9 @@ class FrameSink:
     identified by ``(answer.query, answer.closes_ms, answer.window)``. An exception of the function ends the query.
     """
 
-    def __init__(self, spark: SparkSession, function: Callable[[DataFrame, Answer], object]) -> None:
+    def __init__(
+        self, spark: SparkSession, function: Callable[[DataFrame, Answer], object]
+    ) -> None:
         self._spark = spark
         self._function = function
 

@@ -51,11 +51,17 @@ class GrowingFile:
             if is_new:
                 sync_folder(self._path.parent)
 
-    def _write(self, descriptor: int, lines: Mapping[Key, bytes], newest: tuple[Key, int] | None) -> tuple[Key, int]:
+    def _write(
+        self, descriptor: int, lines: Mapping[Key, bytes], newest: tuple[Key, int] | None
+    ) -> tuple[Key, int]:
         keys = sorted(lines)
         content = b"".join(lines[key] for key in keys)
         size = self._size(descriptor)
-        place = size if newest and newest[1] == size and newest[0] < keys[0] else self._place(descriptor, size, keys[0])
+        place = (
+            size
+            if newest and newest[1] == size and newest[0] < keys[0]
+            else self._place(descriptor, size, keys[0])
+        )
         # Equal bytes that are there already stay: a reader does not see them vanish and come again.
         kept = os.pread(descriptor, len(content), place)
         if not content.startswith(kept):
@@ -78,7 +84,9 @@ class GrowingFile:
     def _size(self, descriptor: int) -> int:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise UserError(f"{self._path} is not a regular file\n  hint: for the standard output there is stdout")
+            raise UserError(
+                f"{self._path} is not a regular file\n  hint: for the standard output there is stdout"
+            )
         return status.st_size
 
     def _place(self, descriptor: int, size: int, key: Key) -> int:

@@ -121,7 +121,9 @@ class _Link:
         with self._news:
             self._acknowledged.clear()
         numbers = [
-            self._client.publish(topic, json_line(answer.to_json())[:-1], qos=1, properties=_properties(answer)).mid
+            self._client.publish(
+                topic, json_line(answer.to_json())[:-1], qos=1, properties=_properties(answer)
+            ).mid
             for topic, answer in messages
         ]
         self._wait(lambda: len(self._acknowledged) == len(numbers))
@@ -129,7 +131,8 @@ class _Link:
             refusal = self._acknowledged[number]
             if refusal is not None:
                 raise self._problem(
-                    f"refuses messages to {topic}: {refusal}", "see what its access list lets this user publish"
+                    f"refuses messages to {topic}: {refusal}",
+                    "see what its access list lets this user publish",
                 )
 
     def close(self) -> None:
@@ -144,17 +147,24 @@ class _Link:
         client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTv5)
         if self._broker.user is not None:
             password = self._broker.password
-            client.username_pw_set(self._broker.user.reveal(), None if password is None else password.reveal())
+            client.username_pw_set(
+                self._broker.user.reveal(), None if password is None else password.reveal()
+            )
         if self._broker.tls:
             client.tls_set()
         client.connect_timeout = self._patience
         client.reconnect_delay_set(1, LONGEST_PAUSE)
-        client.on_connect, client.on_disconnect, client.on_publish = self._on_connect, self._on_disconnect, self._on_ack
+        client.on_connect, client.on_disconnect, client.on_publish = (
+            self._on_connect,
+            self._on_disconnect,
+            self._on_ack,
+        )
         try:
             client.connect(self._broker.host, self._broker.port)
         except (OSError, ValueError) as error:
             raise self._problem(
-                f"cannot be reached: {getattr(error, 'strerror', None) or error}", "is it running there?"
+                f"cannot be reached: {getattr(error, 'strerror', None) or error}",
+                "is it running there?",
             ) from error
         client.loop_start()
         self._client = client
@@ -186,14 +196,18 @@ class _Link:
     def _problem(self, what: str, hint: str) -> EnvironmentProblem:
         return EnvironmentProblem(f"the MQTT broker at {self._broker} {what}\n  hint: {hint}")
 
-    def _on_connect(self, client: Client, data: Any, flags: Any, code: Any, properties: Any) -> None:
+    def _on_connect(
+        self, client: Client, data: Any, flags: Any, code: Any, properties: Any
+    ) -> None:
         with self._news:
             self._connected = not code.is_failure
             self._refusal = str(code) if code.is_failure else None
             self._trouble = "it does not reply"
             self._news.notify_all()
 
-    def _on_disconnect(self, client: Client, data: Any, flags: Any, code: Any, properties: Any) -> None:
+    def _on_disconnect(
+        self, client: Client, data: Any, flags: Any, code: Any, properties: Any
+    ) -> None:
         with self._news:
             self._connected = False
             self._trouble = f"the connection was lost ({code})"

@@ -27,7 +27,9 @@ def safe_name(query: str) -> str:
         return query
     last = re.split(r"[/#:\\]", query.rstrip("/#:\\"))[-1]
     readable = _OTHER.sub("-", last.lower()).strip("-_")[:40] or "query"
-    return f"{readable}.{hashlib.sha256(query.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
+    return (
+        f"{readable}.{hashlib.sha256(query.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
+    )
 
 
 def instant_name(time_ms: int) -> str:

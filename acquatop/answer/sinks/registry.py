@@ -79,17 +79,25 @@ def _open_broker(kind: str, target: str, environment: Mapping[str, str]) -> Sink
         parts = urlsplit(target)
         host, port = parts.hostname, parts.port or BROKERS[kind]
     except ValueError:
-        raise UserError(f"this is no {kind} target: its host or port cannot be read\n  hint: write {form}") from None
+        raise UserError(
+            f"this is no {kind} target: its host or port cannot be read\n  hint: write {form}"
+        ) from None
     if parts.username is not None or parts.password is not None:
-        raise UserError(f"a target holds no user and no password\n  hint: set {USER} and {PASSWORD}, and write {form}")
+        raise UserError(
+            f"a target holds no user and no password\n  hint: set {USER} and {PASSWORD}, and write {form}"
+        )
     prefix = unquote(parts.path).strip("/")
     if not host or not prefix or parts.query or parts.fragment:
         raise UserError(f"{kind} needs a host and a topic's beginning\n  hint: write {form}")
     if re.search(r"[+#\0\ud800-\udfff]", prefix) or prefix.startswith("$"):
-        raise UserError(f'nothing can be published to "{prefix}"\n  hint: PREFIX is a topic, without + and #')
+        raise UserError(
+            f'nothing can be published to "{prefix}"\n  hint: PREFIX is a topic, without + and #'
+        )
     from acquatop.answer.sinks.mqtt import Broker, MqttSink
 
-    user, password = (Secret(environment[name]) if environment.get(name) else None for name in (USER, PASSWORD))
+    user, password = (
+        Secret(environment[name]) if environment.get(name) else None for name in (USER, PASSWORD)
+    )
     return MqttSink(Broker(host, port, kind == "mqtts", user, password), prefix)
 
 

@@ -23,7 +23,9 @@ def encode(answer: Answer) -> bytes:
     require_form(answer, ("select",), "CSV", "srj, parquet or ndjson")
     result = Result("SELECT")
     result.vars = [Variable(name) for name in columns_of(answer)]
-    result.bindings = [{Variable(name): term for name, term in row.bindings.items()} for row in answer.rows]
+    result.bindings = [
+        {Variable(name): term for name, term in row.bindings.items()} for row in answer.rows
+    ]
     text = io.StringIO(newline="")
     CSVResultSerializer(result).serialize(text)  # type: ignore[arg-type]  # it asks for less than it says
     return utf8(text.getvalue())

@@ -38,7 +38,9 @@ def answers_table(answers: Sequence[Answer], variables: Iterable[str] = ()) -> p
     """
     import pyarrow as pa
 
-    names = dict.fromkeys((*variables, *(name for answer in answers for name in _variables(answer))))
+    names = dict.fromkeys(
+        (*variables, *(name for answer in answers for name in _variables(answer)))
+    )
     columns = column_names(names)
     rows = [_record(answer, row, columns) for answer in answers for row in _rows(answer)]
     return pa.Table.from_pylist(rows, schema=_schema(columns.values()))
@@ -68,7 +70,11 @@ def _schema(columns: Iterable[str]) -> pa.Schema:
     term = pa.struct([(name, pa.string()) for name in ("type", "datatype", "lang")])
     texts = [(name, pa.string()) for name in columns]
     return pa.schema(
-        [*zip(FIXED, kinds, strict=True), *texts, *zip(LAST, (pa.bool_(), pa.map_(pa.string(), term)), strict=True)]
+        [
+            *zip(FIXED, kinds, strict=True),
+            *texts,
+            *zip(LAST, (pa.bool_(), pa.map_(pa.string(), term)), strict=True),
+        ]
     )
 
 
@@ -96,7 +102,9 @@ def _terms_of(triple: str) -> Iterator[Identifier]:
     parts = _TRIPLE.fullmatch(triple)
     if parts is None:
         raise ValueError(f"not a line of N-Triples: {triple}")
-    return (BNode(part[2:]) if part.startswith("_:") else to_rdflib(part) for part in parts.groups())
+    return (
+        BNode(part[2:]) if part.startswith("_:") else to_rdflib(part) for part in parts.groups()
+    )
 
 
 def _record(
@@ -117,7 +125,14 @@ def _record(
         **{columns[name]: utf8(term["value"]).decode() for name, term in written.items()},
         "boolean": answer.boolean,
         "terms": [
-            (name, {"type": term["type"], "datatype": term.get("datatype"), "lang": term.get("xml:lang")})
+            (
+                name,
+                {
+                    "type": term["type"],
+                    "datatype": term.get("datatype"),
+                    "lang": term.get("xml:lang"),
+                },
+            )
             for name, term in written.items()
         ],
     }

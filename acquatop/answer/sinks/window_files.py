@@ -22,7 +22,9 @@ class WindowFiles:
     sync per answer and one per folder.
     """
 
-    def __init__(self, folder: Path, suffix: str, encode: Callable[[Answer], bytes], *, flat: bool = False) -> None:
+    def __init__(
+        self, folder: Path, suffix: str, encode: Callable[[Answer], bytes], *, flat: bool = False
+    ) -> None:
         self._folder = folder
         self._suffix = suffix
         self._encode = encode
@@ -45,7 +47,9 @@ class WindowFiles:
         if answer.counts_elements:
             # Several such windows may close at one time.
             closes += f".{answer.window:0{_DIGITS}}"
-        return self._folder / (f"{query}.{closes}{self._suffix}" if self._flat else f"{query}/{closes}{self._suffix}")
+        return self._folder / (
+            f"{query}.{closes}{self._suffix}" if self._flat else f"{query}/{closes}{self._suffix}"
+        )
 
     def _make(self, folder: Path) -> None:
         if folder not in self._made:
@@ -67,7 +71,9 @@ def require_form(answer: Answer, forms: Collection[str], kind: str, others: str)
 
 def columns_of(answer: Answer) -> list[str]:
     """Return the variables that have a column, in the order of their selection."""
-    return list(dict.fromkeys((*answer.variables, *(name for row in answer.rows for name in row.bindings))))
+    return list(
+        dict.fromkeys((*answer.variables, *(name for row in answer.rows for name in row.bindings)))
+    )
 
 
 def utf8(text: str) -> bytes:

@@ -29,11 +29,19 @@ POLICIES = ("WSJ-LRU", "WSJ-WBM", "AT-LRU", "AT-TSM", "AT-BSM", "ANY-IMP")
 
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
-    parser = verbs.add_parser("advise", help="find the cheapest policy, budget and N for an accuracy that is wanted")
+    parser = verbs.add_parser(
+        "advise", help="find the cheapest policy, budget and N for an accuracy that is wanted"
+    )
     add_trace_options(parser, required=True)
-    parser.add_argument("--target", type=_target, required=True, metavar="METRIC=X", help="such as precision=0.95")
-    parser.add_argument("--budgets", nargs="+", type=wholes, metavar="B", help="items to try (1 2 3 5 7 10 …)")
-    parser.add_argument("-n", nargs="+", type=wholes, metavar="N", help="N to try (0, 1 and 3 times the query's K)")
+    parser.add_argument(
+        "--target", type=_target, required=True, metavar="METRIC=X", help="such as precision=0.95"
+    )
+    parser.add_argument(
+        "--budgets", nargs="+", type=wholes, metavar="B", help="items to try (1 2 3 5 7 10 …)"
+    )
+    parser.add_argument(
+        "-n", nargs="+", type=wholes, metavar="N", help="N to try (0, 1 and 3 times the query's K)"
+    )
     parser.add_argument("--json", action="store_true", help="print the advice as JSON")
     add_process_options(parser)
     parser.set_defaults(execute=execute)
@@ -55,8 +63,14 @@ def execute(options: argparse.Namespace) -> None:
     )
     with TemporaryDirectory(prefix="acquatop-") as scratch, telling() as told:
         metric, target = options.target
-        advice = advise(experiment, metric, target, Path(scratch), processes=options.processes, told=told)
-    write_line(json.dumps(asdict(advice) | _intervals(advice)) if options.json else "\n".join(_lines(advice)))
+        advice = advise(
+            experiment, metric, target, Path(scratch), processes=options.processes, told=told
+        )
+    write_line(
+        json.dumps(asdict(advice) | _intervals(advice))
+        if options.json
+        else "\n".join(_lines(advice))
+    )
 
 
 def _target(text: str) -> tuple[str, float]:
@@ -66,7 +80,9 @@ def _target(text: str) -> tuple[str, float]:
     except ValueError:
         target = -1.0
     if metric not in METRICS or not 0 < target <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {', '.join(METRICS)}, and a number up to 1: precision=0.95")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not {', '.join(METRICS)}, and a number up to 1: precision=0.95"
+        )
     return metric, target
 
 
@@ -83,7 +99,10 @@ def _intervals(advice: Advice) -> dict[str, Any]:
 def _lines(advice: Advice) -> list[str]:
     lines = [f"{advice.metric} of {advice.target:g} or more, with a confidence of 95 %:"]
     if advice.choice is None:
-        lines += ["  nothing that was tried reaches it", f"  the best is {_said(advice, advice.best)}"]
+        lines += [
+            "  nothing that was tried reaches it",
+            f"  the best is {_said(advice, advice.best)}",
+        ]
     else:
         lines.append(f"  {_said(advice, advice.choice)}")
     if advice.choice is not None and advice.next_step is not None:
@@ -92,7 +111,9 @@ def _lines(advice: Advice) -> list[str]:
         lines.append(f"the next step up, {more} items more, would buy {gain:+.3f}:")
         lines.append(f"  {_said(advice, advice.next_step)}")
     mean, low, high = advice.ceiling
-    lines.append(f"fetching everything in every window: {advice.metric} {mean:.3f} ({low:.3f} to {high:.3f})")
+    lines.append(
+        f"fetching everything in every window: {advice.metric} {mean:.3f} ({low:.3f} to {high:.3f})"
+    )
     return lines
 
 

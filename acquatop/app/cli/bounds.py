@@ -21,7 +21,11 @@ class RecordingBounds(Silent):
     """
 
     def __init__(
-        self, recording: Recording, lasts_ms: int | None, most_events: int | None, most_bytes: int | None
+        self,
+        recording: Recording,
+        lasts_ms: int | None,
+        most_events: int | None,
+        most_bytes: int | None,
     ) -> None:
         self._recording = recording
         self._lasts_ms = lasts_ms

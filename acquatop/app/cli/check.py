@@ -14,9 +14,13 @@ from rspql.compiler import Analysis
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
     parser = verbs.add_parser("check", help="say what is wrong with queries, without running them")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a file with an RSP-QL query, - for standard input")
     parser.add_argument(
-        "--syntax-only", action="store_true", help="only whether the text is RSP-QL, not whether it can be run"
+        "files", nargs="+", metavar="FILE", help="a file with an RSP-QL query, - for standard input"
+    )
+    parser.add_argument(
+        "--syntax-only",
+        action="store_true",
+        help="only whether the text is RSP-QL, not whether it can be run",
     )
     add_language_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object per file")
@@ -48,7 +52,11 @@ def execute(options: argparse.Namespace) -> int:
 def _print(analysis: Analysis, *, as_json: bool) -> None:
     if as_json:
         found = [each.to_json(analysis.file) for each in analysis.diagnostics]
-        write_line(json.dumps({"file": analysis.file, "ok": analysis.ok, "diagnostics": found}, ensure_ascii=False))
+        write_line(
+            json.dumps(
+                {"file": analysis.file, "ok": analysis.ok, "diagnostics": found}, ensure_ascii=False
+            )
+        )
         return
     for each in analysis.diagnostics:
         write_line(each.render(analysis.text, analysis.file))
@@ -60,6 +68,10 @@ def _print_unreadable(file: str, message: str, *, as_json: bool) -> None:
     if as_json:
         found = {"code": "unreadable", "severity": "error", "file": file, "message": message}
         nothing = {"line": None, "column": None, "span": None, "hint": None}
-        write_line(json.dumps({"file": file, "ok": False, "diagnostics": [found | nothing]}, ensure_ascii=False))
+        write_line(
+            json.dumps(
+                {"file": file, "ok": False, "diagnostics": [found | nothing]}, ensure_ascii=False
+            )
+        )
     else:
         write_line(message)

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
-    parser = verbs.add_parser("connectors", help="list what streams can be read with, and what can be set")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a connector; without any, all of them")
+    parser = verbs.add_parser(
+        "connectors", help="list what streams can be read with, and what can be set"
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="a connector; without any, all of them"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per connector")
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
     parser.set_defaults(execute=execute)

@@ -64,7 +64,12 @@ class Shutdown:
         """End as at a first signal. For any thread, after :meth:`gently`; returns at once."""
         self._signals.put(signal.SIGTERM)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self._gentle = self._leaving = True
         try:
             self._stop_once()

@@ -27,32 +27,60 @@ BUDGETS = (1, 3, 7, 15)
 
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
-    parser = verbs.add_parser("evaluate", help="replay a recording with many policies and budgets, and compare them")
-    add_trace_options(parser, required=False)
-    parser.add_argument("--experiment", metavar="NAME|FILE", help="a TOML file that says all of this, or 0 to 4")
-    parser.add_argument("--budgets", nargs="+", type=wholes, metavar="B", help="items per evaluation (1 3 7 15)")
-    parser.add_argument("-k", nargs="+", type=wholes, metavar="K", help="how many results (as the query says)")
-    parser.add_argument(
-        "-n", nargs="+", type=wholes, metavar="N", help="how many more candidates (as the catalog says)"
+    parser = verbs.add_parser(
+        "evaluate", help="replay a recording with many policies and budgets, and compare them"
     )
-    parser.add_argument("--seeds", nargs="+", type=wholes, metavar="S", help="of chance, and of generated data (1)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where tables, pictures and the report go")
-    parser.add_argument("--no-plots", action="store_true", help="draw no pictures: then matplotlib is not needed")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per setting instead of tables")
+    add_trace_options(parser, required=False)
+    parser.add_argument(
+        "--experiment", metavar="NAME|FILE", help="a TOML file that says all of this, or 0 to 4"
+    )
+    parser.add_argument(
+        "--budgets", nargs="+", type=wholes, metavar="B", help="items per evaluation (1 3 7 15)"
+    )
+    parser.add_argument(
+        "-k", nargs="+", type=wholes, metavar="K", help="how many results (as the query says)"
+    )
+    parser.add_argument(
+        "-n",
+        nargs="+",
+        type=wholes,
+        metavar="N",
+        help="how many more candidates (as the catalog says)",
+    )
+    parser.add_argument(
+        "--seeds", nargs="+", type=wholes, metavar="S", help="of chance, and of generated data (1)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where tables, pictures and the report go"
+    )
+    parser.add_argument(
+        "--no-plots", action="store_true", help="draw no pictures: then matplotlib is not needed"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object per setting instead of tables"
+    )
     add_process_options(parser)
     parser.set_defaults(execute=execute)
 
 
 def add_trace_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """Add the options that name a recording, a query and policies."""
-    parser.add_argument("--trace", type=Path, required=required, metavar="DIR", help="a folder with a recording")
-    parser.add_argument("--query", required=required, metavar="FILE", help="a file with an RSP-QL query")
-    parser.add_argument("--policies", nargs="+", type=texts, metavar="P", help="such as AT-TSM WSJ-LRU")
+    parser.add_argument(
+        "--trace", type=Path, required=required, metavar="DIR", help="a folder with a recording"
+    )
+    parser.add_argument(
+        "--query", required=required, metavar="FILE", help="a file with an RSP-QL query"
+    )
+    parser.add_argument(
+        "--policies", nargs="+", type=texts, metavar="P", help="such as AT-TSM WSJ-LRU"
+    )
 
 
 def add_process_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that control execution."""
-    parser.add_argument("--processes", type=positive, metavar="N", help="how many at once (one per core)")
+    parser.add_argument(
+        "--processes", type=positive, metavar="N", help="how many at once (one per core)"
+    )
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
 
 
@@ -94,11 +122,19 @@ def _folder(out: Path | None) -> Iterator[Path]:
 def telling() -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar if the standard error is a terminal; yield the function to update it."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
         bar = progress.add_task("", total=None)
         yield lambda done, total: progress.update(bar, completed=done, total=total)
 
@@ -111,15 +147,26 @@ def _experiment(options: argparse.Namespace) -> Experiment:
 
     from acquatop.lab.replay.experiment import load_experiment
 
-    given = {"policies": options.policies, "budgets": options.budgets, "ks": options.k, "ns": options.n}
+    given = {
+        "policies": options.policies,
+        "budgets": options.budgets,
+        "ks": options.k,
+        "ns": options.n,
+    }
     given |= {"seeds": options.seeds}
-    said: dict[str, Any] = {name: joined(values) for name, values in given.items() if values is not None}
+    said: dict[str, Any] = {
+        name: joined(values) for name, values in given.items() if values is not None
+    }
     if options.experiment is not None:
         if options.trace is not None or options.query is not None:
-            raise UserError("an experiment says which recording is replayed: leave out --trace and --query")
+            raise UserError(
+                "an experiment says which recording is replayed: leave out --trace and --query"
+            )
         experiment = load_experiment(options.experiment)
     elif options.trace is None or options.query is None:
-        raise UserError("there is nothing to replay\n  hint: give --trace DIR and --query FILE, or --experiment NAME")
+        raise UserError(
+            "there is nothing to replay\n  hint: give --trace DIR and --query FILE, or --experiment NAME"
+        )
     else:
         experiment = of_trace(options.trace, options.query)
     check_policies(said.get("policies", ()))
@@ -140,8 +187,18 @@ def of_trace(folder: Path, file: str) -> Experiment:
     assert bound.service is not None
     data = Recorded(folder, query, file)
     k, n = bound.plan.k, bound.service.refresh.n
-    question = f"{file} on the recording {folder.name}: which policy and which budget give which accuracy?"
-    return Experiment((data,), POLICIES, BUDGETS, (k,), (n,), title=f"Policies on {folder.name}", question=question)
+    question = (
+        f"{file} on the recording {folder.name}: which policy and which budget give which accuracy?"
+    )
+    return Experiment(
+        (data,),
+        POLICIES,
+        BUDGETS,
+        (k,),
+        (n,),
+        title=f"Policies on {folder.name}",
+        question=question,
+    )
 
 
 def check_policies(policies: tuple[str, ...]) -> None:
@@ -201,7 +258,10 @@ def _print_json(summary: ReplaySummary) -> None:
 
     for cell in summary.cells:
         measures = {name: summary.interval(cell, name)._asdict() for name in NUMBERS}
-        measures = {name: {part: _plain(value) for part, value in each.items()} for name, each in measures.items()}
+        measures = {
+            name: {part: _plain(value) for part, value in each.items()}
+            for name, each in measures.items()
+        }
         windows = summary.series(cell, "ndcg").shape[1]
         write_line(json.dumps({**asdict(cell), "windows": windows, **measures}, ensure_ascii=False))
 
@@ -218,7 +278,10 @@ def _print_tables(summary: ReplaySummary) -> None:
 
     console = Console()
     for view, (metric, name) in product(views(summary.experiment), METRICS.items()):
-        table = Table(title=f"{name}, mean per window{', at ' + view.rest if view.rest else ''}", title_justify="left")
+        table = Table(
+            title=f"{name}, mean per window{', at ' + view.rest if view.rest else ''}",
+            title_justify="left",
+        )
         table.add_column(view.axis.name)
         for text in view.axis.texts():
             table.add_column(text, justify="right")

@@ -12,7 +12,9 @@ from acquatop.app.cli.texts import add_language_options, catalog_of, read_text, 
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
     parser = verbs.add_parser("explain", help="show how a query will be answered")
-    parser.add_argument("file", metavar="FILE", help="a file with an RSP-QL query, - for standard input")
+    parser.add_argument(
+        "file", metavar="FILE", help="a file with an RSP-QL query, - for standard input"
+    )
     add_language_options(parser)
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.set_defaults(execute=execute)
@@ -30,4 +32,6 @@ def execute(options: argparse.Namespace) -> None:
     if analysis.plan is None:
         raise QueryError(analysis.diagnostics, text, options.file)
     document = explain(analysis, replicas_of(catalog), structure_of(analysis, catalog))
-    write_line(json.dumps(document, ensure_ascii=False) if options.json else render(document).rstrip("\n"))
+    write_line(
+        json.dumps(document, ensure_ascii=False) if options.json else render(document).rstrip("\n")
+    )

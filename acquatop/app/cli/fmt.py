@@ -16,9 +16,15 @@ from rspql.formatter import format_query
 
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
-    parser = verbs.add_parser("fmt", help="format queries in place; comments, prefixes and meaning stay")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a file with an RSP-QL query, - for a filter")
-    parser.add_argument("--check", action="store_true", help="change nothing; fail when a file is not formatted")
+    parser = verbs.add_parser(
+        "fmt", help="format queries in place; comments, prefixes and meaning stay"
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="a file with an RSP-QL query, - for a filter"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail when a file is not formatted"
+    )
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
     parser.set_defaults(execute=execute)
 

@@ -14,13 +14,25 @@ KINDS = ("redrawn", "walks", "bursts", "rhythm", "rare")
 
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
-    parser = verbs.add_parser("generate", help="make a trace: a stream and a remote whose values change in some way")
-    parser.add_argument("folder", metavar="DIR", help="where to write it; files of the same names are replaced")
-    parser.add_argument("--kind", choices=KINDS, default="redrawn", help="how values change (%(default)s)")
-    parser.add_argument("--changes", type=float, help="of redrawn: how many of a hundred a minute (20)")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same trace (%(default)s)")
+    parser = verbs.add_parser(
+        "generate", help="make a trace: a stream and a remote whose values change in some way"
+    )
+    parser.add_argument(
+        "folder", metavar="DIR", help="where to write it; files of the same names are replaced"
+    )
+    parser.add_argument(
+        "--kind", choices=KINDS, default="redrawn", help="how values change (%(default)s)"
+    )
+    parser.add_argument(
+        "--changes", type=float, help="of redrawn: how many of a hundred a minute (20)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the same seed makes the same trace (%(default)s)"
+    )
     parser.add_argument("--users", type=int, default=400, help="of how many users (%(default)s)")
-    parser.add_argument("--windows", type=int, default=150, help="for how many windows (%(default)s)")
+    parser.add_argument(
+        "--windows", type=int, default=150, help="for how many windows (%(default)s)"
+    )
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
     parser.set_defaults(execute=execute)
 
@@ -40,5 +52,7 @@ def execute(options: argparse.Namespace) -> None:
     try:
         trace.write(folder)
     except OSError as error:
-        raise EnvironmentProblem(f"{folder}: the trace cannot be written: {error.strerror}") from None
+        raise EnvironmentProblem(
+            f"{folder}: the trace cannot be written: {error.strerror}"
+        ) from None
     write_line(f"{folder}: {len(trace.mentions):,} mentions, {len(trace.changes):,} values")

@@ -22,7 +22,9 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
     # rdflib logs a traceback for every literal that is malformed for its datatype. Such literals
     # are kept as they are.
     logging.getLogger("rdflib.term").setLevel(logging.ERROR)
-    logging.basicConfig(format="acquatop: %(message)s", level=logging.WARNING, handlers=[MessageHandler()])
+    logging.basicConfig(
+        format="acquatop: %(message)s", level=logging.WARNING, handlers=[MessageHandler()]
+    )
     try:
         code = work() or 0
         if sys.stdout is not None:

@@ -37,7 +37,9 @@ class LiveView(Silent):
     A batch or an answer costs O(1). Drawing costs O(lines shown), four times per second.
     """
 
-    def __init__(self, console: Console, intake: Intake, *, named: bool, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, console: Console, intake: Intake, *, named: bool, clock: Clock = time.monotonic
+    ) -> None:
         self._console = console
         self._intake = intake
         self._named = named
@@ -52,13 +54,20 @@ class LiveView(Silent):
         self._answers: dict[str, Answer] = {}
         # Redirect the standard error into the view only if it is a terminal, too.
         together = sys.stderr is not None and sys.stderr.isatty()
-        self._live = Live(self, console=console, refresh_per_second=PER_SECOND, redirect_stderr=together)
+        self._live = Live(
+            self, console=console, refresh_per_second=PER_SECOND, redirect_stderr=together
+        )
 
     def __enter__(self) -> Self:
         self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self._live.stop()
 
     def batch(self, seen: BatchSeen) -> None:
@@ -98,7 +107,10 @@ class LiveView(Silent):
             parts += [render(self._answers[name], named=self._named) for name in names]
             hidden = len(self._answers) - len(names)
             if hidden:
-                parts.insert(1, Text(f"{hidden} more {'query' if hidden == 1 else 'queries'} not shown", "dim"))
+                parts.insert(
+                    1,
+                    Text(f"{hidden} more {'query' if hidden == 1 else 'queries'} not shown", "dim"),
+                )
         return Group(*parts)
 
     def _fitting(self, height: int) -> Iterator[str]:
@@ -124,7 +136,9 @@ class LiveView(Silent):
             return line
         line.append(f" · latency {1000 * self._last.latency_seconds:.0f} ms")
         if self._last.budget.items:
-            line.append(f" · asked for {self._last.spending.items} of {self._last.budget.items} items · ")
+            line.append(
+                f" · asked for {self._last.spending.items} of {self._last.budget.items} items · "
+            )
             line.append(*self._remote())
         return line
 

@@ -47,7 +47,12 @@ class LoadingProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         if self._status is not None:
             self._status.stop()
             self._status = None
@@ -77,7 +82,12 @@ class RecordingProgress(Silent):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         if self._status is not None:
             self._status.stop()
 
@@ -91,7 +101,11 @@ class ReplayProgress(Silent):
     """
 
     def __init__(
-        self, console: Console | None = None, *, clock: Clock = time.monotonic, seconds_between: float = 0.25
+        self,
+        console: Console | None = None,
+        *,
+        clock: Clock = time.monotonic,
+        seconds_between: float = 0.25,
     ) -> None:
         self._console = console or Console(stderr=True)
         self._shown = self._console.is_terminal and not self._console.is_dumb_terminal
@@ -138,6 +152,11 @@ class ReplayProgress(Silent):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         with self.aside():
             self._shown = False

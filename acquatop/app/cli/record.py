@@ -23,21 +23,47 @@ def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
     from acquatop.runtime import RUNTIMES
 
-    parser = verbs.add_parser("record", help="write down a query's stream and remote while it runs, to replay them")
-    parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the query's IRIs stand for")
-    parser.add_argument(
-        "--query", required=True, metavar="FILE", help="a file with an RSP-QL query, - for standard input"
+    parser = verbs.add_parser(
+        "record", help="write down a query's stream and remote while it runs, to replay them"
     )
-    parser.add_argument("--runtime", choices=RUNTIMES, default="local", help="what carries the events (%(default)s)")
+    parser.add_argument(
+        "--catalog",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="what the query's IRIs stand for",
+    )
+    parser.add_argument(
+        "--query",
+        required=True,
+        metavar="FILE",
+        help="a file with an RSP-QL query, - for standard input",
+    )
+    parser.add_argument(
+        "--runtime", choices=RUNTIMES, default="local", help="what carries the events (%(default)s)"
+    )
     add_spark_options(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the recording's folder")
     parser.add_argument(
-        "--for", dest="lasts_ms", type=_duration, metavar="TIME", help="stop after so long, such as 10m"
+        "--out", type=Path, required=True, metavar="DIR", help="the recording's folder"
     )
-    parser.add_argument("--events", type=positive, metavar="N", help="stop with the batch that brings the Nth event")
-    parser.add_argument("--max-bytes", type=positive, metavar="N", help="stop with the batch that makes it N bytes")
     parser.add_argument(
-        "--snapshot-every", type=_duration, metavar="TIME", help="ask for every key so often, in the stream's time"
+        "--for",
+        dest="lasts_ms",
+        type=_duration,
+        metavar="TIME",
+        help="stop after so long, such as 10m",
+    )
+    parser.add_argument(
+        "--events", type=positive, metavar="N", help="stop with the batch that brings the Nth event"
+    )
+    parser.add_argument(
+        "--max-bytes", type=positive, metavar="N", help="stop with the batch that makes it N bytes"
+    )
+    parser.add_argument(
+        "--snapshot-every",
+        type=_duration,
+        metavar="TIME",
+        help="ask for every key so often, in the stream's time",
     )
     parser.add_argument(
         "--snapshot-requests",
@@ -46,7 +72,9 @@ def add_parser(verbs: Any) -> None:
         metavar="N",
         help="how many requests that may take each time (%(default)s)",
     )
-    parser.add_argument("--json", action="store_true", help="print what there is in the end as one JSON object")
+    parser.add_argument(
+        "--json", action="store_true", help="print what there is in the end as one JSON object"
+    )
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
     parser.set_defaults(execute=execute)
 
@@ -62,7 +90,9 @@ def execute(options: argparse.Namespace) -> None:
 
     settings = spark_settings(options)
     catalog, query = Catalog.load(options.catalog), read_text(options.query)
-    opened = Recording.open(options.out, catalog, query, file=options.query, snapshots=_snapshots(options))
+    opened = Recording.open(
+        options.out, catalog, query, file=options.query, snapshots=_snapshots(options)
+    )
     with Unusable(at_first=True) as unusable, closing(opened) as recording:
         _record(options, settings, recording, catalog, query, unusable.intake)
         _say(recording, as_json=options.json)
@@ -128,7 +158,10 @@ def _say(recording: Recording, *, as_json: bool) -> None:
 
     from acquatop.app.cli.texts import write_line
 
-    for what, reasons in (("values left out", recording.left_out), ("snapshots", recording.snapshot_failures)):
+    for what, reasons in (
+        ("values left out", recording.left_out),
+        ("snapshots", recording.snapshot_failures),
+    ):
         for reason, count in reasons.items():
             logging.getLogger("acquatop").warning("%s %s: %s", f"{count:,}", what, reason)
     if not as_json:

@@ -19,30 +19,65 @@ if TYPE_CHECKING:
 def add_parser(verbs: Any) -> None:
     """Add this verb to the command line."""
     parser = verbs.add_parser("run", help="run queries and show an answer at every window close")
-    parser.add_argument("query", nargs="+", metavar="QUERY", help="a file with an RSP-QL query, - for standard input")
-    parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the queries' IRIs stand for")
+    parser.add_argument(
+        "query",
+        nargs="+",
+        metavar="QUERY",
+        help="a file with an RSP-QL query, - for standard input",
+    )
+    parser.add_argument(
+        "--catalog",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="what the queries' IRIs stand for",
+    )
     add_run_options(parser, windows=None)
     add_spark_options(parser)
     parser.add_argument(
-        "--until-end", action="store_true", help="read what the streams hold now, close all windows, and stop"
+        "--until-end",
+        action="store_true",
+        help="read what the streams hold now, close all windows, and stop",
     )
-    parser.add_argument("--state", type=Path, metavar="DIR", help="where to keep what is needed to go on after a stop")
-    parser.add_argument("--to", action="append", metavar="TARGET", help="where answers go; may be given several times")
+    parser.add_argument(
+        "--state",
+        type=Path,
+        metavar="DIR",
+        help="where to keep what is needed to go on after a stop",
+    )
+    parser.add_argument(
+        "--to",
+        action="append",
+        metavar="TARGET",
+        help="where answers go; may be given several times",
+    )
     add_watch_options(parser)
     parser.set_defaults(execute=execute)
 
 
-def add_run_options(parser: argparse.ArgumentParser, *, windows: int | None, unless: str | None = None) -> None:
+def add_run_options(
+    parser: argparse.ArgumentParser, *, windows: int | None, unless: str | None = None
+) -> None:
     """Add the options of every command that runs a query.
 
     ``unless`` is the help text for the end of a run without ``--windows``.
     """
     from acquatop.runtime import RUNTIMES
 
-    parser.add_argument("--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)")
+    parser.add_argument(
+        "--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)"
+    )
     some = unless or ("until stopped" if windows is None else "%(default)s")
-    parser.add_argument("--windows", type=positive, default=windows, metavar="N", help=f"stop after N answers ({some})")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per answer instead of tables")
+    parser.add_argument(
+        "--windows",
+        type=positive,
+        default=windows,
+        metavar="N",
+        help=f"stop after N answers ({some})",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object per answer instead of tables"
+    )
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
 
 
@@ -69,7 +104,9 @@ def execute(options: argparse.Namespace) -> None:
                 names = _register(engine, options, sinks)
                 engine.start()
             ending.gently()
-            watching.started(runtime=options.runtime, queries=names, state=options.state and str(options.state))
+            watching.started(
+                runtime=options.runtime, queries=names, state=options.state and str(options.state)
+            )
             with watching.answers() as show:
                 for answer in engine.answers(limit=options.windows):
                     show(answer)

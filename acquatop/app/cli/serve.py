@@ -29,21 +29,52 @@ def add_parser(verbs: Any) -> None:
     from acquatop.app.cli.run import positive
     from acquatop.runtime import RUNTIMES
 
-    parser = verbs.add_parser("serve", help="let others register queries and read answers over HTTP")
-    parser.add_argument("query", nargs="*", metavar="QUERY", help="a file with a query to begin with")
-    parser.add_argument("--catalog", type=Path, required=True, metavar="FILE", help="what the queries' IRIs stand for")
-    parser.add_argument(
-        "--listen", type=address, default=ADDRESS, metavar="[HOST:]PORT", help="where to listen (%(default)s)"
+    parser = verbs.add_parser(
+        "serve", help="let others register queries and read answers over HTTP"
     )
     parser.add_argument(
-        "--host", action="append", default=[], metavar="NAME", help="a name that it is asked by, besides addresses"
+        "query", nargs="*", metavar="QUERY", help="a file with a query to begin with"
     )
-    parser.add_argument("--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)")
+    parser.add_argument(
+        "--catalog",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="what the queries' IRIs stand for",
+    )
+    parser.add_argument(
+        "--listen",
+        type=address,
+        default=ADDRESS,
+        metavar="[HOST:]PORT",
+        help="where to listen (%(default)s)",
+    )
+    parser.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name that it is asked by, besides addresses",
+    )
+    parser.add_argument(
+        "--runtime", choices=RUNTIMES, default="spark", help="what carries the events (%(default)s)"
+    )
     add_spark_options(parser)
-    parser.add_argument("--state", type=Path, metavar="DIR", help="where to keep queries, and what they need to go on")
-    parser.add_argument("--queries", type=positive, default=200, metavar="N", help="so many at most (%(default)s)")
     parser.add_argument(
-        "--answers", type=positive, default=100, metavar="N", help="kept of each query at most (%(default)s)"
+        "--state",
+        type=Path,
+        metavar="DIR",
+        help="where to keep queries, and what they need to go on",
+    )
+    parser.add_argument(
+        "--queries", type=positive, default=200, metavar="N", help="so many at most (%(default)s)"
+    )
+    parser.add_argument(
+        "--answers",
+        type=positive,
+        default=100,
+        metavar="N",
+        help="kept of each query at most (%(default)s)",
     )
     add_log_options(parser)
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
@@ -114,7 +145,9 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
         limits=Limits(queries=options.queries, answers=options.answers),
         intake=unusable.intake,
     )
-    server = Server(service, Meters(metrics.registry), options.listen, token=token_from(), hosts=options.host)
+    server = Server(
+        service, Meters(metrics.registry), options.listen, token=token_from(), hosts=options.host
+    )
 
     def stop() -> None:
         service.stop()
@@ -131,7 +164,14 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
         _collect_seldom()
         ending.gently()
         if log is not None:
-            _say(log, "started", version=__version__, runtime=options.runtime, queries=names, url=server.url)
+            _say(
+                log,
+                "started",
+                version=__version__,
+                runtime=options.runtime,
+                queries=names,
+                url=server.url,
+            )
         tell(f"serving {len(service.queries())} queries at {server.url}; Ctrl-C ends it")
         server.wait()
 

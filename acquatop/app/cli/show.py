@@ -43,7 +43,9 @@ def render(answer: Answer, *, named: bool = False) -> Group:
 
     ``named`` puts the query's name before it, for several queries on one terminal.
     """
-    return Group(_title(answer, named=named), _RESULTS[answer.form](answer), _summary(answer), Text())
+    return Group(
+        _title(answer, named=named), _RESULTS[answer.form](answer), _summary(answer), Text()
+    )
 
 
 def _table(answer: Answer) -> Table:
@@ -60,15 +62,21 @@ def _table(answer: Answer) -> Table:
     for heading, justify, _ in extras:
         table.add_column(heading, justify=justify)
     for row in answer.rows:
-        cells = [escape(_short(row.bindings[name])) if name in row.bindings else "" for name in names]
+        cells = [
+            escape(_short(row.bindings[name])) if name in row.bindings else "" for name in names
+        ]
         table.add_row(str(row.rank), *cells, *(cell(row) for _, _, cell in extras))
     return table
 
 
 def _columns(answer: Answer) -> list[str]:
     """Return the variables with a column of their own: all but one whose values are the scores."""
-    names = dict.fromkeys((*answer.variables, *(name for row in answer.rows for name in row.bindings)))
-    others = [row for row in answer.rows if row.score is None and answer.score_variable in row.bindings]
+    names = dict.fromkeys(
+        (*answer.variables, *(name for row in answer.rows for name in row.bindings))
+    )
+    others = [
+        row for row in answer.rows if row.score is None and answer.score_variable in row.bindings
+    ]
     if _has_scores(answer) and not others:
         names.pop(answer.score_variable or "", None)
     return list(names)
@@ -85,7 +93,9 @@ def _is_empty_ranking(answer: Answer) -> bool:
 def _extra_columns(answer: Answer) -> list[tuple[str, JustifyMethod, Callable[[Row], str | Text]]]:
     columns: list[tuple[str, JustifyMethod, Callable[[Row], str | Text]]] = []
     if _has_scores(answer):
-        columns.append(("score", "right", lambda row: "" if row.score is None else f"{row.score:.4f}"))
+        columns.append(
+            ("score", "right", lambda row: "" if row.score is None else f"{row.score:.4f}")
+        )
     if _is_empty_ranking(answer) or any(row.refreshed is not None for row in answer.rows):
         columns.append(("remote value", "left", _freshness))
     return columns
@@ -117,7 +127,9 @@ def _title(answer: Answer, *, named: bool) -> Text:
     opens, closes = (clock_text(time) for time in (answer.opens_ms, answer.closes_ms))
     nothing = answer.form != "ask" and not answer.rows and not answer.triples
     window = f"window {answer.window}  ({opens}, {closes}]" + ("  no results" if nothing else "")
-    return Text.assemble((f"{printable(answer.query)}  " if named else "", "bold cyan"), (window, "bold"))
+    return Text.assemble(
+        (f"{printable(answer.query)}  " if named else "", "bold cyan"), (window, "bold")
+    )
 
 
 def clock_text(time_ms: int) -> str:
@@ -147,7 +159,11 @@ def _latency(answer: Answer) -> str:
     since_close = answer.emitted_ms - answer.closes_ms
     # On a live stream, event time is close to the wall clock's. In a replay the difference means
     # nothing.
-    return f"out {since_close} ms after the close, {here} here" if 0 <= since_close < 60_000 else f"answered in {here}"
+    return (
+        f"out {since_close} ms after the close, {here} here"
+        if 0 <= since_close < 60_000
+        else f"answered in {here}"
+    )
 
 
 def _bad(reasons: Mapping[str, int]) -> str:
@@ -180,7 +196,9 @@ def _summary(answer: Answer) -> Text:
     beyond = answer.bound is not None and math.isfinite(answer.bound)
     line.append(f", scoring {answer.bound:.4f} at best" if beyond else "")
     if answer.expected is not None and answer.status is not Status.EXACT:
-        line.append(f" · expected precision {answer.expected.precision:.2f}, nDCG {answer.expected.ndcg:.2f}")
+        line.append(
+            f" · expected precision {answer.expected.precision:.2f}, nDCG {answer.expected.ndcg:.2f}"
+        )
     asked = f" · asked for {spent.items} of {allowed.items} items in {spent.requests} of {allowed.requests} requests"
     line.append(asked if allowed.items else "")
     line.append(f" · {answer.counts.events} events")

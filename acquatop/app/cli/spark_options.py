@@ -16,7 +16,10 @@ Value = TypeVar("Value")
 def add_spark_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--master`` and ``--conf``."""
     parser.add_argument(
-        "--master", type=_told(checked_master), metavar="URL", help="where Spark runs (local[*]: here, on all cores)"
+        "--master",
+        type=_told(checked_master),
+        metavar="URL",
+        help="where Spark runs (local[*]: here, on all cores)",
     )
     parser.add_argument(
         "--conf",
@@ -35,7 +38,9 @@ def spark_settings(options: argparse.Namespace) -> SparkSettings:
         if conf.setdefault(name, value) != value:
             raise UserError(f'--conf says two things of {name}: "{conf[name]}" and "{value}"')
     if options.master not in (None, conf.get("spark.master", options.master)):
-        raise UserError(f'--master says "{options.master}", and --conf spark.master="{conf["spark.master"]}"')
+        raise UserError(
+            f'--master says "{options.master}", and --conf spark.master="{conf["spark.master"]}"'
+        )
     settings = SparkSettings(options.master, conf)
     check_runtime(options.runtime, settings)
     return settings

@@ -46,8 +46,12 @@ def write_line(line: str) -> None:
 
 def add_language_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for reading a query's text."""
-    parser.add_argument("--catalog", type=Path, metavar="FILE", help="what the query's IRIs stand for")
-    parser.add_argument("--unit", choices=UNITS, help="the unit of durations that are written without one")
+    parser.add_argument(
+        "--catalog", type=Path, metavar="FILE", help="what the query's IRIs stand for"
+    )
+    parser.add_argument(
+        "--unit", choices=UNITS, help="the unit of durations that are written without one"
+    )
     parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
 
 

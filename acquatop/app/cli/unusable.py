@@ -44,7 +44,12 @@ class Unusable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         # An error of check() contains the message already.
         if not self._silent and not isinstance(error, NothingUsable) and self.intake.bad_items:
             tell(self._all())
@@ -61,7 +66,10 @@ def told(stream: str, came: ItemCounts, *, so_far: bool = False) -> str:
 
     reasons = [_reason(reason, came) for reason in came.reasons]
     more = len(reasons) - MOST_REASONS
-    said = [*reasons[:MOST_REASONS], *([f"{more} more reason{'s' if more > 1 else ''}"] if more > 0 else [])]
+    said = [
+        *reasons[:MOST_REASONS],
+        *([f"{more} more reason{'s' if more > 1 else ''}"] if more > 0 else []),
+    ]
     how = "so far cannot be used" if so_far else "could not be used"
     items = f"{came.bad_items:,} of {came.items:,} item{'' if came.items == 1 else 's'}"
     return printable(f"{items} of <{stream}> {how}: {'; '.join(said)}")

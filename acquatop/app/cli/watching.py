@@ -31,15 +31,23 @@ LEVELS = ("debug", "info", "warning", "error")
 
 def add_watch_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the display, the metrics and the log."""
-    parser.add_argument("--plain", action="store_true", help="print one table after the other on a terminal, too")
-    parser.add_argument("--metrics", type=address, metavar="[HOST:]PORT", help="serve metrics for Prometheus")
+    parser.add_argument(
+        "--plain", action="store_true", help="print one table after the other on a terminal, too"
+    )
+    parser.add_argument(
+        "--metrics", type=address, metavar="[HOST:]PORT", help="serve metrics for Prometheus"
+    )
     add_log_options(parser)
 
 
 def add_log_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the log."""
-    parser.add_argument("--log", metavar="FILE", help="append a log in lines of JSON, - for the standard error")
-    parser.add_argument("--log-level", choices=LEVELS, default="info", help="what is worth a line (%(default)s)")
+    parser.add_argument(
+        "--log", metavar="FILE", help="append a log in lines of JSON, - for the standard error"
+    )
+    parser.add_argument(
+        "--log-level", choices=LEVELS, default="info", help="what is worth a line (%(default)s)"
+    )
 
 
 class Watching:
@@ -70,7 +78,12 @@ class Watching:
         self.observer = Several(self._stack)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         if self._log is not None:
             say_end(self._log, self._since, error)
         self._resources.__exit__(kind, error, at)
@@ -108,7 +121,9 @@ class Watching:
             view = LiveView(output_console(), self._unusable.intake, named=self._several)
             self._stack.append(view)
             return lambda: view
-        plain = shower(as_json=self._options.json, named=self._several) if self._prints() else _nothing
+        plain = (
+            shower(as_json=self._options.json, named=self._several) if self._prints() else _nothing
+        )
         if not self._options.until_end:
             return lambda: contextlib.nullcontext(plain)
         from acquatop.app.cli.progress import ReplayProgress

@@ -29,7 +29,9 @@ def kept_answer(answer: Answer) -> KeptAnswer:
     """Return the event for an answer, without paths of this machine."""
     if answer.failure is not None:
         answer = replace(answer, failure=public_text(answer.failure))
-    return KeptAnswer(answer.closes_ms, "answer", json_line(answer.to_json()).rstrip(b"\n"), answer=answer)
+    return KeptAnswer(
+        answer.closes_ms, "answer", json_line(answer.to_json()).rstrip(b"\n"), answer=answer
+    )
 
 
 def answer_sink(take: Callable[[KeptAnswer], None]) -> CallbackSink:

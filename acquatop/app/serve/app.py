@@ -184,12 +184,16 @@ class _Api:
         """Return the query's text in the body of a request."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in QUERY_TYPES:
-            raise Problem("unsupported-media-type", f"send the query's text as {' or '.join(QUERY_TYPES)}")
+            raise Problem(
+                "unsupported-media-type", f"send the query's text as {' or '.join(QUERY_TYPES)}"
+            )
         try:
             async with asyncio.timeout(self._limits.request_seconds):
                 body = await _body(request, self._limits.text_bytes)
         except TimeoutError:
-            raise Problem("timeout", f"the body must be here within {self._limits.request_seconds:g} s") from None
+            raise Problem(
+                "timeout", f"the body must be here within {self._limits.request_seconds:g} s"
+            ) from None
         try:
             return body.decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -201,7 +205,11 @@ class _Api:
         """Return the newest answer, or 204 before the first."""
         served = _said(self._service.query, request.path_params["id"])
         kept = served.answers.newest()
-        return Response(status_code=204, headers=_NO_STORE) if kept is None else await self._written(request, kept)
+        return (
+            Response(status_code=204, headers=_NO_STORE)
+            if kept is None
+            else await self._written(request, kept)
+        )
 
     async def answer_at(self, request: Request) -> Response:
         """Return the answer of the window that closes at a time."""
@@ -254,7 +262,9 @@ class _Api:
         """
         read, events = _last_event(request), self._service.events
         number = 0 if read is None else events.number_of(read)
-        return EventStream(self._readers, events, number, opening=self._service.snapshot, begins=number == 0)
+        return EventStream(
+            self._readers, events, number, opening=self._service.snapshot, begins=number == 0
+        )
 
     # The service itself ---------------------------------------------------------------------------
 
@@ -329,7 +339,9 @@ async def _body(request: Request, most: int) -> bytes:
 def _chosen(request: Request, offered: Sequence[str]) -> str:
     kind = chosen(request.headers.get("accept"), offered)
     if kind is None:
-        raise Problem("not-acceptable", f"it can be had as {', '.join(offered)}", {"offered": list(offered)})
+        raise Problem(
+            "not-acceptable", f"it can be had as {', '.join(offered)}", {"offered": list(offered)}
+        )
     return kind
 
 
@@ -377,7 +389,9 @@ def _said(work: Callable[..., Any], *args: Any) -> Any:
     except QueryError as error:
         raise invalid_query(error) from error
     except Refused as error:
-        raise Problem(error.kind, str(error), error.more, 1.0 if error.kind == "unavailable" else None) from error
+        raise Problem(
+            error.kind, str(error), error.more, 1.0 if error.kind == "unavailable" else None
+        ) from error
     except UserError as error:
         raise Problem("conflict", public_error(error)) from error
     except EnvironmentProblem as error:
@@ -404,7 +418,9 @@ async def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allow = (error.headers or {}).get("Allow", "")
-        return problem_response(Problem("method-not-allowed", f"possible here: {allow}", {"allow": allow}))
+        return problem_response(
+            Problem("method-not-allowed", f"possible here: {allow}", {"allow": allow})
+        )
     return problem_response(Problem("not-found", "no such address"))
 
 

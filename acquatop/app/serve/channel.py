@@ -81,7 +81,9 @@ class Channel(Generic[EventT]):
     (2, [30])
     """
 
-    def __init__(self, bell: Notifier, *, most: int, most_bytes: int, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, bell: Notifier, *, most: int, most_bytes: int, clock: Clock = time.monotonic
+    ) -> None:
         self._bell = bell
         self._most = most
         self._most_bytes = most_bytes
@@ -137,7 +139,9 @@ class Channel(Generic[EventT]):
             at = bisect_right(self._events, number, key=lambda each: each.number)
             events = tuple(islice(self._events, at, None if most is None else at + most))
             first = self._events[0].number if self._events else self._last + 1
-            return News(events, max(0, first - number - 1), events[-1].number if events else self._last)
+            return News(
+                events, max(0, first - number - 1), events[-1].number if events else self._last
+            )
 
     def number_of(self, id: int) -> int:
         """Return the number to resume after for a reader of the event with an id; 0 if unknown."""

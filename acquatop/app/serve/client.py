@@ -31,7 +31,9 @@ class ServiceError(Exception):
     """
 
     def __init__(self, problem: Document) -> None:
-        super().__init__(problem.get("detail") or problem.get("title") or "the service has refused it")
+        super().__init__(
+            problem.get("detail") or problem.get("title") or "the service has refused it"
+        )
         self.problem = problem
 
 
@@ -141,17 +143,26 @@ class Client:
         document: Document = self._ask(method, path, text, **more).json()
         return document
 
-    def _ask(self, method: str, path: str, text: str | None = None, **more: Any) -> requests.Response:
+    def _ask(
+        self, method: str, path: str, text: str | None = None, **more: Any
+    ) -> requests.Response:
         body = None if text is None else text.encode()
-        headers = {**({} if text is None else {"Content-Type": "application/sparql-query"}), **more.pop("headers", {})}
+        headers = {
+            **({} if text is None else {"Content-Type": "application/sparql-query"}),
+            **more.pop("headers", {}),
+        }
         reply = self._session.request(
             method, self._url + path, data=body, headers=headers, timeout=self._timeout, **more
         )
         if reply.ok:
             return reply
         with reply:
-            is_problem = reply.headers.get("Content-Type", "").startswith("application/problem+json")
-            raise ServiceError(reply.json() if is_problem else {"title": f"HTTP {reply.status_code}"})
+            is_problem = reply.headers.get("Content-Type", "").startswith(
+                "application/problem+json"
+            )
+            raise ServiceError(
+                reply.json() if is_problem else {"title": f"HTTP {reply.status_code}"}
+            )
 
     def close(self) -> None:
         """Close the connections."""
@@ -160,7 +171,12 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.close()
 
 

@@ -22,7 +22,9 @@ class BoundedExecutor:
         self._most = most
         self._waiting = 0
 
-    async def do(self, work: Callable[Given, Result], *args: Given.args, **more: Given.kwargs) -> Result:
+    async def do(
+        self, work: Callable[Given, Result], *args: Given.args, **more: Given.kwargs
+    ) -> Result:
         """Return the result of some work; raises :class:`Problem` if the queue is full."""
         if self._waiting >= self._most + self._threads:
             raise Problem("unavailable", f"{self._most} requests wait already", retry_after=1.0)

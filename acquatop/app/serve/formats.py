@@ -23,7 +23,11 @@ class Format:
     @property
     def content_type(self) -> str:
         """The value of the Content-Type header."""
-        return f"{self.media_type}; charset=utf-8" if self.media_type.startswith("text/") else self.media_type
+        return (
+            f"{self.media_type}; charset=utf-8"
+            if self.media_type.startswith("text/")
+            else self.media_type
+        )
 
 
 def _lazily(name: str) -> Callable[[Answer], bytes]:
@@ -60,7 +64,9 @@ class _Wanted(NamedTuple):
         kind, _, subtype = media_type.partition("/")
         if (self.kind, self.subtype) == (kind, subtype):
             return 3
-        return 2 * (self.kind == kind and self.subtype == "*") or int((self.kind, self.subtype) == ("*", "*"))
+        return 2 * (self.kind == kind and self.subtype == "*") or int(
+            (self.kind, self.subtype) == ("*", "*")
+        )
 
 
 _RANGE = re.compile(r"\s*([\w!#$&^.+*-]+)/([\w!#$&^.+*-]+)\s*(?:;(.*))?", re.DOTALL)
@@ -91,7 +97,9 @@ def _wanted(part: str) -> _Wanted | None:
     if found is None:
         return None
     quality = _QUALITY.search(found[3] or "")
-    return _Wanted(found[1].lower(), found[2].lower(), min(1.0, float(quality[1])) if quality else 1.0)
+    return _Wanted(
+        found[1].lower(), found[2].lower(), min(1.0, float(quality[1])) if quality else 1.0
+    )
 
 
 def _quality(media_type: str, wanted: Sequence[_Wanted]) -> float:

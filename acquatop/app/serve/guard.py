@@ -50,7 +50,9 @@ _CHANGES = frozenset({"POST", "DELETE", "PUT", "PATCH"})
 def token_from(variables: Mapping[str, str] = os.environ) -> str | None:
     """Return the token in the environment, or None; raises :class:`UserError` for a weak one."""
     token = variables.get(TOKEN) or None
-    if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
+    if token is not None and (
+        len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()
+    ):
         raise UserError(
             f"the token in {TOKEN} must have {SHORTEST_TOKEN} printable characters or more\n"
             f"  hint: make one with: openssl rand -hex 24"
@@ -140,7 +142,10 @@ class Guard:
     def _check_origin(self, headers: Mapping[str, str]) -> None:
         """Refuse requests of pages of other sites."""
         origin = headers.get("origin")
-        foreign = origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+        foreign = (
+            origin is not None
+            and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+        )
         if foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             if headers.get("sec-fetch-mode") == "navigate" and origin is None:
                 return  # a link that a user follows
@@ -156,7 +161,9 @@ class Guard:
         who = (scope.get("client") or ("",))[0]
         seconds = (self._works if scope["method"] in _CHANGES else self._reads).wait(who)
         if seconds:
-            raise Problem("too-many-requests", f"try again in {math.ceil(seconds)} s", retry_after=seconds)
+            raise Problem(
+                "too-many-requests", f"try again in {math.ceil(seconds)} s", retry_after=seconds
+            )
 
 
 _ENCODED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]

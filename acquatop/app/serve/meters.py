@@ -16,7 +16,10 @@ class Meters:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self.requests = Counter(
-            "acquatop_http_requests", "Requests answered.", ["method", "route", "status"], registry=registry
+            "acquatop_http_requests",
+            "Requests answered.",
+            ["method", "route", "status"],
+            registry=registry,
         )
         self.duration = Histogram(
             "acquatop_http_request_duration_seconds",
@@ -25,9 +28,13 @@ class Meters:
             registry=registry,
             buckets=_SECONDS,
         )
-        self.readers = Gauge("acquatop_stream_readers", "Readers of streams of events.", registry=registry)
+        self.readers = Gauge(
+            "acquatop_stream_readers", "Readers of streams of events.", registry=registry
+        )
         self.missed = Counter(
-            "acquatop_stream_missed_events", "Events that readers were too slow for.", registry=registry
+            "acquatop_stream_missed_events",
+            "Events that readers were too slow for.",
+            registry=registry,
         )
         self.delay = Histogram(
             "acquatop_stream_delay_seconds",

@@ -40,17 +40,29 @@ def _queries() -> Document:
     one, query = "/queries/{id}", {200: _json("Query", "The query")}
     return {
         "/queries": {
-            "get": _operation("listQueries", "List the queries", {200: _json("Queries", "The queries")}),
+            "get": _operation(
+                "listQueries", "List the queries", {200: _json("Queries", "The queries")}
+            ),
             "post": {
                 **_operation(
                     "registerQuery",
                     "Run a query from now on",
-                    {201: {**_json("Query", "It runs"), "headers": {"Location": {"schema": {"type": "string"}}}}},
+                    {
+                        201: {
+                            **_json("Query", "It runs"),
+                            "headers": {"Location": {"schema": {"type": "string"}}},
+                        }
+                    },
                     "invalid-query invalid-request timeout name-taken too-large unsupported-media-type surroundings "
                     "cannot-be-kept unavailable",
                 ),
                 "parameters": [
-                    _parameter("name", "query", _NAME, "What its answers are called, in place of REGISTER's name")
+                    _parameter(
+                        "name",
+                        "query",
+                        _NAME,
+                        "What its answers are called, in place of REGISTER's name",
+                    )
                 ],
                 "requestBody": _TEXT,
             },
@@ -69,7 +81,10 @@ def _queries() -> Document:
             f"{one}/{verb}": {
                 "parameters": [_ID],
                 "post": _operation(
-                    f"{verb}Query", what, query, "not-found conflict surroundings cannot-be-kept unavailable"
+                    f"{verb}Query",
+                    what,
+                    query,
+                    "not-found conflict surroundings cannot-be-kept unavailable",
                 ),
             }
             for verb, what in (
@@ -92,12 +107,23 @@ def _queries() -> Document:
 def _answers() -> Document:
     forms: Document = {_JSON: _schema("Answer"), **{each.media_type: _TEXTUAL for each in FORMATS}}
     answer: dict[int, Document] = {
-        200: {"description": "The answer", "content": forms, "headers": {"ETag": {"schema": {"type": "string"}}}},
+        200: {
+            "description": "The answer",
+            "content": forms,
+            "headers": {"ETag": {"schema": {"type": "string"}}},
+        },
         304: {"description": "It is the one of If-None-Match"},
     }
-    known = _parameter("If-None-Match", "header", {"type": "string"}, "The ETag of the answer that is known")
+    known = _parameter(
+        "If-None-Match", "header", {"type": "string"}, "The ETag of the answer that is known"
+    )
     last = _parameter("Last-Event-ID", "header", {"type": "string"}, "The event that was read last")
-    events = {200: {"description": "Events until one side ends it", "content": {"text/event-stream": _TEXTUAL}}}
+    events = {
+        200: {
+            "description": "Events until one side ends it",
+            "content": {"text/event-stream": _TEXTUAL},
+        }
+    }
     one = "/queries/{id}"
     return {
         f"{one}/answer": {
@@ -112,8 +138,15 @@ def _answers() -> Document:
         f"{one}/answers": {
             "parameters": [
                 _ID,
-                _parameter("after", "query", _TIME, "Only windows that close after this time, in milliseconds"),
-                _parameter("limit", "query", {**_COUNT, "minimum": 1}, "So many at most, the oldest"),
+                _parameter(
+                    "after",
+                    "query",
+                    _TIME,
+                    "Only windows that close after this time, in milliseconds",
+                ),
+                _parameter(
+                    "limit", "query", {**_COUNT, "minimum": 1}, "So many at most, the oldest"
+                ),
             ],
             "get": _operation(
                 "listAnswers",
@@ -125,18 +158,29 @@ def _answers() -> Document:
         f"{one}/answers/{{closes}}": {
             "parameters": [
                 _ID,
-                _parameter("closes", "path", {"type": "string", "minLength": 1}, "When its window closes, in ms"),
+                _parameter(
+                    "closes",
+                    "path",
+                    {"type": "string", "minLength": 1},
+                    "When its window closes, in ms",
+                ),
                 known,
             ],
-            "get": _operation("getAnswerAt", "Give one answer", answer, "not-found not-acceptable unavailable"),
+            "get": _operation(
+                "getAnswerAt", "Give one answer", answer, "not-found not-acceptable unavailable"
+            ),
         },
         f"{one}/events": {
             "parameters": [_ID, last],
-            "get": _operation("readQuery", "Read a query's answers as they come", events, "not-found unavailable"),
+            "get": _operation(
+                "readQuery", "Read a query's answers as they come", events, "not-found unavailable"
+            ),
         },
         "/events": {
             "parameters": [last],
-            "get": _operation("readAll", "Read all that happens to all queries", events, "unavailable"),
+            "get": _operation(
+                "readAll", "Read all that happens to all queries", events, "unavailable"
+            ),
         },
     }
 
@@ -147,7 +191,10 @@ def _texts() -> Document:
         "/check": {
             "post": {
                 **_operation(
-                    "check", "Say what is wrong with a query", {200: _json("Findings", "What was found")}, wrong
+                    "check",
+                    "Say what is wrong with a query",
+                    {200: _json("Findings", "What was found")},
+                    wrong,
                 ),
                 "requestBody": _TEXT,
             }
@@ -178,15 +225,35 @@ def _itself() -> Document:
         304: {"description": "The browser has it"},
     }
     return {
-        "/catalog": {"get": _operation("catalog", "Say what queries may name", {200: _json("Catalog", "Names")})},
-        "/metrics": plainly("metrics", "Metrics for Prometheus", "text/plain", "unavailable"),
-        "/healthz": {"get": _operation("health", "Say that the process answers", {200: _json("State", "It does")})},
-        "/readyz": {
-            "get": _operation("ready", "Say whether queries are answered", {200: _json("State", "Yes")}, "unavailable")
+        "/catalog": {
+            "get": _operation(
+                "catalog", "Say what queries may name", {200: _json("Catalog", "Names")}
+            )
         },
-        "/openapi.json": {"get": _operation("openapi", "This description", {200: _json("Anything", "OpenAPI 3.1")})},
+        "/metrics": plainly("metrics", "Metrics for Prometheus", "text/plain", "unavailable"),
+        "/healthz": {
+            "get": _operation(
+                "health", "Say that the process answers", {200: _json("State", "It does")}
+            )
+        },
+        "/readyz": {
+            "get": _operation(
+                "ready",
+                "Say whether queries are answered",
+                {200: _json("State", "Yes")},
+                "unavailable",
+            )
+        },
+        "/openapi.json": {
+            "get": _operation(
+                "openapi", "This description", {200: _json("Anything", "OpenAPI 3.1")}
+            )
+        },
         "/": plainly("page", "The live page", "text/html"),
-        "/page/{file}": {"parameters": [file], "get": _operation("pageFile", "A file of the page", page, "not-found")},
+        "/page/{file}": {
+            "parameters": [file],
+            "get": _operation("pageFile", "A file of the page", page, "not-found"),
+        },
     }
 
 
@@ -220,7 +287,13 @@ def _operation(name: str, what: str, good: Mapping[int, Document], refused: str 
 
 
 def _parameter(name: str, place: str, schema: Document, what: str) -> Document:
-    return {"name": name, "in": place, "required": place == "path", "schema": schema, "description": what}
+    return {
+        "name": name,
+        "in": place,
+        "required": place == "path",
+        "schema": schema,
+        "description": what,
+    }
 
 
 def _schema(name: str) -> Document:
@@ -262,8 +335,13 @@ def _or_null(kind: str) -> Document:
 
 
 def _schemas() -> Document:
-    text, number, whole, flag = ({"type": each} for each in ("string", "number", "integer", "boolean"))
-    reference = {name: {"$ref": f"#/components/schemas/{name}"} for name in ("Query", "Answer", "Finding", "Term")}
+    text, number, whole, flag = (
+        {"type": each} for each in ("string", "number", "integer", "boolean")
+    )
+    reference = {
+        name: {"$ref": f"#/components/schemas/{name}"}
+        for name in ("Query", "Answer", "Finding", "Term")
+    }
     counts = {"type": "object", "additionalProperties": whole}
     spent = _object("items requests seconds", items=whole, requests=whole, seconds=number)
     row = _object(
@@ -297,7 +375,9 @@ def _schemas() -> Document:
             message=text,
             hint=_or_null("string"),
         ),
-        "Findings": _object("file ok diagnostics", file=text, ok=flag, diagnostics=_array(reference["Finding"])),
+        "Findings": _object(
+            "file ok diagnostics", file=text, ok=flag, diagnostics=_array(reference["Finding"])
+        ),
         "Query": _object(
             "id name state error registered newest streams text warnings",
             id=text,
@@ -305,13 +385,21 @@ def _schemas() -> Document:
             state={"type": "string", "enum": ["running", "paused", "failed", "ended"]},
             error=_or_null("string"),
             registered={"type": "string", "format": "date-time"},
-            newest={"type": ["integer", "null"], "description": "When the newest answer's window closes, in ms"},
+            newest={
+                "type": ["integer", "null"],
+                "description": "When the newest answer's window closes, in ms",
+            },
             streams=_array(_object("iri items bad", iri=text, items=whole, bad=counts)),
             text=text,
             warnings=_array(reference["Finding"]),
         ),
         "Queries": _object("queries", queries=_array(reference["Query"])),
-        "Term": _object("type value", "datatype xml:lang", type={"enum": ["uri", "bnode", "literal"]}, value=text),
+        "Term": _object(
+            "type value",
+            "datatype xml:lang",
+            type={"enum": ["uri", "bnode", "literal"]},
+            value=text,
+        ),
         "Answer": _object(
             "query form window results status reason refreshed spent allowed expected failure events late bad unscored "
             "ambiguous skipped rejected latency_ms emitted",
@@ -325,7 +413,12 @@ def _schemas() -> Document:
             refreshed=_array(reference["Term"]),
             spent=spent,
             allowed=spent,
-            expected={"anyOf": [_object("precision ndcg", precision=number, ndcg=number), {"type": "null"}]},
+            expected={
+                "anyOf": [
+                    _object("precision ndcg", precision=number, ndcg=number),
+                    {"type": "null"},
+                ]
+            },
             failure=_or_null("string"),
             bad=counts,
             rejected=counts,

@@ -35,7 +35,9 @@ KINDS: Mapping[str, ProblemKind] = {
     "unknown-host": ProblemKind(421, "This host is not served here"),
     "too-many-requests": ProblemKind(429, "Too many requests"),
     "internal": ProblemKind(500, "Something went wrong here"),
-    "surroundings": ProblemKind(502, "A remote, or something else that the query needs, cannot be used"),
+    "surroundings": ProblemKind(
+        502, "A remote, or something else that the query needs, cannot be used"
+    ),
     "unavailable": ProblemKind(503, "Not now"),
     "cannot-be-kept": ProblemKind(507, "The query cannot be kept"),
 }

@@ -11,7 +11,10 @@ from rspql.diagnostics import QueryError
 
 UNSAID = "it failed for a reason that only the server's log tells"
 
-_URL = re.compile(r"<[^<>\s]*>|\b([a-z][a-z0-9+.-]*)://(?:[^\s/@'\"]*@)?([^\s/?#'\"<>]+)[^\s'\"<>]*", re.IGNORECASE)
+_URL = re.compile(
+    r"<[^<>\s]*>|\b([a-z][a-z0-9+.-]*)://(?:[^\s/@'\"]*@)?([^\s/?#'\"<>]+)[^\s'\"<>]*",
+    re.IGNORECASE,
+)
 _PATH = re.compile(r"(?<![\w/.:>])(?:~|\.{1,2})?/(?:[^\s:'\",;()<>]+)")
 
 

@@ -26,7 +26,11 @@ It is called with the reader's number, and the number of events that the reader 
 
 Give = Callable[[bytes], Awaitable[None]]
 
-_HEADERS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"))
+_HEADERS = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+)
 
 
 class Readers:
@@ -73,7 +77,13 @@ class EventStream:
     """
 
     def __init__(
-        self, readers: Readers, channel: Channel[Any], number: int, *, opening: Opening, begins: bool = False
+        self,
+        readers: Readers,
+        channel: Channel[Any],
+        number: int,
+        *,
+        opening: Opening,
+        begins: bool = False,
     ) -> None:
         self._readers = readers
         self._channel = channel
@@ -90,7 +100,10 @@ class EventStream:
             return
         self._readers.enter(self._channel)
         # A task of its own is cheap to wake for each event.
-        sending, gone = asyncio.create_task(self._send_all(start, send)), asyncio.create_task(_gone(receive))
+        sending, gone = (
+            asyncio.create_task(self._send_all(start, send)),
+            asyncio.create_task(_gone(receive)),
+        )
         try:
             await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
@@ -122,7 +135,12 @@ class EventStream:
                     await give(event.frame)
                     self._readers.meters.delay.observe(self._readers.clock() - event.at)
             elif self._channel.closed:
-                await send({"type": "http.response.body", "body": frame("end", b"{}") if self._channel.over else b""})
+                await send(
+                    {
+                        "type": "http.response.body",
+                        "body": frame("end", b"{}") if self._channel.over else b"",
+                    }
+                )
                 return
             elif beat != self._readers.beat:
                 beat = self._readers.beat

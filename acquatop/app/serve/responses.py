@@ -30,4 +30,6 @@ def problem_response(problem: Problem) -> Response:
         headers["www-authenticate"] = "Bearer"
     if "allow" in problem.more:
         headers["allow"] = str(problem.more["allow"])
-    return Response(json.dumps(problem.to_json()).encode(), problem.status, headers, media_type=MEDIA_TYPE)
+    return Response(
+        json.dumps(problem.to_json()).encode(), problem.status, headers, media_type=MEDIA_TYPE
+    )

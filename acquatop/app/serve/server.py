@@ -104,7 +104,9 @@ class _Server(uvicorn.Server):
 
 def _listening(address: ListenAddress, stuck_seconds: float) -> socket.socket:
     try:
-        family, kind, *_, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+        family, kind, *_, place = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM
+        )[0]
         listening = socket.socket(family, kind)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -112,7 +114,9 @@ def _listening(address: ListenAddress, stuck_seconds: float) -> socket.socket:
             with suppress(AttributeError, OSError):
                 # The system cuts off a reader that makes no progress for so long. Connections
                 # inherit this.
-                listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * stuck_seconds))
+                listening.setsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * stuck_seconds)
+                )
             listening.bind(place)
         except OSError:
             listening.close()

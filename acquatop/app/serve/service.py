@@ -90,8 +90,13 @@ class Served:
         """Return the items of its streams since it started, and the bad ones by reason."""
         query = self.query
         names = () if query is None else query.streams
-        came = {name: self._intake.of(name).since(self._before.get(name, ItemCounts())) for name in names}
-        return [{"iri": name, "items": each.items, "bad": dict(each.bad)} for name, each in came.items()]
+        came = {
+            name: self._intake.of(name).since(self._before.get(name, ItemCounts()))
+            for name in names
+        }
+        return [
+            {"iri": name, "items": each.items, "bad": dict(each.bad)} for name, each in came.items()
+        ]
 
     @property
     def waits(self) -> bool:
@@ -148,7 +153,9 @@ class QueryService:
     ) -> None:
         self.limits = limits or Limits()
         self.bell = Notifier()
-        self.events: Channel[Event] = Channel(self.bell, most=self.limits.events, most_bytes=self.limits.events_bytes)
+        self.events: Channel[Event] = Channel(
+            self.bell, most=self.limits.events, most_bytes=self.limits.events_bytes
+        )
         self.is_ready = False
         self.turn = threading.Lock()
         self._wall = wall
@@ -195,7 +202,9 @@ class QueryService:
     def need_ready(self) -> None:
         """Raise :class:`Refused` unless changes are possible now."""
         if not self.is_ready:
-            raise Refused("unavailable", "the engine is starting or stopping; try again in a moment")
+            raise Refused(
+                "unavailable", "the engine is starting or stopping; try again in a moment"
+            )
 
     @property
     def catalog(self) -> Catalog:
@@ -258,11 +267,16 @@ class QueryService:
         """
         if len(self._served) >= self.limits.queries:
             most = self.limits.queries
-            raise Refused("too-many-queries", f"{most} queries are registered, as many as may be: remove one first")
+            raise Refused(
+                "too-many-queries",
+                f"{most} queries are registered, as many as may be: remove one first",
+            )
         analysis = self._good(text)
         assert analysis.plan is not None
         named = self._name(name, analysis.plan.name)
-        served = self._new(QueryRegistration(self._free_id(named), named, text, round(1000 * self._wall())))
+        served = self._new(
+            QueryRegistration(self._free_id(named), named, text, round(1000 * self._wall()))
+        )
         served.warnings = [each.to_json(FILE) for each in analysis.diagnostics]
         self._run(served)
         try:
@@ -350,8 +364,16 @@ class QueryService:
         if not _NAME.fullmatch(name):
             raise Refused("invalid-request", "a query's name has 1 to 200 printable characters")
         if name in taken:
-            other = next(each.registration.id for each in self._served.values() if each.registration.name == name)
-            raise Refused("name-taken", f'a query named "{name}" is registered already: remove it first', query=other)
+            other = next(
+                each.registration.id
+                for each in self._served.values()
+                if each.registration.name == name
+            )
+            raise Refused(
+                "name-taken",
+                f'a query named "{name}" is registered already: remove it first',
+                query=other,
+            )
         return name
 
     def _free_id(self, name: str) -> str:
@@ -430,4 +452,8 @@ class _Observing(Silent):
 
 
 def _unlike(name: str, taken: Any) -> str:
-    return next(each for each in (name, *(f"{name}-{at}" for at in range(2, len(taken) + 3))) if each not in taken)
+    return next(
+        each
+        for each in (name, *(f"{name}-{at}" for at in range(2, len(taken) + 3)))
+        if each not in taken
+    )

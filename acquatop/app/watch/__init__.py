@@ -17,4 +17,13 @@ from acquatop.engine.observer import (
     StateSeen,
 )
 
-__all__ = ["AnswerSeen", "BatchSeen", "Kept", "Observer", "QueryState", "Several", "Silent", "StateSeen"]
+__all__ = [
+    "AnswerSeen",
+    "BatchSeen",
+    "Kept",
+    "Observer",
+    "QueryState",
+    "Several",
+    "Silent",
+    "StateSeen",
+]

@@ -30,7 +30,9 @@ class ListenAddress:
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
         elif ":" in host:
-            raise ValueError(f"{text!r} is not [HOST:]PORT: an IPv6 address is written in brackets, as in [::1]:9464")
+            raise ValueError(
+                f"{text!r} is not [HOST:]PORT: an IPv6 address is written in brackets, as in [::1]:9464"
+            )
         if colon and not host:
             raise ValueError(f"{text!r} is not [HOST:]PORT: there is nothing before the colon")
         if not (port.isascii() and port.isdecimal() and int(port) <= 65535):

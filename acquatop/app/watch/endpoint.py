@@ -31,7 +31,10 @@ class Endpoint:
         port = self._server.server_address[1]
         self.url = f"http://{ListenAddress(address.host, int(port))}/metrics"
         self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="acquatop-metrics", daemon=True
+            target=self._server.serve_forever,
+            kwargs={"poll_interval": 0.1},
+            name="acquatop-metrics",
+            daemon=True,
         )
         self._thread.start()
 
@@ -44,7 +47,9 @@ class Endpoint:
 
 def _listen(address: ListenAddress, text: Callable[[], bytes]) -> _Server:
     try:
-        family, *_, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+        family, *_, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[
+            0
+        ]
         return _Server(place, type("Handler", (_Handler,), {"text": staticmethod(text)}), family)
     except OSError as error:
         raise EnvironmentProblem(

@@ -44,7 +44,9 @@ class ItemCounts:
         counts = {reason: count - before.bad.get(reason, 0) for reason, count in self.bad.items()}
         bad = {reason: count for reason, count in counts.items() if count}
         return ItemCounts(
-            self.items - before.items, bad, {each: self.bad_at[each] for each in bad if each in self.bad_at}
+            self.items - before.items,
+            bad,
+            {each: self.bad_at[each] for each in bad if each in self.bad_at},
         )
 
 

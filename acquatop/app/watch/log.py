@@ -67,7 +67,9 @@ class Log:
         self._wall = wall
         self._lock = threading.Lock()
         self._reasons = BoundedLabels(REASONS)
-        self._seldom: ThrottledCounter[tuple[str, str, str]] = ThrottledCounter(interval, clock=clock)
+        self._seldom: ThrottledCounter[tuple[str, str, str]] = ThrottledCounter(
+            interval, clock=clock
+        )
         self._failing: set[str] = set()
         # The place of the first item that has not been logged yet, by stream and reason.
         self._places: dict[tuple[str, str], Place] = {}
@@ -80,7 +82,9 @@ class Log:
 
     def batch(self, seen: BatchSeen) -> None:
         """Log late and bad items, and a slow batch; at level debug, every batch."""
-        self.say(Level.DEBUG, "batch", events=seen.events, watermark_ms=seen.watermark_ms, **_times(seen))
+        self.say(
+            Level.DEBUG, "batch", events=seen.events, watermark_ms=seen.watermark_ms, **_times(seen)
+        )
         self._sum("late", seen.stream, "", seen.late)
         for reason, count in seen.bad.items():
             self._sum("bad", seen.stream, reason, count, seen.bad_at.get(reason))
@@ -97,7 +101,13 @@ class Log:
             with self._lock:
                 self._failing.add(answer.query)
             if times := self._due("remote_failed", answer.query):
-                self.say(Level.WARNING, "remote_failed", query=answer.query, failure=answer.failure, times=times)
+                self.say(
+                    Level.WARNING,
+                    "remote_failed",
+                    query=answer.query,
+                    failure=answer.failure,
+                    times=times,
+                )
         elif answer.query in self._failing and answer.spending.requests:
             with self._lock:
                 self._failing.discard(answer.query)
@@ -119,7 +129,9 @@ class Log:
 
     def query(self, name: str, state: QueryState) -> None:
         """Log a change of a query's state."""
-        self.say(Level.ERROR if state is QueryState.FAILED else Level.INFO, f"query_{state}", query=name)
+        self.say(
+            Level.ERROR if state is QueryState.FAILED else Level.INFO, f"query_{state}", query=name
+        )
 
     def failed(self, where: str, error: BaseException) -> None:
         """Log an error."""
@@ -133,7 +145,9 @@ class Log:
             self._tell(event, about, reason, total)
         self._lines.close()
 
-    def _sum(self, event: str, about: str, reason: str, count: int, place: Place | None = None) -> None:
+    def _sum(
+        self, event: str, about: str, reason: str, count: int, place: Place | None = None
+    ) -> None:
         if count:
             with self._lock:
                 reason = self._reasons(f"{event} {about}", reason)
@@ -152,7 +166,13 @@ class Log:
         with self._lock:
             place = self._places.pop((about, reason), None)
         facts = {"reason": reason} if reason else {}
-        self.say(level, event, **{subject: about, amount: total}, **facts, **(place._asdict() if place else {}))
+        self.say(
+            level,
+            event,
+            **{subject: about, amount: total},
+            **facts,
+            **(place._asdict() if place else {}),
+        )
 
 
 _SUMS = {

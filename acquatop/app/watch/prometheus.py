@@ -26,7 +26,23 @@ _Metric = TypeVar("_Metric", bound=MetricWrapperBase)
 REASONS = 20
 """The number of distinct reasons per stream or query; all others are counted as ``other``."""
 
-_DURATIONS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_DURATIONS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+)
 _WRITTEN = (Kept.JOURNAL, Kept.SNAPSHOT)
 
 
@@ -41,7 +57,9 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._wall = wall
         self._lock = threading.Lock()
-        self._bad_reasons, self._rejected_reasons, self._kinds = (BoundedLabels(REASONS) for _ in range(3))
+        self._bad_reasons, self._rejected_reasons, self._kinds = (
+            BoundedLabels(REASONS) for _ in range(3)
+        )
         self._running: set[str] = set()
         self._watermarks: dict[str, float] = {}
         self._of_queries: list[MetricWrapperBase] = []
@@ -57,46 +75,92 @@ class Metrics:
     def _make_stream_metrics(self) -> None:
         stream = ["stream"]
         self._events = self._counter("events", "Events that were read.", stream)
-        self._late = self._counter("late_events", "Events that came too late for every window.", stream)
-        self._bad = self._counter("bad_events", "Records that could not be used.", ["stream", "reason"])
+        self._late = self._counter(
+            "late_events", "Events that came too late for every window.", stream
+        )
+        self._bad = self._counter(
+            "bad_events", "Records that could not be used.", ["stream", "reason"]
+        )
         self._batch = self._histogram("batch_duration_seconds", "All of a batch.", stream)
-        self._phase = self._histogram("batch_phase_duration_seconds", "Parts of a batch.", ["stream", "phase"])
-        self._watermark = self._gauge("watermark_timestamp_seconds", "Event time up to which windows close.", stream)
-        self._lag = self._gauge("watermark_lag_seconds", "Time of day less the watermark, when asked.", stream)
-        self._backlog = self._gauge("backlog_bytes", "What the source holds that has not been read.", stream)
-        self._read = self._gauge("read_ratio", "How much of what the source holds has been read, 0 to 1.", stream)
+        self._phase = self._histogram(
+            "batch_phase_duration_seconds", "Parts of a batch.", ["stream", "phase"]
+        )
+        self._watermark = self._gauge(
+            "watermark_timestamp_seconds", "Event time up to which windows close.", stream
+        )
+        self._lag = self._gauge(
+            "watermark_lag_seconds", "Time of day less the watermark, when asked.", stream
+        )
+        self._backlog = self._gauge(
+            "backlog_bytes", "What the source holds that has not been read.", stream
+        )
+        self._read = self._gauge(
+            "read_ratio", "How much of what the source holds has been read, 0 to 1.", stream
+        )
 
     def _make_state_metrics(self) -> None:
         kinds = ["stream", "kind"]
         self._kept = self._counter("state_events", "What happened to the state directory.", kinds)
-        self._kept_bytes = self._counter("state_written_bytes", "Bytes written to the state directory.", kinds)
-        self._kept_time = self._histogram("state_write_duration_seconds", "Writing to the state directory.", kinds)
+        self._kept_bytes = self._counter(
+            "state_written_bytes", "Bytes written to the state directory.", kinds
+        )
+        self._kept_time = self._histogram(
+            "state_write_duration_seconds", "Writing to the state directory.", kinds
+        )
 
     def _make_answer_metrics(self) -> None:
         query = ["query"]
         self._answers = self._counter("answers", "Answers given.", ["query", "status"])
-        self._repeated = self._counter("repeated_answers", "Answers given out again after a restart.", query)
+        self._repeated = self._counter(
+            "repeated_answers", "Answers given out again after a restart.", query
+        )
         self._rows = self._counter("answer_rows", "Rows of answers.", query)
-        self._latency = self._histogram("answer_latency_seconds", "From knowing of a close to the answer.", query)
-        self._candidates = self._gauge("candidates", "Candidates held for the windows that are open.", query)
-        self._panes = self._gauge("panes_waiting", "Panes that wait for their window to close.", query)
-        self._precision = self._gauge("expected_precision", "Expected precision of the last answer.", query)
+        self._latency = self._histogram(
+            "answer_latency_seconds", "From knowing of a close to the answer.", query
+        )
+        self._candidates = self._gauge(
+            "candidates", "Candidates held for the windows that are open.", query
+        )
+        self._panes = self._gauge(
+            "panes_waiting", "Panes that wait for their window to close.", query
+        )
+        self._precision = self._gauge(
+            "expected_precision", "Expected precision of the last answer.", query
+        )
         self._ndcg = self._gauge("expected_ndcg", "Expected nDCG of the last answer.", query)
-        self._skipped = self._counter("skipped_windows", "Empty windows that were not answered.", query)
+        self._skipped = self._counter(
+            "skipped_windows", "Empty windows that were not answered.", query
+        )
 
     def _make_remote_metrics(self) -> None:
         query = ["query"]
         self._requests = self._counter("refresh_requests", "Requests sent to remotes.", query)
         self._items = self._counter("refresh_items", "Items asked of remotes.", query)
-        self._failures = self._counter("refresh_failed_requests", "Requests to remotes that failed.", query)
-        self._waits = self._counter("refresh_wait_seconds", "Time spent waiting for remotes.", query)
-        self._allowed_items = self._counter("refresh_allowed_items", "Items that the budget allowed.", query)
-        self._allowed_requests = self._counter("refresh_allowed_requests", "Requests that the budget allowed.", query)
-        self._degraded = self._counter("degraded_answers", "Answers that had to do with last known values.", query)
-        self._rejected = self._counter("rejected_records", "Records of remotes left out.", ["query", "reason"])
+        self._failures = self._counter(
+            "refresh_failed_requests", "Requests to remotes that failed.", query
+        )
+        self._waits = self._counter(
+            "refresh_wait_seconds", "Time spent waiting for remotes.", query
+        )
+        self._allowed_items = self._counter(
+            "refresh_allowed_items", "Items that the budget allowed.", query
+        )
+        self._allowed_requests = self._counter(
+            "refresh_allowed_requests", "Requests that the budget allowed.", query
+        )
+        self._degraded = self._counter(
+            "degraded_answers", "Answers that had to do with last known values.", query
+        )
+        self._rejected = self._counter(
+            "rejected_records", "Records of remotes left out.", ["query", "reason"]
+        )
         self._replica = self._gauge("replica_keys", "Keys that the replica holds.", query)
-        self._mean_age = self._gauge("value_age_mean_seconds", "Mean age of the values last shown.", query)
-        self._max_age = self._gauge("value_age_max_seconds", "Age of the oldest value last shown.", query)
+        self._mean_age = self._gauge(
+            "value_age_mean_seconds", "Mean age of the values last shown.", query
+        )
+        self._max_age = self._gauge(
+            "value_age_max_seconds", "Age of the oldest value last shown.", query
+        )
 
     def _make_query_metrics(self) -> None:
         self._queries = self._gauge("queries", "Queries that run.", [])
@@ -187,20 +251,26 @@ class Metrics:
             kind = self._kinds("", where.split(" ", 1)[0])
         self._errors.labels(kind).inc()
 
-    def _count_reasons(self, counter: Counter, labels: BoundedLabels, of: str, reasons: Mapping[str, int]) -> None:
+    def _count_reasons(
+        self, counter: Counter, labels: BoundedLabels, of: str, reasons: Mapping[str, int]
+    ) -> None:
         for reason, count in reasons.items():
             with self._lock:
                 label = labels(of, reason)
             counter.labels(of, label).inc(count)
 
     def _counter(self, name: str, meaning: str, labels: Sequence[str]) -> Counter:
-        return self._of(Counter(f"acquatop_{name}", meaning, labels, registry=self.registry), labels)
+        return self._of(
+            Counter(f"acquatop_{name}", meaning, labels, registry=self.registry), labels
+        )
 
     def _gauge(self, name: str, meaning: str, labels: Sequence[str]) -> Gauge:
         return self._of(Gauge(f"acquatop_{name}", meaning, labels, registry=self.registry), labels)
 
     def _histogram(self, name: str, meaning: str, labels: Sequence[str]) -> Histogram:
-        made = Histogram(f"acquatop_{name}", meaning, labels, registry=self.registry, buckets=_DURATIONS)
+        made = Histogram(
+            f"acquatop_{name}", meaning, labels, registry=self.registry, buckets=_DURATIONS
+        )
         return self._of(made, labels)
 
     def _of(self, metric: _Metric, labels: Sequence[str]) -> _Metric:

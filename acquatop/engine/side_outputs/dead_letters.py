@@ -21,4 +21,7 @@ class DeadLetters(SideOutputFile):
     def add(self, tables: Iterable[pa.Table], *, durable: bool) -> None:
         """Append the bad items of a batch's partitions."""
         items = (item for table in tables for item in table.column(ITEM).to_pylist())
-        self.append((f'{{"stream": {self._stream}, {item[1:]}\n'.encode() for item in items), durable=durable)
+        self.append(
+            (f'{{"stream": {self._stream}, {item[1:]}\n'.encode() for item in items),
+            durable=durable,
+        )

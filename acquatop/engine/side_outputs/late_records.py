@@ -15,9 +15,14 @@ class LateRecords(SideOutputFile):
         super().__init__(path, what="late records", key="late")
         self._stream = stream
 
-    def add(self, records: Iterable[tuple[int, str]], watermark_ms: int | None, *, durable: bool) -> None:
+    def add(
+        self, records: Iterable[tuple[int, str]], watermark_ms: int | None, *, durable: bool
+    ) -> None:
         """Append records, given by their times and as JSON."""
-        self.append((_line(self._stream, at, watermark_ms, record) for at, record in records), durable=durable)
+        self.append(
+            (_line(self._stream, at, watermark_ms, record) for at, record in records),
+            durable=durable,
+        )
 
 
 def _line(stream: str, time_ms: int, watermark_ms: int | None, record: str) -> bytes:

@@ -14,7 +14,14 @@ from acquatop.engine.state.folder import Folder, make_folder
 from acquatop.engine.state.journal import Journal
 from acquatop.engine.state.lock import DirectoryLock
 from acquatop.engine.state.manifest import Manifest
-from acquatop.engine.state.names import DAMAGED, UNFINISHED, Numbered, journal_name, read_name, snapshot_name
+from acquatop.engine.state.names import (
+    DAMAGED,
+    UNFINISHED,
+    Numbered,
+    journal_name,
+    read_name,
+    snapshot_name,
+)
 from acquatop.engine.state.problems import Damaged, explained
 from acquatop.engine.state.snapshots import LARGE, Snapshots
 from acquatop.errors import EnvironmentProblem
@@ -115,7 +122,10 @@ class StateDirectory:
             self._take_back()
             self._remove_unfinished()
             numbered = self._numbered().values()
-            numbers = sorted({each.number for each in numbered if not each.state and each.kind != "part"}, reverse=True)
+            numbers = sorted(
+                {each.number for each in numbered if not each.state and each.kind != "part"},
+                reverse=True,
+            )
             self._next = 1 + max((each.number for each in numbered), default=0)
             found = self._newest_whole(numbers) if numbers else None
             self._recovered = True
@@ -220,7 +230,9 @@ class StateDirectory:
             except Damaged as damage:
                 problems.append(str(damage))
                 continue
-            return Recovered(parts, self._read_journal(number, numbers), self._say_used(number, problems))
+            return Recovered(
+                parts, self._read_journal(number, numbers), self._say_used(number, problems)
+            )
         raise EnvironmentProblem(
             f"{self.path}: no snapshot is whole: {'; '.join(problems)}\n"
             "  hint: put back these files from a copy, or delete the directory to begin anew"
@@ -250,12 +262,16 @@ class StateDirectory:
     def _say_used(self, number: int, problems: Sequence[str]) -> str | None:
         if not problems:
             return None
-        return f"{self.path}: {'; '.join(problems)}; {snapshot_name(number)} and its journal are used"
+        return (
+            f"{self.path}: {'; '.join(problems)}; {snapshot_name(number)} and its journal are used"
+        )
 
     def _set_aside(self) -> None:
         """Rename damaged files, so that they are not used if they become readable again."""
         names = self._numbered() if self._damaged else {}
-        aside = [name for name, each in names.items() if not each.state and each.number in self._damaged]
+        aside = [
+            name for name, each in names.items() if not each.state and each.number in self._damaged
+        ]
         for name in aside:
             self._folder.rename(name, DAMAGED + name)
         if aside:
@@ -283,10 +299,19 @@ class StateDirectory:
     def _remove_unfinished(self) -> None:
         """Remove unfinished files, and parts of snapshots that were not finished."""
         names = self._numbered()
-        finished = (each.number for each in names.values() if each.kind != "part" and each.state != UNFINISHED)
+        finished = (
+            each.number
+            for each in names.values()
+            if each.kind != "part" and each.state != UNFINISHED
+        )
         newest = max(finished, default=0)
-        orphans = [name for name, each in names.items() if each.kind == "part" and each.number > newest]
-        for name in [*orphans, *(name for name in self._folder.names() if name.startswith(UNFINISHED))]:
+        orphans = [
+            name for name, each in names.items() if each.kind == "part" and each.number > newest
+        ]
+        for name in [
+            *orphans,
+            *(name for name in self._folder.names() if name.startswith(UNFINISHED)),
+        ]:
             self._folder.remove(name)
 
     def _remove_old(self) -> None:

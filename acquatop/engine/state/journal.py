@@ -99,7 +99,9 @@ class Journal:
             entries.append(_decode(entry.payload))
             end = entry.end
         if self._has_entry_behind(content, end, len(entries)):
-            raise Damaged(f"{self._name} is damaged at byte {end}: {len(entries)} entries before it are whole")
+            raise Damaged(
+                f"{self._name} is damaged at byte {end}: {len(entries)} entries before it are whole"
+            )
         self._end = end if entries else 0
         self._count = len(entries)
         return entries
@@ -112,7 +114,12 @@ class Journal:
             return None
         mark, number, place, length, checksum = _HEAD.unpack(head)
         payload = content[start + _FIRST : start + _FIRST + length]
-        whole = (mark, number, len(payload), zlib.crc32(payload)) == (_MARK, self._number, length, checksum)
+        whole = (mark, number, len(payload), zlib.crc32(payload)) == (
+            _MARK,
+            self._number,
+            length,
+            checksum,
+        )
         return _Entry(place, payload, start + _FIRST + length) if whole else None
 
     def _has_entry_behind(self, content: bytes, end: int, count: int) -> bool:

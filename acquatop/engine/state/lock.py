@@ -64,7 +64,11 @@ class DirectoryLock:
 
 
 def _describe(now: datetime) -> bytes:
-    holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": now.isoformat(" ", "seconds")}
+    holder = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "since": now.isoformat(" ", "seconds"),
+    }
     return json.dumps(holder).encode() + b"\n"
 
 

@@ -49,8 +49,12 @@ class Manifest:
         A dropped name is remembered until no remaining snapshot (given by number) may contain it.
         """
         newest, oldest = max(snapshots, default=0), min(snapshots, default=0)
-        known = {name: entry for name, entry in self.entries.items() if not entry.is_forgotten(oldest)}
-        changed = [name for name, text in wanted.items() if name in known and known[name].text != text]
+        known = {
+            name: entry for name, entry in self.entries.items() if not entry.is_forgotten(oldest)
+        }
+        changed = [
+            name for name, text in wanted.items() if name in known and known[name].text != text
+        ]
         if changed:
             raise UserError(_say_changed(changed, known, wanted, path))
         gone = {name: entry.dropped(newest) for name, entry in known.items() if name not in wanted}
@@ -58,7 +62,11 @@ class Manifest:
 
     def dropped_by(self, wanted: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names in use that are no longer wanted."""
-        return tuple(name for name, entry in self.entries.items() if name not in wanted and entry.dropped_after is None)
+        return tuple(
+            name
+            for name, entry in self.entries.items()
+            if name not in wanted and entry.dropped_after is None
+        )
 
     @classmethod
     def read(cls, folder: Folder) -> Manifest | None:
@@ -86,7 +94,9 @@ class Manifest:
 
 
 def _to_json(entry: ManifestEntry) -> dict[str, Any]:
-    return {"text": entry.text} | ({} if entry.dropped_after is None else {"dropped_after": entry.dropped_after})
+    return {"text": entry.text} | (
+        {} if entry.dropped_after is None else {"dropped_after": entry.dropped_after}
+    )
 
 
 def _parse(content: bytes, path: Path) -> Manifest:
@@ -95,7 +105,8 @@ def _parse(content: bytes, path: Path) -> Manifest:
         version = int(parsed["format"])
         if version <= FORMAT:
             entries = {
-                str(name): ManifestEntry(str(each["text"]), each.get("dropped_after")) for name, each in _items(parsed)
+                str(name): ManifestEntry(str(each["text"]), each.get("dropped_after"))
+                for name, each in _items(parsed)
             }
             return Manifest(entries)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -113,14 +124,19 @@ def _items(parsed: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
     yield from parsed["entries"].items()
 
 
-def _say_changed(changed: list[str], known: Mapping[str, ManifestEntry], wanted: Mapping[str, str], path: Path) -> str:
+def _say_changed(
+    changed: list[str], known: Mapping[str, ManifestEntry], wanted: Mapping[str, str], path: Path
+) -> str:
     first, *others = changed
     lines = [f"{first} has changed since the state in {path} was written:"]
     lines += (f"    {line}" for line in _difference(known[first].text, wanted[first]))
     if others:
         lines.append("  so have: " + ", ".join(others))
     return "\n".join(
-        [*lines, f"  hint: take the old text again, use another directory, or delete {path} to begin anew"]
+        [
+            *lines,
+            f"  hint: take the old text again, use another directory, or delete {path} to begin anew",
+        ]
     )
 
 

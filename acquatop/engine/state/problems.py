@@ -9,8 +9,12 @@ from pathlib import Path
 
 from acquatop.errors import EnvironmentProblem
 
-_FULL = "free some space on that disk; what was saved before is whole, and the next attempt may succeed"
-_RIGHTS = "let this user read and write the directory and all that is in it, or use another directory"
+_FULL = (
+    "free some space on that disk; what was saved before is whole, and the next attempt may succeed"
+)
+_RIGHTS = (
+    "let this user read and write the directory and all that is in it, or use another directory"
+)
 _HINTS = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
@@ -47,6 +51,8 @@ def explained(path: Path, doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        hint = _HINTS.get(error.errno or 0, "see that the disk can be written, or use another directory")
+        hint = _HINTS.get(
+            error.errno or 0, "see that the disk can be written, or use another directory"
+        )
         said = error.strerror or str(error)
         raise EnvironmentProblem(f"{path}: cannot {doing}: {said}\n  hint: {hint}") from error

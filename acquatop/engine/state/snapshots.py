@@ -67,7 +67,11 @@ class Snapshots:
         O(bytes); large parts that have not changed are only compared.
         """
         pieces, known = self._place(number, parts)
-        new = {piece.file: parts[name] for name, piece in pieces.items() if piece.file and piece.file not in self.files}
+        new = {
+            piece.file: parts[name]
+            for name, piece in pieces.items()
+            if piece.file and piece.file not in self.files
+        }
         for file, content in new.items():
             write_file(self._folder, file, [content])
         if new:
@@ -109,7 +113,9 @@ class Snapshots:
             for name, known in self._known.items()
         }
 
-    def _place(self, number: int, parts: Mapping[str, bytes]) -> tuple[dict[str, _Piece], dict[str, _Known]]:
+    def _place(
+        self, number: int, parts: Mapping[str, bytes]
+    ) -> tuple[dict[str, _Piece], dict[str, _Known]]:
         """Return the location of each part, and the new records of large parts."""
         named_before = self._files[max(self._files)] if self._files else frozenset()
         pieces, known = {}, {}
@@ -120,7 +126,9 @@ class Snapshots:
                 if len(content) >= self._large:
                     known[name] = _Known(content, pieces[name].checksum)
                 continue
-            file = next((each for each in before.files if each not in named_before), part_name(number, at))
+            file = next(
+                (each for each in before.files if each not in named_before), part_name(number, at)
+            )
             pieces[name] = _Piece(len(content), before.checksum, file)
             known[name] = replace(before, files=tuple(dict.fromkeys((*before.files, file))))
         return pieces, known
@@ -131,7 +139,9 @@ class Snapshots:
             size = self._folder.size(file)
             pieces = _parse_header(self._read_header(file, name, size), name, number)
             parts = {
-                part: self._folder.read(file, piece.length) if piece.file is None else self._read_apart(piece.file)
+                part: self._folder.read(file, piece.length)
+                if piece.file is None
+                else self._read_apart(piece.file)
                 for part, piece in pieces.items()
             }
             if self._folder.read(file, 1):
@@ -140,7 +150,9 @@ class Snapshots:
             self._folder.close_file(file)
         for part, piece in pieces.items():
             if (len(parts[part]), zlib.crc32(parts[part])) != (piece.length, piece.checksum):
-                raise Damaged(f"{piece.file or name} is damaged (the checksum of {part!r} does not match)")
+                raise Damaged(
+                    f"{piece.file or name} is damaged (the checksum of {part!r} does not match)"
+                )
         return pieces, parts
 
     def _read_header(self, file: int, name: str, size: int) -> bytes:

@@ -58,7 +58,12 @@ class BucketPartials:
     """
 
     def __init__(
-        self, matcher: Matcher, windows: Windows, columns: AggregateColumns, buckets: int, folder: ChunkFolder
+        self,
+        matcher: Matcher,
+        windows: Windows,
+        columns: AggregateColumns,
+        buckets: int,
+        folder: ChunkFolder,
     ) -> None:
         self.matcher = matcher
         self.windows = windows
@@ -97,7 +102,10 @@ def cut(
     """Yield the chunks of sorted rows, each with its pane and bucket."""
     (rows,) = table.combine_chunks().to_batches()
     for start, stop in _runs(firsts, lasts, buckets):
-        yield (int(firsts[start]), int(lasts[start]), int(buckets[start])), rows.slice(start, stop - start)
+        yield (
+            (int(firsts[start]), int(lasts[start]), int(buckets[start])),
+            rows.slice(start, stop - start),
+        )
 
 
 def chunks_in(table: pa.Table) -> Iterator[Chunks]:
@@ -106,13 +114,22 @@ def chunks_in(table: pa.Table) -> Iterator[Chunks]:
         yield Chunks(row[FIRST], row[LAST], row[FILE], row[START], row[BUCKETS])
 
 
-def _told(name: str, firsts: IntArray, lasts: IntArray, buckets: IntArray, counts: IntArray) -> pa.Table:
+def _told(
+    name: str, firsts: IntArray, lasts: IntArray, buckets: IntArray, counts: IntArray
+) -> pa.Table:
     starts = np.array([start for start, _ in _runs(firsts, lasts, buckets)])
     rows = []
     for start, stop in _runs(firsts, lasts):
         first, end = np.searchsorted(starts, [start, stop]).tolist()
         of_pane = buckets[starts[first:end]].tolist()
-        said = (int(firsts[start]), int(lasts[start]), name, first, of_pane, int(counts[start:stop].sum()))
+        said = (
+            int(firsts[start]),
+            int(lasts[start]),
+            name,
+            first,
+            of_pane,
+            int(counts[start:stop].sum()),
+        )
         rows.append(dict(zip(_SCHEMA.names, said, strict=True)))
     return pa.Table.from_pylist(rows, _SCHEMA)
 

@@ -29,7 +29,9 @@ class BucketView:
     means: dict[str, float]
 
     @classmethod
-    def of(cls, store: ReplicaStore, variables: tuple[str, ...], absent_before: float) -> BucketView:
+    def of(
+        cls, store: ReplicaStore, variables: tuple[str, ...], absent_before: float
+    ) -> BucketView:
         """Return a view of a store's present values. O(keys).
 
         Keys that the remote did not have, asked for at ``absent_before`` or earlier, may be asked
@@ -56,7 +58,9 @@ class BucketView:
 
     def _take(self, at: IntArray) -> BucketView:
         columns = {name: column[at] for name, column in self.columns.items()}
-        return BucketView(self.keys.take(pa.array(at)), self.is_present[at], self.again[at], columns, self.means)
+        return BucketView(
+            self.keys.take(pa.array(at)), self.is_present[at], self.again[at], columns, self.means
+        )
 
     def rows(self, keys: list[str]) -> IntArray:
         """Return each key's row."""
@@ -94,12 +98,15 @@ class BucketView:
     def says_the_same(self, store: ReplicaStore, keys: list[str]) -> bool:
         """Return True if the replica still has the same values for some keys."""
         mine, its = self.rows(keys), store.rows(keys)
-        if not np.array_equal(mine >= 0, its >= 0) or not np.array_equal(self.present(mine), _present(store, its)):
+        if not np.array_equal(mine >= 0, its >= 0) or not np.array_equal(
+            self.present(mine), _present(store, its)
+        ):
             return False
         here = np.flatnonzero(self.present(mine))
         mine, its = mine[here], its[here]
         return all(
-            np.array_equal(self.numbers(name, mine), store.numbers(name, its), equal_nan=True) for name in self.columns
+            np.array_equal(self.numbers(name, mine), store.numbers(name, its), equal_nan=True)
+            for name in self.columns
         )
 
 

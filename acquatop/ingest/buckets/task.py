@@ -133,7 +133,9 @@ class BucketTask:
         start = 0
         for pane, chunk in read:
             of_chunk = codes[start : start + len(chunk)]
-            panes_read[pane] += [each for _, _, each in partials_of(pa.Table.from_batches([chunk]), of_chunk)]
+            panes_read[pane] += [
+                each for _, _, each in partials_of(pa.Table.from_batches([chunk]), of_chunk)
+            ]
             start += len(chunk)
         return encoded.dictionary, panes_read
 
@@ -155,7 +157,9 @@ class BucketTask:
         table = with_plain_keys(table_of([(*pane, panes[pane][0]) for pane in crowded], keys))
         (rows,) = table.combine_chunks().to_batches()
         ends = np.cumsum([len(panes[pane][0].counts) for pane in crowded]).tolist()
-        chunks = [rows.slice(start, stop - start) for start, stop in zip([0, *ends], ends, strict=False)]
+        chunks = [
+            rows.slice(start, stop - start) for start, stop in zip([0, *ends], ends, strict=False)
+        ]
         origin = repr([list(bucket.panes[pane]) for pane in crowded]).encode()
         file = self.folder.write(chunks, origin)
         return {pane: (file, at) for at, pane in enumerate(crowded)}
@@ -168,7 +172,9 @@ class BucketTask:
         parts = tuple(self.columns.numbers(name, keys.aggregates) for name in names)
         merits = merits_of(scoring, keys.rows, parts, keys.aggregates)
         scored = np.flatnonzero(~np.isnan(merits))
-        chosen = [scored[best(ranking.count, merits[scored], keys.newest[scored], keys.texts[scored])]]
+        chosen = [
+            scored[best(ranking.count, merits[scored], keys.newest[scored], keys.texts[scored])]
+        ]
         without = np.isnan(merits) & scoring.can_count(parts, len(keys))
         if keys.view is not None and self.asked:
             expected = scoring.expected(parts, len(keys))
@@ -179,7 +185,15 @@ class BucketTask:
         at = np.concatenate(chosen)
         if keys.view is None:
             nothing = keys.take(at[:0])
-            return BucketBest(keys.take(at), 0, _count(without & is_rest), _NONE, _NONE.astype(int), math.nan, nothing)
+            return BucketBest(
+                keys.take(at),
+                0,
+                _count(without & is_rest),
+                _NONE,
+                _NONE.astype(int),
+                math.nan,
+                nothing,
+            )
         return self._with_rest(ranking, keys, at, scoring, parts, is_rest, without & is_rest)
 
     def _first(self, at: IntArray, expected: FloatArray, keys: _Keys) -> IntArray:
@@ -238,7 +252,9 @@ class _Keys:
         return Rows(self.newest[at], texts, texts, tuple(column[at] for column in self.aggregates))
 
 
-def merits_of(scoring: ReplicaScoring, rows: IntArray, parts: Columnwise, aggregates: Columnwise) -> FloatArray:
+def merits_of(
+    scoring: ReplicaScoring, rows: IntArray, parts: Columnwise, aggregates: Columnwise
+) -> FloatArray:
     """Return each key's merit; NaN also if an aggregate is no number."""
     merits = scoring.merits_at(rows, parts)
     for column in aggregates:

@@ -25,7 +25,9 @@ MOST_OF_PARTITION = 1 << 20
 """Maximum number of characters kept per partition of a batch, for the driver's memory."""
 
 
-def bad_items(rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder) -> pa.Table | None:
+def bad_items(
+    rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder
+) -> pa.Table | None:
     """Return a source's bad rows as JSON, in the column ``item``; None if there are none.
 
     O(1) if no row is bad.
@@ -47,7 +49,9 @@ def _few(items: Iterator[str]) -> Iterator[str]:
         yield item
 
 
-def _items(rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder, at: IntArray) -> Iterator[str]:
+def _items(
+    rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder, at: IntArray
+) -> Iterator[str]:
     firsts = np.asarray(records.column(ROW).to_numpy())
     ends = _ends(firsts, len(rows)) if is_of_statements(mapping) else firsts + 1
     places = places_of(rows)

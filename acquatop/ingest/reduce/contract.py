@@ -65,7 +65,8 @@ def _first_places(rows: pa.RecordBatch, records: pa.RecordBatch) -> dict[str, Pl
     firsts = np.unique(coded.indices.to_numpy(), return_index=True)[1][:MOST_PLACES]
     places = places_of(rows)
     return {
-        bad[record].as_py(): place_at(places, records.column(ROW)[record].as_py()) for record in at[firsts].tolist()
+        bad[record].as_py(): place_at(places, records.column(ROW)[record].as_py())
+        for record in at[firsts].tolist()
     }
 
 
@@ -103,8 +104,12 @@ class Part:
             "earliest_ms": self.facts.earliest_ms,
             "bad_at": self.facts.bad_at,
         }
-        said = json.dumps({"facts": facts, "panes": self.panes.tolist(), "kind": self.kind}).encode()
-        table = self.table.replace_schema_metadata({**(self.table.schema.metadata or {}), _METADATA: said})
+        said = json.dumps(
+            {"facts": facts, "panes": self.panes.tolist(), "kind": self.kind}
+        ).encode()
+        table = self.table.replace_schema_metadata(
+            {**(self.table.schema.metadata or {}), _METADATA: said}
+        )
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
@@ -146,5 +151,7 @@ def panes_of(windows: Windows, records: pa.RecordBatch) -> IntArray:
     if not len(in_order):
         return np.empty((0, 2), dtype=np.int64)
     firsts, lasts = windows.spans(in_order)
-    begins = np.flatnonzero(np.diff(firsts, prepend=firsts[0] - 1) | np.diff(lasts, prepend=lasts[0]))
+    begins = np.flatnonzero(
+        np.diff(firsts, prepend=firsts[0] - 1) | np.diff(lasts, prepend=lasts[0])
+    )
     return np.column_stack([firsts[begins], lasts[begins]])

@@ -26,7 +26,11 @@ class TieIdentities:
     def __getitem__(self, chosen: IntArray) -> AnyArray: ...
     def __getitem__(self, chosen: IntArray | slice) -> AnyArray | TieIdentities:
         if isinstance(chosen, slice):
-            at = np.arange(self._at.start, self._at.stop) if isinstance(self._at, slice) else self._at
+            at = (
+                np.arange(self._at.start, self._at.stop)
+                if isinstance(self._at, slice)
+                else self._at
+            )
             return TieIdentities(self._found, at[chosen])
         at = within(self._at, chosen)
         return objects(self._found.subjects.take(pa.array(at)).to_pylist())

@@ -64,7 +64,9 @@ class Job:
             yield Part(Facts(), _NOWHERE, bad, PartKind.BAD)
 
 
-def reduced(records: pa.RecordBatch, reducers: Sequence[Reducer], rows: pa.RecordBatch | None = None) -> Iterator[Part]:
+def reduced(
+    records: pa.RecordBatch, reducers: Sequence[Reducer], rows: pa.RecordBatch | None = None
+) -> Iterator[Part]:
     """Yield the part of decoded records for each reducer; each pattern is matched once.
 
     ``rows`` are the source's rows, which tell the places of bad ones.
@@ -79,7 +81,9 @@ def reduced(records: pa.RecordBatch, reducers: Sequence[Reducer], rows: pa.Recor
         if windows is not None and windows not in panes:
             panes[windows] = panes_of(windows, records)
         its = None if matcher is None else found[matcher.signature]
-        yield Part(facts, _NOWHERE if windows is None else panes[windows], reducer.reduce(records, its))
+        yield Part(
+            facts, _NOWHERE if windows is None else panes[windows], reducer.reduce(records, its)
+        )
 
 
 def _together(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

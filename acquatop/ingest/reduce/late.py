@@ -33,7 +33,9 @@ def without_far_ahead(records: pa.RecordBatch, latest_ms: int) -> pa.RecordBatch
     columns = [
         column
         if name == ROW
-        else pc.if_else(is_ahead, pa.scalar(TOO_FAR_AHEAD if name == BAD else None, column.type), column)
+        else pc.if_else(
+            is_ahead, pa.scalar(TOO_FAR_AHEAD if name == BAD else None, column.type), column
+        )
         for name, column in zip(records.schema.names, records.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=records.schema)
@@ -61,7 +63,9 @@ class LateFinder:
     closed: Sequence[tuple[Windows, int]]
     keeps: bool
 
-    def find(self, rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder) -> pa.Table | None:
+    def find(
+        self, rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder
+    ) -> pa.Table | None:
         """Return the times of such records, and their rows; None if there are none."""
         until = max((windows.bounds(last)[1] for windows, last in self.closed), default=None)
         earliest = pc.min(records.column(TIME)).as_py()
@@ -75,16 +79,25 @@ class LateFinder:
             return None
         at = at[late]
         table = pa.table({TIME: pa.array(times[late])})
-        return table.append_column(RECORD, pa.array(_texts(rows, records, mapping, at))) if self.keeps else table
+        return (
+            table.append_column(RECORD, pa.array(_texts(rows, records, mapping, at)))
+            if self.keeps
+            else table
+        )
 
 
-def _texts(rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder, at: IntArray) -> list[str]:
+def _texts(
+    rows: pa.RecordBatch, records: pa.RecordBatch, mapping: RecordDecoder, at: IntArray
+) -> list[str]:
     """Return records as JSON: their lines or columns; statements in their decoded form."""
     places = records.column(ROW).take(pa.array(at))
     if "value" in rows.schema.names and pa.types.is_binary(rows.schema.field("value").type):
         if is_of_statements(mapping):
             return [json.dumps(text) for text in _statements(records.take(pa.array(at)), mapping)]
-        return [json.dumps(line.decode(errors="replace")) for line in rows.column("value").take(places).to_pylist()]
+        return [
+            json.dumps(line.decode(errors="replace"))
+            for line in rows.column("value").take(places).to_pylist()
+        ]
     return [json.dumps(plain(row), default=str) for row in rows.take(places).to_pylist()]
 
 

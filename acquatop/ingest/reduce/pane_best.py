@@ -130,7 +130,10 @@ class PaneBest:
                 some, let_go, shed = _chosen(found, merits, at, waits, asked.capacity)
                 chosen[number].append(some)
                 left_out[number].append((let_go, shed))
-        kept = [self._kept(found, pane, some, left) for pane, some, left in zip(panes, chosen, left_out, strict=True)]
+        kept = [
+            self._kept(found, pane, some, left)
+            for pane, some, left in zip(panes, chosen, left_out, strict=True)
+        ]
         return self._table(found, [each for each in kept if len(each.rows)])
 
     # All queries together -------------------------------------------------------------------------
@@ -145,7 +148,9 @@ class PaneBest:
         rows = self._view.rows(found.keys.dictionary)[found.keys.indices.to_numpy()]
         names = {name: None for asked in self._asked for name in asked.score.remote_variables}
         absent = ~self._view.present(rows)
-        return {name: self._view.numbers(name, rows) for name in names}, absent if absent.any() else None
+        return {
+            name: self._view.numbers(name, rows) for name in names
+        }, absent if absent.any() else None
 
     def _kept(
         self,
@@ -162,17 +167,32 @@ class PaneBest:
         columns = [found.numbers(name)[at] for name in self._numbers]
         ranges = tuple((float(column.min()), float(column.max())) for column in columns)
         return _Kept(
-            first, last, count, rows, np.searchsorted(rows, together), list(map(len, wanted)), left_out, ranges
+            first,
+            last,
+            count,
+            rows,
+            np.searchsorted(rows, together),
+            list(map(len, wanted)),
+            left_out,
+            ranges,
         )
 
     # Each query by itself -------------------------------------------------------------------------
 
     def _merits(
-        self, asked: PaneRequest, found: Found, remote: dict[str, FloatArray], absent: BoolArray | None
+        self,
+        asked: PaneRequest,
+        found: Found,
+        remote: dict[str, FloatArray],
+        absent: BoolArray | None,
     ) -> tuple[FloatArray, BoolArray | None]:
         """Return each record's merit, and a mask of those without a merit; None if all have one."""
         parts = tuple(found.numbers(name) for name in self._numbers)
-        own = {name: remote[name] for name in asked.score.remote_variables} if self._view is not None else {}
+        own = (
+            {name: remote[name] for name in asked.score.remote_variables}
+            if self._view is not None
+            else {}
+        )
         merits = ReplicaScoring(asked.score, self._view).merits_given(own, parts, len(found))
         if absent is not None:
             merits[absent] = np.nan
@@ -200,27 +220,42 @@ class PaneBest:
         return pa.table(columns).replace_schema_metadata(metadata)
 
 
-def panes_in(table: pa.Table, numbers: tuple[str, ...], terms: tuple[str, ...]) -> Iterator[PaneFound]:
+def panes_in(
+    table: pa.Table, numbers: tuple[str, ...], terms: tuple[str, ...]
+) -> Iterator[PaneFound]:
     """Yield the panes of a table that was made by :class:`PaneBest`."""
     said = json.loads(table.schema.metadata[_PANES])
     places, start = np.frombuffer(table.schema.metadata[_PLACES], np.int64), 0
     firsts, lasts = (np.array(table.column(name)) for name in (FIRST, LAST))
     rows = _rows(table, numbers, terms)
-    for (first, last, at), (count, sizes, left_out, ranges) in zip(runs_of(firsts, lasts), said, strict=True):
+    for (first, last, at), (count, sizes, left_out, ranges) in zip(
+        runs_of(firsts, lasts), said, strict=True
+    ):
         ends = start + np.cumsum(sizes)
         own = rows.take(at)
-        sample, *candidates = (own.take(each) for each in np.split(places[start : ends[-1]], ends[:-1] - start))
+        sample, *candidates = (
+            own.take(each) for each in np.split(places[start : ends[-1]], ends[:-1] - start)
+        )
         lows, highs = (tuple(each) for each in zip(*ranges, strict=True)) if ranges else ((), ())
         bests = [
             PaneCandidates(first, last, its, PaneSummary(let_go, shed, lows, highs))
             for its, (let_go, shed) in zip(candidates, left_out, strict=True)
         ]
         start = int(ends[-1])
-        yield PaneFound(first, last, count, Rows(sample.times, sample.identities, sample.keys, sample.parts), bests)
+        yield PaneFound(
+            first,
+            last,
+            count,
+            Rows(sample.times, sample.identities, sample.keys, sample.parts),
+            bests,
+        )
 
 
 def _rows(table: pa.Table, numbers: tuple[str, ...], terms: tuple[str, ...]) -> Rows:
-    columns = (objects(table.column(name).to_pylist()) for name in (IDENTITY, KEY, *map(term_column, terms)))
+    columns = (
+        objects(table.column(name).to_pylist())
+        for name in (IDENTITY, KEY, *map(term_column, terms))
+    )
     identities, keys, *carried = columns
     parts = tuple(np.array(table.column(number_column(name))) for name in numbers)
     return Rows(np.array(table.column(TIME)), identities, keys, parts, tuple(carried))

@@ -30,7 +30,11 @@ class PanePartials:
     """
 
     def __init__(
-        self, matcher: Matcher, windows: Windows, columns: AggregateColumns, hashes: IdentityHash | None = None
+        self,
+        matcher: Matcher,
+        windows: Windows,
+        columns: AggregateColumns,
+        hashes: IdentityHash | None = None,
     ) -> None:
         self.matcher = matcher
         self.windows = windows
@@ -43,11 +47,23 @@ class PanePartials:
         keys, times = found.keys, found.times
         codes = np.asarray(keys.indices.to_numpy(), dtype=np.int64)
         values = self._values(found)
-        usable = ~np.any([np.isnan(column) for column in values], axis=0) if values else np.ones(len(times), dtype=bool)
+        usable = (
+            ~np.any([np.isnan(column) for column in values], axis=0)
+            if values
+            else np.ones(len(times), dtype=bool)
+        )
         if not usable.all():
-            codes, times, values = codes[usable], times[usable], tuple(column[usable] for column in values)
+            codes, times, values = (
+                codes[usable],
+                times[usable],
+                tuple(column[usable] for column in values),
+            )
         partials = list(self._folded(codes, times, values, len(keys.dictionary)))
-        return table_of(partials, keys.dictionary, None if self._hashes is None else found.key_hashes(self._hashes))
+        return table_of(
+            partials,
+            keys.dictionary,
+            None if self._hashes is None else found.key_hashes(self._hashes),
+        )
 
     def _values(self, found: Found) -> Columnwise:
         """Return each aggregate's values: zeros for the count, which needs none."""
@@ -59,15 +75,21 @@ class PanePartials:
     ) -> Iterator[tuple[int, int, Partial]]:
         numbering = Numbering()
         numbering.grow(known)
-        folder = Accumulator(folding_of(tuple(map(AggregateKind, self._columns.aggregates))), numbering)
+        folder = Accumulator(
+            folding_of(tuple(map(AggregateKind, self._columns.aggregates))), numbering
+        )
         for first, last, at in by_pane(self.windows, times):
-            of_pane = folder.fold(codes[at], times[at], tuple(column[at] for column in values), known)
+            of_pane = folder.fold(
+                codes[at], times[at], tuple(column[at] for column in values), known
+            )
             yield first, last, of_pane.listed()
 
 
 def partials_of(table: pa.Table, codes: IntArray) -> Iterator[tuple[int, int, Partial]]:
     """Yield the partials of a table with their panes; ``codes`` are the codes of its keys here."""
-    firsts, lasts, counts, newest = (np.array(table.column(name)) for name in (FIRST, LAST, COUNT, NEWEST))
+    firsts, lasts, counts, newest = (
+        np.array(table.column(name)) for name in (FIRST, LAST, COUNT, NEWEST)
+    )
     columns = {
         int(name.removeprefix(_COLUMN)): np.array(table.column(name))
         for name in table.column_names
@@ -84,7 +106,9 @@ def hashes_in(table: pa.Table) -> Hashes:
     return heads, tails
 
 
-def table_of(partials: list[tuple[int, int, Partial]], names: pa.Array, hashes: Hashes | None = None) -> pa.Table:
+def table_of(
+    partials: list[tuple[int, int, Partial]], names: pa.Array, hashes: Hashes | None = None
+) -> pa.Table:
     """Return partials with their panes as a table, with keys as texts and, if given, hashes."""
     sizes = [len(partial.counts) for _, _, partial in partials]
     keys = _joined([partial.keys() for _, _, partial in partials])
@@ -104,8 +128,13 @@ def table_of(partials: list[tuple[int, int, Partial]], names: pa.Array, hashes: 
 
 def _column(number: int, partials: list[tuple[int, int, Partial]]) -> AnyArray:
     """Return a column of all partials; zeros for partials that lack the column."""
-    dtype = next(partial.columns[number].dtype for _, _, partial in partials if number in partial.columns)
-    each = [partial.columns.get(number, np.zeros(len(partial.counts), dtype)) for _, _, partial in partials]
+    dtype = next(
+        partial.columns[number].dtype for _, _, partial in partials if number in partial.columns
+    )
+    each = [
+        partial.columns.get(number, np.zeros(len(partial.counts), dtype))
+        for _, _, partial in partials
+    ]
     return np.concatenate(each)
 
 

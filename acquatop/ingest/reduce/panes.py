@@ -45,7 +45,9 @@ def within(at: Positions, places: IntArray) -> IntArray:
 
 def runs_of(firsts: IntArray, lasts: IntArray) -> Iterator[tuple[int, int, slice]]:
     """Yield the panes of sorted rows, and the slice of each."""
-    changes = (np.diff(firsts, prepend=firsts[:1] - 1) != 0) | (np.diff(lasts, prepend=lasts[:1] - 1) != 0)
+    changes = (np.diff(firsts, prepend=firsts[:1] - 1) != 0) | (
+        np.diff(lasts, prepend=lasts[:1] - 1) != 0
+    )
     begins = np.flatnonzero(changes).tolist()
     for start, stop in zip(begins, [*begins[1:], len(firsts)] if begins else [], strict=True):
         yield int(firsts[start]), int(lasts[start]), slice(start, stop)

@@ -67,7 +67,9 @@ class SharedBest:
 
     windows = None
 
-    def __init__(self, matcher: Matcher, score: Score, needs: SharedRequirements, terms: tuple[str, ...]) -> None:
+    def __init__(
+        self, matcher: Matcher, score: Score, needs: SharedRequirements, terms: tuple[str, ...]
+    ) -> None:
         self.matcher = matcher
         self._score = score
         self._needs = needs
@@ -98,7 +100,9 @@ class SharedBest:
         ends = first_from(needs.boundaries, found.times[at])
         stays = [np.arange(np.searchsorted(found.times[at], needs.closed_ms, side="right"))]
         for start, stop in self._stretches(found.times[at], len(stays[0])):
-            stays.append(start + undominated_within(merits[at[start:stop]], ends[start:stop], needs.k))
+            stays.append(
+                start + undominated_within(merits[at[start:stop]], ends[start:stop], needs.k)
+            )
         left = np.concatenate(stays)
         at, ends = at[left], ends[left]
         identities = TieIdentities(found, at)
@@ -111,8 +115,12 @@ class SharedBest:
             yield start, stop
             start = stop
 
-    def _panes(self, records: pa.RecordBatch, times: IntArray, is_scored: BoolArray) -> list[list[int]]:
-        of_records = np.sort(records.column(TIME).filter(pc.is_null(records.column(BAD))).drop_null().to_numpy())
+    def _panes(
+        self, records: pa.RecordBatch, times: IntArray, is_scored: BoolArray
+    ) -> list[list[int]]:
+        of_records = np.sort(
+            records.column(TIME).filter(pc.is_null(records.column(BAD))).drop_null().to_numpy()
+        )
         ends = first_from(self._needs.boundaries, of_records)
         newest = of_records[np.flatnonzero(np.diff(ends, append=ends[-1:] + 1))]
         pane_of = np.searchsorted(newest, times, side="left")
@@ -123,11 +131,18 @@ class SharedBest:
 
 def panes_of(table: pa.Table) -> Panes:
     """Return the panes of a table that was made by :class:`SharedBest`."""
-    return Panes(*(np.array(each, dtype=np.int64) for each in json.loads(table.schema.metadata[_PANES])))
+    return Panes(
+        *(np.array(each, dtype=np.int64) for each in json.loads(table.schema.metadata[_PANES]))
+    )
 
 
 def scored_of(table: pa.Table, terms: tuple[str, ...]) -> Scored:
     """Return the rows of a table that was made by :class:`SharedBest`."""
     merits = np.array(table.column(MERIT))
-    identities, *carried = (objects(table.column(name).to_pylist()) for name in (IDENTITY, *map(term_column, terms)))
-    return Scored(merits, Rows(np.array(table.column(TIME)), identities, identities, (merits,), tuple(carried)))
+    identities, *carried = (
+        objects(table.column(name).to_pylist()) for name in (IDENTITY, *map(term_column, terms))
+    )
+    return Scored(
+        merits,
+        Rows(np.array(table.column(TIME)), identities, identities, (merits,), tuple(carried)),
+    )

@@ -25,11 +25,15 @@ class Bursts:
     def __call__(self, users: int, seconds: float, random: np.random.Generator) -> GeneratedChanges:
         """Return the values. O(n log n) for n changes."""
         middles = levels(users, random)
-        begins, of = at_random_times(random.gamma(1.0, 1 / self.rest, users), seconds + self.lasting, random)
+        begins, of = at_random_times(
+            random.gamma(1.0, 1 / self.rest, users), seconds + self.lasting, random
+        )
         begins -= self.lasting
         # Exponential durations: a burst under way has the same remaining time as a new one.
         ends = begins + random.exponential(self.lasting, len(begins))
-        times, bursts = at_random_times(np.full(len(begins), 1 / self.interval), seconds, random, starts=begins)
+        times, bursts = at_random_times(
+            np.full(len(begins), 1 / self.interval), seconds, random, starts=begins
+        )
         lies_inside = (times > 0) & (times <= seconds) & (times <= ends[bursts])
         whose = np.concatenate([np.arange(users), of[bursts[lies_inside]]])
         values = middles[whose] + spreads(middles[whose]) * random.standard_normal(len(whose))

@@ -30,7 +30,9 @@ class GeneratedChanges:
 class KindOfChange(Protocol):
     """Generator of values that change in one way. The same random state makes the same values."""
 
-    def __call__(self, users: int, seconds: float, random: np.random.Generator, /) -> GeneratedChanges:
+    def __call__(
+        self, users: int, seconds: float, random: np.random.Generator, /
+    ) -> GeneratedChanges:
         """Return the values of ``users`` users over ``seconds`` seconds."""
 
 

@@ -23,5 +23,12 @@ class Rare:
         """Return the values. O(n log n) for n changes."""
         middles = levels(users, random)
         times, whose = at_random_times(random.gamma(1.0, 1 / self.interval, users), seconds, random)
-        times, whose = np.concatenate([np.zeros(users), times]), np.concatenate([np.arange(users), whose])
-        return in_order(times, whose, middles[whose] + spreads(middles[whose]) * random.standard_normal(len(whose)))
+        times, whose = (
+            np.concatenate([np.zeros(users), times]),
+            np.concatenate([np.arange(users), whose]),
+        )
+        return in_order(
+            times,
+            whose,
+            middles[whose] + spreads(middles[whose]) * random.standard_normal(len(whose)),
+        )

@@ -27,7 +27,9 @@ class Redrawn:
 
     def __post_init__(self) -> None:
         if not 0 <= self.changes <= _OF_A_HUNDRED:
-            raise ValueError(f"of a call's 100 values from 0 to {_OF_A_HUNDRED:g} change, not {self.changes:g}")
+            raise ValueError(
+                f"of a call's 100 values from 0 to {_OF_A_HUNDRED:g} change, not {self.changes:g}"
+            )
 
     def __call__(self, users: int, seconds: float, random: np.random.Generator) -> GeneratedChanges:
         """Return the values. O(users · minutes)."""

@@ -32,9 +32,20 @@ class Rhythm:
         busiest = 20 / 11
         times, whose = at_random_times(busiest * rates, seconds, random)
         kept = random.random(len(times)) < 0.55 + 0.45 * np.cos(self._angles(times, zones[whose]))
-        times, whose = np.concatenate([np.zeros(users), times[kept]]), np.concatenate([np.arange(users), whose[kept]])
-        values = middles[whose] + swings[whose] * np.sin(self._angles(times, zones[whose])) + drifts[whose] * times
-        return in_order(times, whose, values + 0.1 * spreads(middles[whose]) * random.standard_normal(len(times)))
+        times, whose = (
+            np.concatenate([np.zeros(users), times[kept]]),
+            np.concatenate([np.arange(users), whose[kept]]),
+        )
+        values = (
+            middles[whose]
+            + swings[whose] * np.sin(self._angles(times, zones[whose]))
+            + drifts[whose] * times
+        )
+        return in_order(
+            times,
+            whose,
+            values + 0.1 * spreads(middles[whose]) * random.standard_normal(len(times)),
+        )
 
     def _angles(self, times: FloatArray, zones: FloatArray) -> FloatArray:
         return 2 * np.pi * (times / self.day + zones)

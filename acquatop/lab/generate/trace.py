@@ -77,7 +77,11 @@ class GeneratedTrace:
         if int(changes.times_ms[-1]) >= end_ms:
             return changes.times_ms, names[changes.users], changes.values
         users = np.append(changes.users, changes.users[-1])
-        return np.append(changes.times_ms, end_ms), names[users], np.append(changes.values, changes.values[-1])
+        return (
+            np.append(changes.times_ms, end_ms),
+            names[users],
+            np.append(changes.values, changes.values[-1]),
+        )
 
     def _most_mentions(self) -> int:
         """Return the largest number of mentions of one user in one window."""
@@ -88,7 +92,9 @@ class GeneratedTrace:
         return most
 
 
-def generate(change: KindOfChange, *, seed: int, users: int = 400, windows: int = 150) -> GeneratedTrace:
+def generate(
+    change: KindOfChange, *, seed: int, users: int = 400, windows: int = 150
+) -> GeneratedTrace:
     """Return a trace of data like the AcquaTop paper's: the same for the same arguments.
 
     It has mentions of ``users`` users, and their values with one kind of change, until ``windows``
@@ -104,7 +110,10 @@ def generate(change: KindOfChange, *, seed: int, users: int = 400, windows: int 
     seconds = float(SLIDE * (windows - 1) + WIDTH)
     of_stream, of_remote = np.random.default_rng(seed).spawn(2)
     return GeneratedTrace(
-        mentions(users, seconds, of_stream), change(users, seconds, of_remote), users=users, windows=windows
+        mentions(users, seconds, of_stream),
+        change(users, seconds, of_remote),
+        users=users,
+        windows=windows,
     )
 
 

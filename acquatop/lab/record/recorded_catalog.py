@@ -15,7 +15,11 @@ from replica.remotes.values import XSD
 
 
 def catalog_text(
-    bound: BoundQuery, prefixes: Mapping[str, str], stream: str, remote: str, columns: Sequence[TableColumn]
+    bound: BoundQuery,
+    prefixes: Mapping[str, str],
+    stream: str,
+    remote: str,
+    columns: Sequence[TableColumn],
 ) -> str:
     """Return a catalog for a query whose stream and remote are two files.
 
@@ -23,7 +27,14 @@ def catalog_text(
     """
     assert bound.service is not None
     names = [f"{json.dumps(name)} = {_text(iri)}" for name, iri in prefixes.items()]
-    sections = ["[prefixes]", *names, "", *_stream(bound.stream, stream), "", *_service(bound.service, remote, columns)]
+    sections = [
+        "[prefixes]",
+        *names,
+        "",
+        *_stream(bound.stream, stream),
+        "",
+        *_service(bound.service, remote, columns),
+    ]
     return "\n".join(sections) + "\n"
 
 

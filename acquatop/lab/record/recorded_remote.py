@@ -17,7 +17,9 @@ class RecordedRemote:
 
     def __init__(self, remote: Remote, tape: RemoteTape, now: Clock) -> None:
         self.block_size = remote.block_size
-        self.rejected: Counter[str] = remote.rejected if isinstance(remote, Rejecting) else Counter()
+        self.rejected: Counter[str] = (
+            remote.rejected if isinstance(remote, Rejecting) else Counter()
+        )
         self._remote = remote
         self._tape = tape
         self._now = now
@@ -61,7 +63,9 @@ class RecordedFeed:
 
 def _written(sink: ChangeSink, tape: RemoteTape, clock: Clock) -> ChangeSink:
     def take(said: Mapping[str, Sequence[Solution]], now: float) -> None:
-        tape.add(said, [each for solutions in said.values() for each in solutions], milliseconds(clock))
+        tape.add(
+            said, [each for solutions in said.values() for each in solutions], milliseconds(clock)
+        )
         sink(said, now)
 
     return take

@@ -35,7 +35,13 @@ from replica.remotes.records import Star
 from replica.spending.quota import Quota
 from rspql import ast
 
-CATALOG, QUERY, STREAM, REMOTE, STATE = "catalog.toml", "query.rspql", "stream.ndjson", "remote.jsonl", "state"
+CATALOG, QUERY, STREAM, REMOTE, STATE = (
+    "catalog.toml",
+    "query.rspql",
+    "stream.ndjson",
+    "remote.jsonl",
+    "state",
+)
 _NEW = ".new"
 """Suffix of a file that is being written."""
 _WITHOUT_QUERY = {CATALOG, CATALOG + _NEW, QUERY + _NEW, REMOTE, LOCK}
@@ -52,7 +58,12 @@ class Recording:
     """
 
     def __init__(
-        self, folder: Path, bound: BoundQuery, catalog: Catalog, *, snapshots: SnapshotBudget | None = None
+        self,
+        folder: Path,
+        bound: BoundQuery,
+        catalog: Catalog,
+        *,
+        snapshots: SnapshotBudget | None = None,
     ) -> None:
         assert bound.service is not None
         self.folder = folder
@@ -73,7 +84,13 @@ class Recording:
 
     @classmethod
     def open(
-        cls, folder: Path, catalog: Catalog, query: str, *, file: str, snapshots: SnapshotBudget | None = None
+        cls,
+        folder: Path,
+        catalog: Catalog,
+        query: str,
+        *,
+        file: str,
+        snapshots: SnapshotBudget | None = None,
     ) -> Self:
         """Start or continue a recording; raise :class:`UserError` for an unfit query or folder."""
         bound = _recordable(bind_query(query, catalog, file=file), file)
@@ -148,7 +165,11 @@ class Recording:
 
     def _take_up_datatypes(self) -> None:
         service = Catalog.load(self.folder / CATALOG).services.get(self._service.iri)
-        if service is None or not isinstance(service.source, TableSource) or not (self.folder / REMOTE).is_file():
+        if (
+            service is None
+            or not isinstance(service.source, TableSource)
+            or not (self.folder / REMOTE).is_file()
+        ):
             return
         for column in self._columns:
             known = service.source.mapping.properties.get(column.predicate)
@@ -161,26 +182,40 @@ def _recordable(bound: Bound, file: str) -> BoundQuery:
         hint = "recorded are top-k joins of a WINDOW with a SERVICE: acquatop explain says why this is none"
         raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
     if isinstance(bound, BoundCounted):
-        raise UserError(f"{file}: the query asks no remote: its stream can be kept as it is, without a recording")
+        raise UserError(
+            f"{file}: the query asks no remote: its stream can be kept as it is, without a recording"
+        )
     if bound.stream.connector == SPARK.name:
         hint = "let Spark write it to files, and record those"
-        raise UserError(f"<{bound.stream.iri}> is read by a source of Spark's, and not in this process\n  hint: {hint}")
+        raise UserError(
+            f"<{bound.stream.iri}> is read by a source of Spark's, and not in this process\n  hint: {hint}"
+        )
     if bound.service is None:
-        raise UserError(f"{file}: the query asks no remote: its stream can be kept as it is, without a recording")
+        raise UserError(
+            f"{file}: the query asks no remote: its stream can be kept as it is, without a recording"
+        )
     return bound
 
 
 def _columns(bound: BoundQuery) -> list[TableColumn]:
     """Return the table's columns; raise :class:`UserError` if the pattern is no star."""
     assert bound.plan.service is not None
-    question = RemoteQuery(bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0])
+    question = RemoteQuery(
+        bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0]
+    )
     triples = [each for each in question.group.elements if isinstance(each, ast.TriplePattern)]
     predicates = [each.predicate.value for each in triples if isinstance(each.predicate, ast.Iri)]
     star = star_of(question.group, question.key, predicates)
     if not isinstance(star, Star):
         raise UserError(f"the SERVICE cannot be recorded as a table: {star.message}")
-    columns = [TableColumn(f"p{at}", star.columns[name], variable=name) for at, name in enumerate(star.columns)]
-    columns += [TableColumn(f"c{at}", iri, constant=star.constants[iri]) for at, iri in enumerate(star.constants)]
+    columns = [
+        TableColumn(f"p{at}", star.columns[name], variable=name)
+        for at, name in enumerate(star.columns)
+    ]
+    columns += [
+        TableColumn(f"c{at}", iri, constant=star.constants[iri])
+        for at, iri in enumerate(star.constants)
+    ]
     if len({column.predicate for column in columns}) < len(columns):
         raise UserError("the SERVICE cannot be recorded as a table: it names a property twice")
     for column in columns:
@@ -194,7 +229,9 @@ def _check_constant(column: TableColumn) -> None:
     try:
         column.write(column.constant)
     except UnwritableError as error:
-        raise UserError(f"the SERVICE cannot be recorded as a table: <{column.predicate}> is {error}") from None
+        raise UserError(
+            f"the SERVICE cannot be recorded as a table: <{column.predicate}> is {error}"
+        ) from None
 
 
 def _check(folder: Path, query: str) -> None:
@@ -202,8 +239,14 @@ def _check(folder: Path, query: str) -> None:
     hint = "name a new folder with --out"
     if (folder / QUERY).is_file():
         if (folder / QUERY).read_text("utf-8") != query:
-            raise UserError(f"{folder} is a recording of another query: {QUERY} differs\n  hint: {hint}")
-        if (folder / STREAM).is_file() and (folder / STREAM).stat().st_size and not (folder / STATE).is_dir():
+            raise UserError(
+                f"{folder} is a recording of another query: {QUERY} differs\n  hint: {hint}"
+            )
+        if (
+            (folder / STREAM).is_file()
+            and (folder / STREAM).stat().st_size
+            and not (folder / STATE).is_dir()
+        ):
             message = f"{folder} cannot be gone on with: its folder {STATE}, which says how far it has come, is missing"
             raise UserError(f"{message}\n  hint: {hint}")
     elif names := sorted({each.name for each in folder.iterdir()} - _WITHOUT_QUERY):
@@ -224,5 +267,9 @@ def _replace(path: Path, text: str) -> None:
 def _keys(matcher: Matcher, table: pa.Table) -> set[str]:
     """Return the join keys of a batch's good records."""
     good = table.filter(pc.is_null(table.column(BAD)))
-    found = {key for batch in good.to_batches() for key in matcher.match(batch).column("key").unique().to_pylist()}
+    found = {
+        key
+        for batch in good.to_batches()
+        for key in matcher.match(batch).column("key").unique().to_pylist()
+    }
     return found - {None}

@@ -39,7 +39,11 @@ class RemoteTape:
     """
 
     def __init__(
-        self, path: Path, key: str, columns: Sequence[TableColumn], changed: Callable[[], None] = lambda: None
+        self,
+        path: Path,
+        key: str,
+        columns: Sequence[TableColumn],
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self.path = path
         self.left_out: Counter[str] = Counter()
@@ -62,7 +66,9 @@ class RemoteTape:
         """Note keys of the stream: a key has no value until the remote gives one."""
         with self._lock:
             new = [key for key in keys if key not in self._keys and _is_usable(key)]
-            self._write([line for key in new if (line := self._line(key, None, time_ms)) is not None])
+            self._write(
+                [line for key in new if (line := self._line(key, None, time_ms)) is not None]
+            )
             for key in new:
                 self._keys.move_to_end(key, last=False)
 
@@ -74,8 +80,14 @@ class RemoteTape:
                 key = solution[self._key]
                 other = said.get(key)
                 # Of several solutions the first in the terms' order counts, as in a replica.
-                said[key] = solution if other is None else min(other, solution, key=lambda each: sorted(each.items()))
-            lines = [self._line(key, each, time_ms) for key, each in said.items() if self._can_hold(key)]
+                said[key] = (
+                    solution
+                    if other is None
+                    else min(other, solution, key=lambda each: sorted(each.items()))
+                )
+            lines = [
+                self._line(key, each, time_ms) for key, each in said.items() if self._can_hold(key)
+            ]
             self._write([line for line in lines if line is not None])
             for key in said:
                 if key in self._keys:
@@ -130,7 +142,10 @@ class RemoteTape:
             return ""
         before = [column.datatype for column in self._columns]
         try:
-            return "".join(f', "{column.field}": {column.write(_term(column, solution))}' for column in self._columns)
+            return "".join(
+                f', "{column.field}": {column.write(_term(column, solution))}'
+                for column in self._columns
+            )
         finally:
             if [column.datatype for column in self._columns] != before:
                 self._changed()
@@ -165,7 +180,9 @@ class RemoteTape:
             head = ""
         if not head or not text.startswith(head):
             hint = "name a new folder with --out"
-            raise UserError(f"{self.path} holds lines that are not as they are recorded\n  hint: {hint}")
+            raise UserError(
+                f"{self.path} holds lines that are not as they are recorded\n  hint: {hint}"
+            )
         self._keys[key] = _Held(time_ms, text[len(head) : -2])
         self._keys.move_to_end(key)
 

@@ -28,7 +28,10 @@ class StreamTape(SideOutputFile):
     def __init__(self, path: Path, mapping: RecordDecoder) -> None:
         super().__init__(str(path), what="records", key="path")
         self.count = 0
-        self._iris = {SUBJECT, *(mapping.column(name) for name, each in mapping.properties.items() if _is_iri(each))}
+        self._iris = {
+            SUBJECT,
+            *(mapping.column(name) for name, each in mapping.properties.items() if _is_iri(each)),
+        }
         self._columns = [TIME, SUBJECT, *(mapping.column(name) for name in mapping.properties)]
         # The file's present content is unknown until a state is restored.
         self._length = 0
@@ -43,7 +46,9 @@ class StreamTape(SideOutputFile):
         for table in tables:
             good = table.filter(pc.is_null(table.column(BAD)))
             self.count += len(good)
-            self.append([_lines(good, self._columns, self._iris)] if len(good) else [], durable=durable)
+            self.append(
+                [_lines(good, self._columns, self._iris)] if len(good) else [], durable=durable
+            )
 
     def resume(self, state: Mapping[str, Any] | None) -> None:
         """Restore a state. Its file is this one, even if the folder has been moved."""

@@ -57,15 +57,24 @@ def _written(term: str) -> tuple[str, str]:
     found = to_rdflib(term)
     if isinstance(found, URIRef):
         return IRI, json.dumps(str(found))
-    language, datatype = getattr(found, "language", None), str(getattr(found, "datatype", None) or XSD + "string")
+    language, datatype = (
+        getattr(found, "language", None),
+        str(getattr(found, "datatype", None) or XSD + "string"),
+    )
     if language is not None:
         raise UnwritableError("a text in a language")
     number = number_of(term)
     if math.isfinite(number):
         return _number(str(found), number, datatype)
     if datatype not in _OTHERS:
-        raise UnwritableError(f"the datatype {datatype.replace(XSD, 'xsd:')} or what is written in it")
-    value = {"true": True, "1": True}.get(str(found), False) if datatype == XSD + "boolean" else str(found)
+        raise UnwritableError(
+            f"the datatype {datatype.replace(XSD, 'xsd:')} or what is written in it"
+        )
+    value = (
+        {"true": True, "1": True}.get(str(found), False)
+        if datatype == XSD + "boolean"
+        else str(found)
+    )
     if term_maker(datatype)(value) is None:
         raise UnwritableError(f"what is no {datatype.replace(XSD, 'xsd:')}")
     return datatype, json.dumps(value)

@@ -64,7 +64,9 @@ def advise(
     """
     tried: list[AdvisedChoice] = []
     for budgets in _steps(experiment.budgets):
-        summary = ReplaySummary(run(replace(experiment, budgets=budgets), folder, processes=processes, told=told))
+        summary = ReplaySummary(
+            run(replace(experiment, budgets=budgets), folder, processes=processes, told=told)
+        )
         tried += _choices(summary, budgets, metric)
         if _enough(tried, target):
             break
@@ -85,7 +87,9 @@ def _steps(budgets: Sequence[int]) -> Iterator[tuple[int, ...]]:
         yield tuple(ascending[at : at + _AT_ONCE])
 
 
-def _choices(summary: ReplaySummary, budgets: Sequence[int], metric: str) -> Iterator[AdvisedChoice]:
+def _choices(
+    summary: ReplaySummary, budgets: Sequence[int], metric: str
+) -> Iterator[AdvisedChoice]:
     run = summary.experiment
     (data,), (k,) = run.data, run.ks
     for policy, budget, n in product(run.policies, budgets, run.ns):
@@ -111,7 +115,9 @@ def _next(tried: Sequence[AdvisedChoice], choice: AdvisedChoice) -> AdvisedChoic
     return max(some, key=lambda each: (each.metric.mean, -each.n), default=None)
 
 
-def _ceiling(experiment: Experiment, metric: str, folder: Path, processes: int | None) -> ConfidenceInterval:
+def _ceiling(
+    experiment: Experiment, metric: str, folder: Path, processes: int | None
+) -> ConfidenceInterval:
     """Return the metric if everything that the window joins with is fetched."""
     everything = replace(experiment, policies=("WSJ-ASM",), budgets=(0,), ns=(max(experiment.ns),))
     summary = ReplaySummary(run(everything, folder / "ceiling", processes=processes))

@@ -52,4 +52,6 @@ def interval(values: FloatArray, seed: int = 0) -> ConfidenceInterval:
 def _drawn(series: int, windows: int, blocks: int, seed: int) -> tuple[IntArray, IntArray]:
     """Return the series drawn, and the starts of the blocks: the same for equal sizes."""
     random = np.random.default_rng(seed)
-    return random.integers(0, series, (DRAWS, series, 1)), random.integers(0, windows, (DRAWS, series, blocks))
+    return random.integers(0, series, (DRAWS, series, 1)), random.integers(
+        0, windows, (DRAWS, series, blocks)
+    )

@@ -41,7 +41,9 @@ class Recorded:
         """Return a hash of everything that its replays depend on."""
         known = hashlib.sha256(self.query.encode())
         if not self.folder.is_dir():
-            raise UserError(f"{self.folder} is not a folder with a trace: {CATALOG}, the stream, the remote's history")
+            raise UserError(
+                f"{self.folder} is not a folder with a trace: {CATALOG}, the stream, the remote's history"
+            )
         for file in sorted(self.folder.rglob("*")):
             if file.is_file():
                 known.update(f"\n{file.relative_to(self.folder)} {file.stat().st_size}\n".encode())

@@ -62,9 +62,13 @@ def load_experiment(name: str) -> Experiment:
         text = file.read_text("utf-8-sig")
         data = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
-        hint = f"name a TOML file, or one of {', '.join(shipped())}, the AcquaTop paper's experiments"
+        hint = (
+            f"name a TOML file, or one of {', '.join(shipped())}, the AcquaTop paper's experiments"
+        )
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UserError(f"{file}: the experiment cannot be read: {reason}\n  hint: {hint}") from None
+        raise UserError(
+            f"{file}: the experiment cannot be read: {reason}\n  hint: {hint}"
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{file}: this is not TOML: {error}") from None
     document = Document(file, text, {})
@@ -76,11 +80,26 @@ def load_experiment(name: str) -> Experiment:
 
 
 def _experiment(root: Section) -> Experiment | None:
-    root.allow("title", "question", "policies", "budgets", "k", "n", "seeds", "new", "old", "items_per_request", "data")
+    root.allow(
+        "title",
+        "question",
+        "policies",
+        "budgets",
+        "k",
+        "n",
+        "seeds",
+        "new",
+        "old",
+        "items_per_request",
+        "data",
+    )
     policies = _policies(root, "policies", ())
     if not policies:
         root.problem('"policies" must list at least one')
-    lists = {name: _wholes(root, name, least) for name, least in (("budgets", 0), ("k", 1), ("n", 0), ("seeds", 0))}
+    lists = {
+        name: _wholes(root, name, least)
+        for name, least in (("budgets", 0), ("k", 1), ("n", 0), ("seeds", 0))
+    }
     data = _data(root.section("data", required=True))
     if not data:
         return None
@@ -132,7 +151,10 @@ def _data(section: Section) -> tuple[Data, ...]:
     section.allow("kind", "users", "windows", *known)
     values = {name: section.numbers(name) for name in known if name in section}
     varied = [name for name, several in values.items() if len(several) > 1]
-    users, windows = section.whole("users", default=400, least=1), section.whole("windows", default=150, least=1)
+    users, windows = (
+        section.whole("users", default=400, least=1),
+        section.whole("windows", default=150, least=1),
+    )
     return tuple(
         Generated(kind, made, {name: made[name] for name in varied}, users, windows)
         for made in (dict(zip(values, each, strict=True)) for each in product(*values.values()))

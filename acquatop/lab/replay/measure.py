@@ -91,7 +91,9 @@ def measure(given: Given, right: Right, k: int, offset: int = 0) -> Measured:
 class Bench:
     """A recording with its right answers, to measure settings one after the other."""
 
-    def __init__(self, data: Data, seed: int, folder: Path, items_per_request: int | None = None) -> None:
+    def __init__(
+        self, data: Data, seed: int, folder: Path, items_per_request: int | None = None
+    ) -> None:
         trace = open_trace(*data.write(seed, folder), items_per_request=items_per_request)
         self.notes = trace.notes
         self._offset = trace.bound.plan.offset

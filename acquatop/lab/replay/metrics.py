@@ -27,7 +27,9 @@ def ndcg_at(k: int, answer: Sequence[Hashable], relevance: Mapping[Hashable, flo
     _check(k)
     greatest = max(relevance.values(), default=0.0)
     ideal = _gain(sorted(relevance.values(), reverse=True)[:k], greatest)
-    return _gain([relevance.get(each, 0.0) for each in answer[:k]], greatest) / ideal if ideal else 1.0
+    return (
+        _gain([relevance.get(each, 0.0) for each in answer[:k]], greatest) / ideal if ideal else 1.0
+    )
 
 
 def precision_at(k: int, answer: Sequence[Hashable], relevance: Mapping[Hashable, float]) -> float:
@@ -59,7 +61,9 @@ def ndcg_positional_at(k: int, answer: Sequence[Hashable], right: Sequence[Hasha
     size = max(len(best), len(answer[:k]))
     places = [float(size - at) for at in range(size)]
     ideal = _gain(places, float(size))
-    gained = [place if at < len(answer) and answer[at] in best else 0.0 for at, place in enumerate(places)]
+    gained = [
+        place if at < len(answer) and answer[at] in best else 0.0 for at, place in enumerate(places)
+    ]
     return _gain(gained, float(size)) / ideal if ideal else 1.0
 
 

@@ -56,17 +56,25 @@ class Oracle:
         self._trace = trace
         self._score = vectorise(plan.score.expression, plan.score.functions)
         condition = plan.score.condition
-        self._holds = None if condition is None else vectorise_condition(condition, plan.score.functions)
+        self._holds = (
+            None if condition is None else vectorise_condition(condition, plan.score.functions)
+        )
         solutions = _newest_last(trace.bound.matcher.match(trace.records))
         self._times = np.asarray(solutions.column(TIME).to_numpy(), dtype=np.int64)
         self._identities, self._texts = _coded(solutions.column(IDENTITY))
         self._keys, key_texts = _coded(solutions.column(KEY))
         if plan.aggregate is not None:
             self._texts = key_texts
-        self._gone = np.asarray(solutions.column(GONE).to_numpy(zero_copy_only=False), dtype=np.bool_)
+        self._gone = np.asarray(
+            solutions.column(GONE).to_numpy(zero_copy_only=False), dtype=np.bool_
+        )
         self._numbers = {
             name: np.asarray(solutions.column(number_column(name)).to_numpy(), dtype=np.float64)
-            for name in (plan.score.stream_variables if plan.aggregate is None else _aggregated(plan.aggregate.columns))
+            for name in (
+                plan.score.stream_variables
+                if plan.aggregate is None
+                else _aggregated(plan.aggregate.columns)
+            )
         }
         places = {key: place for place, key in enumerate(trace.history.keys)}
         self._remote = np.array([places.get(text, -1) for text in key_texts], dtype=np.int64)
@@ -77,7 +85,9 @@ class Oracle:
         """Yield the right answers of all windows, in their order."""
         windows, bounds = self._trace.windows(), self._trace.bound.windows
         closes = [bounds.bounds(window)[1] for window in windows]
-        for window, closes_ms, state in zip(windows, closes, self._trace.history.states(closes), strict=True):
+        for window, closes_ms, state in zip(
+            windows, closes, self._trace.history.states(closes), strict=True
+        ):
             opens_ms = closes_ms - bounds.width_ms
             yield self._right(window, closes_ms, self._content(opens_ms, closes_ms), state)
 
@@ -94,7 +104,12 @@ class Oracle:
         at = np.flatnonzero(is_result)
         merits, identities = sign * scores[at], content.identities[at]
         order = np.lexsort((self._in_text_order[identities], -content.times[at], -merits))
-        return Right(window, closes_ms, [self._texts[code] for code in identities[order].tolist()], merits[order])
+        return Right(
+            window,
+            closes_ms,
+            [self._texts[code] for code in identities[order].tolist()],
+            merits[order],
+        )
 
     def _content(self, opens_ms: int, closes_ms: int) -> _Content:
         begin, end = np.searchsorted(self._times, [opens_ms, closes_ms], side="right")
@@ -124,7 +139,9 @@ def _newest_last(solutions: pa.Table) -> pa.Table:
 def _coded(column: pa.ChunkedArray) -> tuple[IntArray, AnyArray]:
     encoded = column.combine_chunks()
     encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
-    codes = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    codes = np.asarray(
+        pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64
+    )
     return codes, np.array(encoded.dictionary.to_pylist(), dtype=object)
 
 
@@ -133,22 +150,31 @@ def _aggregated(columns: tuple[AggregateColumn, ...]) -> list[str]:
 
 
 def _grouped(
-    columns: tuple[AggregateColumn, ...], keys: IntArray, times: IntArray, numbers: Mapping[str, FloatArray]
+    columns: tuple[AggregateColumn, ...],
+    keys: IntArray,
+    times: IntArray,
+    numbers: Mapping[str, FloatArray],
 ) -> _Content:
     """Return a row per key: its aggregates, and its newest solution's time."""
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
     if not len(distinct):
-        return _Content(distinct, distinct, distinct, {column.variable: np.empty(0) for column in columns})
+        return _Content(
+            distinct, distinct, distinct, {column.variable: np.empty(0) for column in columns}
+        )
     counts = np.diff(starts, append=len(keys))
     made = {
-        column.variable: _aggregate(column, None if column.of is None else numbers[column.of][order], starts, counts)
+        column.variable: _aggregate(
+            column, None if column.of is None else numbers[column.of][order], starts, counts
+        )
         for column in columns
     }
     return _Content(distinct, distinct, np.maximum.reduceat(times[order], starts), made)
 
 
-def _aggregate(column: AggregateColumn, values: FloatArray | None, starts: IntArray, counts: IntArray) -> FloatArray:
+def _aggregate(
+    column: AggregateColumn, values: FloatArray | None, starts: IntArray, counts: IntArray
+) -> FloatArray:
     if values is None:
         return counts.astype(np.float64)
     if column.function in ("min", "max"):
@@ -156,5 +182,7 @@ def _aggregate(column: AggregateColumn, values: FloatArray | None, starts: IntAr
         return np.asarray(function.reduceat(values, starts))
     ends = (starts + counts).tolist()
     # Exact like the engine's sums: in any order of addition they are rounded once.
-    sums = np.array([math.fsum(values[start:end]) for start, end in zip(starts.tolist(), ends, strict=True)])
+    sums = np.array(
+        [math.fsum(values[start:end]) for start, end in zip(starts.tolist(), ends, strict=True)]
+    )
     return sums / counts if column.function == "avg" else sums

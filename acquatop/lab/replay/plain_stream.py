@@ -45,7 +45,11 @@ class PlainFile:
 
     def place(self, row: int) -> str:
         """Return a row's place for messages."""
-        return f"{self.path}:{row + 2}" if self.path.suffix == ".csv" else f"{self.path}, row {row + 1}"
+        return (
+            f"{self.path}:{row + 2}"
+            if self.path.suffix == ".csv"
+            else f"{self.path}, row {row + 1}"
+        )
 
 
 def find_plain(folder: Path, name: str) -> Path | None:
@@ -53,9 +57,13 @@ def find_plain(folder: Path, name: str) -> Path | None:
 
     A Parquet file with other columns is not plain; a CSV file with this name must be.
     """
-    found = [folder / f"{name}{suffix}" for suffix in _SUFFIXES if (folder / f"{name}{suffix}").is_file()]
+    found = [
+        folder / f"{name}{suffix}" for suffix in _SUFFIXES if (folder / f"{name}{suffix}").is_file()
+    ]
     if len(found) > 1:
-        raise UserError(f"{folder} has both {found[0].name} and {found[1].name}\n  hint: keep one of them")
+        raise UserError(
+            f"{folder} has both {found[0].name} and {found[1].name}\n  hint: keep one of them"
+        )
     if not found:
         return None
     names = _names(found[0])
@@ -64,7 +72,9 @@ def find_plain(folder: Path, name: str) -> Path | None:
     if found[0].suffix == ".parquet":
         return None
     hint = f"the first line of a plain file is {','.join(COLUMNS)}"
-    raise UserError(f"{found[0]} has the columns {', '.join(names) or 'of an empty file'}\n  hint: {hint}")
+    raise UserError(
+        f"{found[0]} has the columns {', '.join(names) or 'of an empty file'}\n  hint: {hint}"
+    )
 
 
 def _names(path: Path) -> list[str]:
@@ -77,7 +87,11 @@ def _names(path: Path) -> list[str]:
 def read_plain(path: Path) -> PlainFile:
     """Read a plain file; :class:`UserError` names the first row that cannot be used."""
     try:
-        table = _read_csv(path) if path.suffix == ".csv" else parquet.read_table(path, columns=list(COLUMNS))
+        table = (
+            _read_csv(path)
+            if path.suffix == ".csv"
+            else parquet.read_table(path, columns=list(COLUMNS))
+        )
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {str(error).partition(chr(10))[0]}") from None
     times, subjects, values = (_one(table[name]) for name in COLUMNS)
@@ -99,7 +113,9 @@ def _read_csv(path: Path) -> pa.Table:
     return pacsv.read_csv(path, convert_options=convert)
 
 
-def records_of(file: PlainFile, mapping: RecordDecoder, used: frozenset[str], keys: KeyTemplate | None) -> pa.Table:
+def records_of(
+    file: PlainFile, mapping: RecordDecoder, used: frozenset[str], keys: KeyTemplate | None
+) -> pa.Table:
     """Return a stream's rows as decoded records, in the rows' order.
 
     A mapping's field ``row`` is the row's number, ``subject`` the subject and ``value`` the value.
@@ -110,10 +126,17 @@ def records_of(file: PlainFile, mapping: RecordDecoder, used: frozenset[str], ke
     """
     if not isinstance(mapping, FieldMapping):
         hint = "describe it by subject, time and properties in the catalog"
-        raise UserError(f"{file.path} has columns, but its stream is mapped from statements\n  hint: {hint}")
+        raise UserError(
+            f"{file.path} has columns, but its stream is mapped from statements\n  hint: {hint}"
+        )
     is_numbered = mapping.subject.field in ("", NUMBER)
-    subject = replace(mapping.subject, field="the row's number" if is_numbered else mapping.subject.field)
-    columns: dict[str, pa.Array] = {"time_ms": file.times, ROW: pa.array(np.arange(len(file.times), dtype=np.int32))}
+    subject = replace(
+        mapping.subject, field="the row's number" if is_numbered else mapping.subject.field
+    )
+    columns: dict[str, pa.Array] = {
+        "time_ms": file.times,
+        ROW: pa.array(np.arange(len(file.times), dtype=np.int32)),
+    }
     columns[subject.field] = _numbers(file) if is_numbered else file.subjects
     for iri, each in mapping.properties.items():
         if iri not in used:
@@ -122,7 +145,9 @@ def records_of(file: PlainFile, mapping: RecordDecoder, used: frozenset[str], ke
             columns[each.field] = _objects(file, each, keys)
     # The IRIs have already been made here.
     properties = {iri: replace(each, template=None) for iri, each in mapping.properties.items()}
-    plain = replace(mapping, subject=subject, time="time_ms", time_as="milliseconds", properties=properties)
+    plain = replace(
+        mapping, subject=subject, time="time_ms", time_as="milliseconds", properties=properties
+    )
     table = pa.table(columns)
     records = pa.Table.from_batches([plain.items(table, pa.record_batch({"value": file.subjects}))])
     bad = records.column(BAD).combine_chunks()
@@ -153,7 +178,9 @@ def as_iris(file: PlainFile, keys: KeyTemplate | None) -> pa.Array:
         at = made.index(None)
         row = pc.index(file.subjects, distinct.dictionary[at]).as_py()
         hint = "write IRIs, or give the service a mapping whose key says what an id's IRI is"
-        raise UserError(f'{file.place(row)}: no IRI can be made of "{distinct.dictionary[at]}"\n  hint: {hint}')
+        raise UserError(
+            f'{file.place(row)}: no IRI can be made of "{distinct.dictionary[at]}"\n  hint: {hint}'
+        )
     return pa.array(made, pa.string()).take(distinct.indices)
 
 
@@ -171,7 +198,9 @@ def is_iri(text: str) -> bool:
     return text.startswith("urn:") or "://" in text
 
 
-def cast(file: PlainFile, values: pa.Array, type_: pa.DataType, fault: str | None = None) -> pa.Array:
+def cast(
+    file: PlainFile, values: pa.Array, type_: pa.DataType, fault: str | None = None
+) -> pa.Array:
     """Return a column as another type; :class:`UserError` names the first row that does not fit."""
     if pa.types.is_timestamp(values.type) and type_ == pa.int64():
         values = values.cast(pa.timestamp("ms", values.type.tz), safe=False).cast(pa.int64())
@@ -201,7 +230,9 @@ def _refuse(file: PlainFile, wrong: pa.Array, fault: str) -> None:
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
     combined = column.combine_chunks()
-    combined = pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+    combined = (
+        pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+    )
     return combined.cast(pa.string()) if pa.types.is_large_string(combined.type) else combined
 
 

@@ -68,15 +68,16 @@ class RemoteHistory:
         Raise :class:`UserError` for a time before the recording: its state would be a guess.
         """
         state = RemoteState(
-            np.zeros(len(self.keys), np.bool_), {name: np.full(len(self.keys), np.nan) for name in self.numbers}
+            np.zeros(len(self.keys), np.bool_),
+            {name: np.full(len(self.keys), np.nan) for name in self.numbers},
         )
         row = 0
         for time_ms in times_ms:
             if time_ms < self.begins_ms:
-                hint = (
-                    f"its first row is of {self.begins_ms}: begin the stream's recording then, or the remote's before"
+                hint = f"its first row is of {self.begins_ms}: begin the stream's recording then, or the remote's before"
+                raise UserError(
+                    f"what the remote had at {time_ms} ms is not in its recording\n  hint: {hint}"
                 )
-                raise UserError(f"what the remote had at {time_ms} ms is not in its recording\n  hint: {hint}")
             until = int(np.searchsorted(self.times, time_ms, side="right"))
             rows = slice(row, until)
             # Of several rows of one key the last is assigned last.
@@ -121,7 +122,9 @@ def _check(file: TableFile, path: Path, source: TableSource) -> None:
         (file.times, f'"{source.time}" is not in whole milliseconds since the epoch'),
     ):
         if column.null_count:
-            row = int(np.flatnonzero(np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False)))[0])
+            row = int(
+                np.flatnonzero(np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False)))[0]
+            )
             raise UserError(f"{_place(path, row)}: {fault}")
 
 
@@ -129,7 +132,9 @@ def _place(path: Path, row: int) -> str:
     return f"{path}:{row + (2 if path.suffix == '.csv' else 1)}"
 
 
-def _read(file: TableFile, path: Path, source: TableSource, star: Star) -> tuple[list[str], list[Solution | None]]:
+def _read(
+    file: TableFile, path: Path, source: TableSource, star: Star
+) -> tuple[list[str], list[Solution | None]]:
     """Return each row's key and its solution; None if it states that there is none."""
     mapping = source.mapping.as_written() if file.written else source.mapping
     reader = RecordReader(mapping, star)

@@ -87,7 +87,9 @@ class Replay:
         member = evaluation.members[bound.name]
         stream = bound.stream.iri
         shown = slice(bound.plan.offset, None)
-        for number, (records, closes_ms) in enumerate(zip(self._batches, self._closes, strict=True)):
+        for number, (records, closes_ms) in enumerate(
+            zip(self._batches, self._closes, strict=True)
+        ):
             if len(records):
                 parts = [self._part(number, records, each) for each in evaluation.reducers(stream)]
                 evaluation.add(stream, parts, evaluation.names)
@@ -109,7 +111,10 @@ class Replay:
     @cached_property
     def _batches(self) -> Sequence[pa.RecordBatch]:
         ends = np.searchsorted(self.trace.times, self._closes, side="right").tolist()
-        return [self.trace.records.slice(begin, end - begin) for begin, end in zip([0, *ends], ends, strict=False)]
+        return [
+            self.trace.records.slice(begin, end - begin)
+            for begin, end in zip([0, *ends], ends, strict=False)
+        ]
 
     def _part(self, number: int, records: pa.RecordBatch, reducer: Reducer) -> Part:
         """Return the reduced batch, cached for all settings if it does not depend on them."""
@@ -155,7 +160,10 @@ class Replay:
                 clock=_standing_still,
             ),
             access=Access(
-                block_size=service.block_size, clock=_standing_still, jitter=_standing_still, workers=_AtOnce()
+                block_size=service.block_size,
+                clock=_standing_still,
+                jitter=_standing_still,
+                workers=_AtOnce(),
             ),
             clock=_standing_still,
             now=self._now,
@@ -187,9 +195,13 @@ def _bound(bound: BoundQuery, setting: Setting) -> BoundQuery:
     service = bound.service
     assert service is not None
     refresh, items = service.refresh, _ALL if setting.is_unlimited else setting.budget
-    budget = Budget(items, max(refresh.budget.requests, -(-items // service.block_size)), refresh.budget.seconds)
+    budget = Budget(
+        items, max(refresh.budget.requests, -(-items // service.block_size)), refresh.budget.seconds
+    )
     refill = refresh.refill or setting.is_plain
-    refresh = replace(refresh, policy=setting.policy, n=setting.n, chooses_n=False, budget=budget, refill=refill)
+    refresh = replace(
+        refresh, policy=setting.policy, n=setting.n, chooses_n=False, budget=budget, refill=refill
+    )
     return replace(
         bound,
         # Results are identified by their identities; their displayed terms are not used.

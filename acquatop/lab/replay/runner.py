@@ -58,7 +58,9 @@ class _Piece:
     items_per_request: int | None
 
 
-def run(experiment: Experiment, folder: Path, *, processes: int | None = None, told: Told | None = None) -> Results:
+def run(
+    experiment: Experiment, folder: Path, *, processes: int | None = None, told: Told | None = None
+) -> Results:
     """Run everything that has not been run yet, and return all results.
 
     Progress is kept in a file of the ``folder``: after a stop, or a kill, the same call continues
@@ -110,9 +112,15 @@ def _for_all_budgets(
 
 def _pieces(experiment: Experiment, left: Collection[Place]) -> Iterator[_Piece]:
     for data, seed in product(experiment.data, experiment.seeds):
-        settings = [each for each in experiment.settings() if each.seed == seed and (data.name, each) in left]
+        settings = [
+            each
+            for each in experiment.settings()
+            if each.seed == seed and (data.name, each) in left
+        ]
         for at in range(0, len(settings), _AT_ONCE):
-            yield _Piece(data, seed, tuple(settings[at : at + _AT_ONCE]), experiment.items_per_request)
+            yield _Piece(
+                data, seed, tuple(settings[at : at + _AT_ONCE]), experiment.items_per_request
+            )
 
 
 def _code() -> str:
@@ -134,7 +142,9 @@ def _cores() -> int:
 Outcomes = list[tuple[Setting, list[Measured]]]
 
 
-def _done(pieces: Sequence[_Piece], processes: int) -> Iterator[tuple[_Piece, Outcomes, Mapping[str, int]]]:
+def _done(
+    pieces: Sequence[_Piece], processes: int
+) -> Iterator[tuple[_Piece, Outcomes, Mapping[str, int]]]:
     """Yield the outcome of each piece, in order of completion."""
     with TemporaryDirectory(prefix="acquatop-") as scratch:
         if not processes or not pieces:
@@ -143,9 +153,13 @@ def _done(pieces: Sequence[_Piece], processes: int) -> Iterator[tuple[_Piece, Ou
             return
         # New processes: a fork of a process with threads may hang.
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(processes, len(pieces)), mp_context=context, initializer=_follow)
+        pool = ProcessPoolExecutor(
+            min(processes, len(pieces)), mp_context=context, initializer=_follow
+        )
         try:
-            under_way: dict[Future[Any], _Piece] = {pool.submit(_do, piece, scratch): piece for piece in pieces}
+            under_way: dict[Future[Any], _Piece] = {
+                pool.submit(_do, piece, scratch): piece for piece in pieces
+            }
             for future in as_completed(under_way):
                 yield under_way[future], *future.result()
         finally:
@@ -215,10 +229,17 @@ class _Progress:
         """Return the measures of a setting."""
         return self._measured[key]
 
-    def add(self, key: str, place: str, notes: Mapping[str, int], measured: Sequence[Measured]) -> None:
+    def add(
+        self, key: str, place: str, notes: Mapping[str, int], measured: Sequence[Measured]
+    ) -> None:
         """Store the measures, before the caller is told."""
         assert self._file is not None
-        line = {"key": key, "of": place, "notes": dict(notes), "measured": [each.to_list() for each in measured]}
+        line = {
+            "key": key,
+            "of": place,
+            "notes": dict(notes),
+            "measured": [each.to_list() for each in measured],
+        }
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
         self._take(line)

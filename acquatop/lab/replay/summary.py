@@ -67,7 +67,10 @@ class ReplaySummary:
         """Return the measures, a row per seed and a column per window that all seeds have."""
         several = self._of_cells[cell]
         windows = min(map(len, several))
-        return np.array([[getattr(each, name) for each in measured[:windows]] for measured in several], np.float64)
+        return np.array(
+            [[getattr(each, name) for each in measured[:windows]] for measured in several],
+            np.float64,
+        )
 
     def cumulated(self, cell: Cell, name: str) -> FloatArray:
         """Return the sum over all windows, per seed."""
@@ -97,7 +100,9 @@ class ReplaySummary:
         run = self.experiment
         pairs = [pair for pair in product(run.new, run.old) if set(pair) <= set(run.policies)]
         for (new, old), metric in product(pairs, METRICS):
-            gains = {cell: self._gain(cell, old, metric) for cell in self.cells if cell.policy == new}
+            gains = {
+                cell: self._gain(cell, old, metric) for cell in self.cells if cell.policy == new
+            }
             gains = {cell: gain for cell, gain in gains.items() if not np.isnan(gain)}
             if gains:
                 best, worst = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)

@@ -71,7 +71,9 @@ class Trace:
         return range(first, windows.last(self.end_ms - windows.width_ms + 1) + 1)
 
 
-def open_trace(folder: str | Path, query: str, file: str = "<query>", *, items_per_request: int | None = None) -> Trace:
+def open_trace(
+    folder: str | Path, query: str, file: str = "<query>", *, items_per_request: int | None = None
+) -> Trace:
     """Read a recording for a query; :class:`UserError` names unusable data and its place.
 
     A request carries ``items_per_request`` items, or as many as the catalog says. O(rows log rows);
@@ -85,7 +87,9 @@ def open_trace(folder: str | Path, query: str, file: str = "<query>", *, items_p
     bound = _bound(query, catalog, file)
     remote = find_plain(folder, "remote")
     service = _replayed(bound, remote)
-    bound = replace(bound, service=replace(service, block_size=items_per_request or service.block_size))
+    bound = replace(
+        bound, service=replace(service, block_size=items_per_request or service.block_size)
+    )
     records, odd = _records(folder, bound)
     return _checked(folder, bound, records, _history(bound), odd)
 
@@ -93,7 +97,9 @@ def open_trace(folder: str | Path, query: str, file: str = "<query>", *, items_p
 def question_of(bound: BoundQuery) -> RemoteQuery:
     """Return a query's question to its remote."""
     assert bound.plan.service is not None
-    return RemoteQuery(bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0])
+    return RemoteQuery(
+        bound.plan.service.group, bound.plan.service.variables, bound.plan.join_variables[0]
+    )
 
 
 def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
@@ -103,7 +109,9 @@ def _bound(query: str, catalog: Catalog, file: str) -> BoundQuery:
         hint = "policies matter to top-k joins of a WINDOW with a SERVICE: acquatop explain says why this is none"
         raise UserError(f"{file}: the query is evaluated window by window{why}\n  hint: {hint}")
     if isinstance(bound, BoundCounted) or bound.service is None:
-        raise UserError(f"{file}: the query asks no remote, so there is nothing to choose a policy for")
+        raise UserError(
+            f"{file}: the query asks no remote, so there is nothing to choose a policy for"
+        )
     return bound
 
 
@@ -118,7 +126,9 @@ def _replayed(bound: BoundQuery, plain: Path | None) -> Service:
         return service
     if plain is None:
         hint = 'put remote.csv into the folder, or let the catalog call it remote = "table" with a time'
-        raise UserError(f"<{service.iri}> is no recording: what it had when is not known\n  hint: {hint}")
+        raise UserError(
+            f"<{service.iri}> is no recording: what it had when is not known\n  hint: {hint}"
+        )
     source = TableSource(str(plain), _record_mapping(bound, service, read_plain(plain)), "time_ms")
     return replace(service, remote="table", source=source, feed=None, load=True)
 
@@ -145,18 +155,26 @@ def _record_mapping(bound: BoundQuery, service: Service, file: PlainFile) -> Rec
 def _subjects_of(bound: BoundQuery, file: PlainFile) -> KeyTemplate:
     are_iris = {is_iri(each) for each in file.subjects.unique().to_pylist()}
     if len(are_iris) > 1:
-        raise UserError(f"{file.path} has both plain ids and IRIs as subjects\n  hint: write all of them in one way")
+        raise UserError(
+            f"{file.path} has both plain ids and IRIs as subjects\n  hint: write all of them in one way"
+        )
     template = KeyTemplate("", "subject", "") if True in are_iris else _template(bound)
     if template is None:
         hint = 'give the service a mapping with a key such as "http://example.org/user/{subject}", or write IRIs'
-        raise UserError(f"{file.path}: the catalog does not say what the subjects' IRIs are\n  hint: {hint}")
+        raise UserError(
+            f"{file.path}: the catalog does not say what the subjects' IRIs are\n  hint: {hint}"
+        )
     return KeyTemplate(template.prefix, "subject", template.suffix)
 
 
 def _template(bound: BoundQuery) -> KeyTemplate | None:
     """Return the template that makes IRIs of plain ids: the service's, or else the stream's."""
     service, mapping = bound.service, bound.stream.mapping
-    if service is not None and not isinstance(service.source, SparqlSource) and service.source.mapping.key.prefix:
+    if (
+        service is not None
+        and not isinstance(service.source, SparqlSource)
+        and service.source.mapping.key.prefix
+    ):
         return service.source.mapping.key
     if isinstance(mapping, FieldMapping) and mapping.subject.prefix:
         return KeyTemplate(mapping.subject.prefix, "subject", mapping.subject.suffix)
@@ -167,7 +185,9 @@ def _history(bound: BoundQuery) -> RemoteHistory:
     assert bound.service is not None
     source = bound.service.source
     assert isinstance(source, TableSource)
-    return read_history(source, question_of(bound).star(source.mapping), bound.plan.score.remote_variables)
+    return read_history(
+        source, question_of(bound).star(source.mapping), bound.plan.score.remote_variables
+    )
 
 
 # The stream ---------------------------------------------------------------------------------------
@@ -178,7 +198,10 @@ def _records(folder: Path, bound: BoundQuery) -> tuple[pa.RecordBatch, dict[str,
     plain, repeated = find_plain(folder, "stream"), 0
     if plain is not None:
         file = read_plain(plain)
-        table, repeated = records_of(file, bound.stream.mapping, _used(bound), _template(bound)), file.repeated
+        table, repeated = (
+            records_of(file, bound.stream.mapping, _used(bound), _template(bound)),
+            file.repeated,
+        )
     else:
         table = read_recorded(bound.stream)
     good = table.filter(pc.is_null(table.column(BAD)))
@@ -224,19 +247,21 @@ def _checked(
 def _check_span(trace: Trace) -> None:
     windows, bounds, times = trace.windows(), trace.bound.windows, trace.times
     if trace.history.begins_ms > trace.start_ms:
-        hint = (
-            "the rows at or before the start are the initial replica: begin the remote's recording before the stream's"
-        )
+        hint = "the rows at or before the start are the initial replica: begin the remote's recording before the stream's"
         message = f"the remote's recording begins at {trace.history.begins_ms} ms, the replay at {trace.start_ms} ms"
         raise UserError(f"{message}\n  hint: {hint}")
     if not len(windows):
         lasts = f"from {trace.start_ms} to {trace.end_ms} ms"
-        raise UserError(f"no window of {bounds.width_ms} ms closes within the recording, which lasts {lasts}")
+        raise UserError(
+            f"no window of {bounds.width_ms} ms closes within the recording, which lasts {lasts}"
+        )
     if len(windows) > MOST_WINDOWS:
         gap = int(np.argmax(np.diff(times, prepend=trace.start_ms)))
         before = trace.start_ms if gap == 0 else int(times[gap - 1])
         hint = f"the longest gap between events is from {before} to {times[gap]} ms: was a clock wrong there?"
-        raise UserError(f"the recording spans {len(windows):,} windows, more than {MOST_WINDOWS:,}\n  hint: {hint}")
+        raise UserError(
+            f"the recording spans {len(windows):,} windows, more than {MOST_WINDOWS:,}\n  hint: {hint}"
+        )
 
 
 def _notes(trace: Trace) -> dict[str, int]:
@@ -248,8 +273,12 @@ def _notes(trace: Trace) -> dict[str, int]:
     keys = set(solutions.column("key").unique().to_pylist()) - {None}
     firsts = dict(zip(trace.history.keys, trace.history.first_times().tolist(), strict=True))
     return {
-        "windows without events": int((np.searchsorted(times, closes, side="right") == begins).sum()),
-        "events before the start": int((times <= trace.start_ms).sum()) if trace.bound.windows.t0_ms is not None else 0,
+        "windows without events": int(
+            (np.searchsorted(times, closes, side="right") == begins).sum()
+        ),
+        "events before the start": int((times <= trace.start_ms).sum())
+        if trace.bound.windows.t0_ms is not None
+        else 0,
         "subjects of the stream that the remote never has": sum(key not in firsts for key in keys),
         "subjects of the stream that the remote has only later": sum(
             firsts.get(key, trace.start_ms) > trace.start_ms for key in keys

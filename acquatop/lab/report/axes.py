@@ -67,7 +67,9 @@ def middle(experiment: Experiment) -> Cell:
 
 def place_text(experiment: Experiment, cell: Cell, but: str = "") -> str:
     """Return a cell's place in the varying dimensions except one, such as ``budget 7, k 5``."""
-    varying = [axis for axis in _dimensions(experiment) if len(axis.values) > 1 and axis.name != but]
+    varying = [
+        axis for axis in _dimensions(experiment) if len(axis.values) > 1 and axis.name != but
+    ]
     return ", ".join(_said(axis, getattr(cell, axis.name)) for axis in varying)
 
 
@@ -78,7 +80,10 @@ def _said(axis: Axis, value: object) -> str:
 def _dimensions(experiment: Experiment) -> list[Axis]:
     names = [data.name for data in experiment.data]
     numbers = {"budget": experiment.budgets, "k": experiment.ks, "n": experiment.ns}
-    axes = [Axis(name, _NAMES[name], values, list(map(float, values))) for name, values in numbers.items()]
+    axes = [
+        Axis(name, _NAMES[name], values, list(map(float, values)))
+        for name, values in numbers.items()
+    ]
     return [*axes, _data_axis(experiment, names)]
 
 

@@ -69,7 +69,9 @@ def check_drawing() -> None:
         import matplotlib as _  # noqa: F401
     except ImportError:
         hint = "pip install 'acquatop[evaluation]', or leave the pictures out with --no-plots"
-        raise EnvironmentProblem(f"the pictures need matplotlib, which is not installed\n  hint: {hint}") from None
+        raise EnvironmentProblem(
+            f"the pictures need matplotlib, which is not installed\n  hint: {hint}"
+        ) from None
 
 
 def pictures(summary: ReplaySummary) -> Iterator[Picture]:
@@ -82,7 +84,10 @@ def pictures(summary: ReplaySummary) -> Iterator[Picture]:
 
 def _errors(summary: ReplaySummary) -> Picture:
     at = middle(summary.experiment)
-    cells = {policy: Cell(at.data, policy, at.budget, at.k, at.n) for policy in summary.experiment.policies}
+    cells = {
+        policy: Cell(at.data, policy, at.budget, at.k, at.n)
+        for policy in summary.experiment.policies
+    }
     figure, panels = _panels()
     ends: dict[str, float] = {}
     for axes, metric in zip(panels, PANELS, strict=True):
@@ -93,9 +98,7 @@ def _errors(summary: ReplaySummary) -> Picture:
         axes.set(title=f"cumulated error of {PANELS[metric]}", xlabel="windows", ylim=(0, None))
     _legend(figure, panels[0], sorted(ends, key=lambda policy: -ends[policy]))
     where = place_text(summary.experiment, at)
-    caption = (
-        f"What is missing to 1, added up window by window{', at ' + where if where else ''}; the lower the better."
-    )
+    caption = f"What is missing to 1, added up window by window{', at ' + where if where else ''}; the lower the better."
     return _picture(figure, "errors", "Cumulated error over the windows", caption)
 
 
@@ -115,15 +118,21 @@ def _along(summary: ReplaySummary, view: View) -> Picture:
             at = places + step * (number - (len(policies) - 1) / 2)
             # A mean of unequal windows may lie a little outside of the interval.
             bars = np.maximum(0, [means - lows, highs - means])
-            axes.errorbar(at, means, bars, **_style(policy, marks=True), linewidth=1.6, elinewidth=0.8, capsize=2)
+            axes.errorbar(
+                at,
+                means,
+                bars,
+                **_style(policy, marks=True),
+                linewidth=1.6,
+                elinewidth=0.8,
+                capsize=2,
+            )
             ends.setdefault(policy, float(means[-1]))
         axes.set(title=f"cumulated {PANELS[metric]}", xlabel=view.axis.label)
         axes.set_xticks(places, view.axis.texts())
     _legend(figure, panels[0], sorted(ends, key=lambda policy: -ends[policy]))
     rest = f" at {view.rest}" if view.rest else ""
-    caption = (
-        f"Added up over {windows} windows{rest}: mean over the data sets, with 95 % intervals; the higher the better."
-    )
+    caption = f"Added up over {windows} windows{rest}: mean over the data sets, with 95 % intervals; the higher the better."
     return _picture(figure, view.name, f"Accuracy by {view.axis.label}{rest}", caption)
 
 
@@ -177,7 +186,9 @@ def _picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
     import matplotlib as mpl
 
     # The same ids and no date in every run. Text stays text and takes the page's fonts.
-    with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.family": "sans-serif"}):
+    with mpl.rc_context(
+        {"svg.hashsalt": name, "svg.fonttype": "none", "font.family": "sans-serif"}
+    ):
         svg, png = io.StringIO(), io.BytesIO()
         figure.patch.set_alpha(0)
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})

@@ -50,7 +50,9 @@ def report(summary: ReplaySummary, pictures: Sequence[Picture]) -> str:
     ]
     sections = [section for section in sections if section[2]]
     links = "".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections)
-    bodies = "".join(f'<section id="{name}"><h2>{title}</h2>{body}</section>\n' for name, title, body in sections)
+    bodies = "".join(
+        f'<section id="{name}"><h2>{title}</h2>{body}</section>\n' for name, title, body in sections
+    )
     run = summary.experiment
     style = resources.files("acquatop.lab.report").joinpath("report.css").read_text("utf-8")
     return (
@@ -71,13 +73,17 @@ def _cards(summary: ReplaySummary) -> str:
     cards = [
         (f"{len(run.policies)} policies", f"{len(summary.cells)} settings, {windows} windows each"),
         (
-            f"{len(run.data) * len(run.seeds)} recordings" if len(run.data) * len(run.seeds) > 1 else "1 recording",
+            f"{len(run.data) * len(run.seeds)} recordings"
+            if len(run.data) * len(run.seeds) > 1
+            else "1 recording",
             f"seeds {', '.join(map(str, run.seeds))}",
         ),
     ]
     for metric in ("ndcg", "precision"):
         best, share = _most_often_best(summary, metric)
-        cards.append((best, f"has the best {_METRICS[metric]} in {share} of the settings with a budget"))
+        cards.append(
+            (best, f"has the best {_METRICS[metric]} in {share} of the settings with a budget")
+        )
     return (
         '<div class="cards">'
         + "".join(f'<div class="card"><b>{b}</b><span>{s}</span></div>' for b, s in cards)
@@ -91,7 +97,10 @@ def _most_often_best(summary: ReplaySummary, metric: str) -> tuple[str, str]:
     for cell in summary.cells:
         if not cell.policy.endswith("-ASM"):
             places.setdefault((cell.data, cell.budget, cell.k, cell.n), []).append(cell)
-    winners = [max(cells, key=lambda cell: summary.interval(cell, metric).mean).policy for cells in places.values()]
+    winners = [
+        max(cells, key=lambda cell: summary.interval(cell, metric).mean).policy
+        for cells in places.values()
+    ]
     if not winners:
         return "none", "0 of 0"
     best = max(dict.fromkeys(winners), key=winners.count)
@@ -107,7 +116,9 @@ def _accuracy(summary: ReplaySummary) -> Iterator[str]:
     for view in views(summary.experiment):
         for metric, name in _METRICS.items():
             head = [f"{name}, cumulated", *(_head(view, text) for text in view.axis.texts())]
-            yield _table(head, _accuracy_rows(summary, view, metric), view.rest and f"At {view.rest}")
+            yield _table(
+                head, _accuracy_rows(summary, view, metric), view.rest and f"At {view.rest}"
+            )
 
 
 def _accuracy_rows(summary: ReplaySummary, view: View, metric: str) -> Iterator[list[str]]:
@@ -117,7 +128,11 @@ def _accuracy_rows(summary: ReplaySummary, view: View, metric: str) -> Iterator[
     }
     bests = (
         [
-            max(each[at].mean for policy, each in found.items() if not policy.endswith("-ASM") or len(found) == 1)
+            max(
+                each[at].mean
+                for policy, each in found.items()
+                if not policy.endswith("-ASM") or len(found) == 1
+            )
             for at in range(len(view.axis.values))
         ]
         if any(not policy.endswith("-ASM") for policy in found)
@@ -161,7 +176,14 @@ def _improvements(summary: ReplaySummary) -> str:
 def _costs(summary: ReplaySummary) -> Iterator[str]:
     yield "<p>On average per window; how many of all answers were called exact, certified or approximate.</p>"
     for view in views(summary.experiment)[:1]:
-        head = ["policy", _head(view, "").strip(), *_COSTS.values(), "exact", "certified", "approximate"]
+        head = [
+            "policy",
+            _head(view, "").strip(),
+            *_COSTS.values(),
+            "exact",
+            "certified",
+            "approximate",
+        ]
         yield _table(head, _cost_rows(summary, view), view.rest and f"At {view.rest}")
 
 
@@ -170,11 +192,18 @@ def _cost_rows(summary: ReplaySummary, view: View) -> Iterator[list[str]]:
         for value, text in zip(view.axis.values, view.axis.texts(), strict=True):
             cell = view.cell(policy, value)
             means = [
-                float(np.nanmean(summary.series(cell, name))) if _has(summary, cell, name) else np.nan
+                float(np.nanmean(summary.series(cell, name)))
+                if _has(summary, cell, name)
+                else np.nan
                 for name in _COSTS
             ]
             numbers = ["" if np.isnan(mean) else f"{mean:.2f}" for mean in means]
-            yield [escape(policy), text, *numbers, *(f"{count:,}" for count in summary.statuses(cell).values())]
+            yield [
+                escape(policy),
+                text,
+                *numbers,
+                *(f"{count:,}" for count in summary.statuses(cell).values()),
+            ]
 
 
 def _has(summary: ReplaySummary, cell: Cell, name: str) -> bool:
@@ -182,7 +211,10 @@ def _has(summary: ReplaySummary, cell: Cell, name: str) -> bool:
 
 
 def _data(summary: ReplaySummary) -> str:
-    rows = [[escape(place), escape(what), f"{count:,}"] for place, what, count in _notes(summary.results.notes)]
+    rows = [
+        [escape(place), escape(what), f"{count:,}"]
+        for place, what, count in _notes(summary.results.notes)
+    ]
     if not rows:
         return "<p>Nothing odd was found in the recordings.</p>"
     return "<p>What is odd in the recordings, and how often.</p>" + _table(
@@ -198,11 +230,17 @@ def _notes(notes: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, str, i
 
 def _words() -> str:
     return (
-        "<dl>" + "".join(f"<dt>{escape(word)}</dt><dd>{escape(said)}</dd>" for word, said in _WORDS.items()) + "</dl>"
+        "<dl>"
+        + "".join(
+            f"<dt>{escape(word)}</dt><dd>{escape(said)}</dd>" for word, said in _WORDS.items()
+        )
+        + "</dl>"
     )
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", texts: Sequence[int] = ()) -> str:
+def _table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", texts: Sequence[int] = ()
+) -> str:
     """Return a table. Cells that are already ``<td>`` elements stay as they are."""
 
     def cell(text: str, at: int) -> str:
@@ -211,9 +249,13 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = ""
         return f'<td class="text">{text}</td>' if at in texts else f"<td>{text}</td>"
 
     titles = "".join(
-        f'<th class="text" scope="col">{title}</th>' if at in texts else f'<th scope="col">{title}</th>'
+        f'<th class="text" scope="col">{title}</th>'
+        if at in texts
+        else f'<th scope="col">{title}</th>'
         for at, title in enumerate(head)
     )
-    body = "".join("<tr>" + "".join(cell(text, at) for at, text in enumerate(row)) + "</tr>\n" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(cell(text, at) for at, text in enumerate(row)) + "</tr>\n" for row in rows
+    )
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f'<div class="wide"><table>{said}<thead><tr>{titles}</tr></thead><tbody>\n{body}</tbody></table></div>\n'

@@ -16,7 +16,9 @@ from acquatop.lab.replay.runner import Results
 from acquatop.lab.replay.summary import ReplaySummary
 from acquatop.lab.report.axes import place_text
 
-RESULTS = "policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status".split(",")
+RESULTS = "policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status".split(
+    ","
+)
 DETAILS = "policy,budget,k,n,seed,window,rank_correlation,stale,age_seconds".split(",")
 SUMMARY = (
     "data,policy,budget,k,n,seeds,windows,measure,"
@@ -61,7 +63,10 @@ def _summary(summary: ReplaySummary) -> Iterable[Sequence[object]]:
 
 def _improvements(summary: ReplaySummary) -> Iterable[Sequence[object]]:
     for each in summary.improvements():
-        most, least = (place_text(summary.experiment, cell) or "everywhere" for cell in (each.at_most, each.at_least))
+        most, least = (
+            place_text(summary.experiment, cell) or "everywhere"
+            for cell in (each.at_most, each.at_least)
+        )
         yield each.new, each.old, each.metric, each.most, most, each.least, least
 
 

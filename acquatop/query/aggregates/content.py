@@ -91,7 +91,10 @@ class AggregateStore:
                     np.full(count, pane.last),
                     keys,
                     np.asarray(solutions.column(TIME).to_numpy()),
-                    tuple(np.asarray(solutions.column(number_column(of)).to_numpy()) for of in self.columns.variables),
+                    tuple(
+                        np.asarray(solutions.column(number_column(of)).to_numpy())
+                        for of in self.columns.variables
+                    ),
                 ),
             )
         )
@@ -150,7 +153,9 @@ class AggregateStore:
         """Return the keys' codes, and look up the replica's row of each."""
         codes = self.codes.encode(keys, hashes)
         if self.codes.size > len(self.rows):
-            self.rows = np.concatenate([self.rows, np.full(self.codes.size - len(self.rows), _UNKNOWN)])
+            self.rows = np.concatenate(
+                [self.rows, np.full(self.codes.size - len(self.rows), _UNKNOWN)]
+            )
         if self._store is not None:
             # In a replica without a limit, a key keeps its row once it has one.
             some = codes if self._store.limit is not None else codes[self.rows[codes] < 0]
@@ -195,7 +200,10 @@ class AggregateStore:
     def _parts(self, solutions: SolutionColumns) -> Columnwise:
         """Return the values of each aggregate; none for the count."""
         nothing, variables = np.empty(0), self.columns.variables
-        return tuple(nothing if of is None else solutions.parts[variables.index(of)] for of in self.columns.of)
+        return tuple(
+            nothing if of is None else solutions.parts[variables.index(of)]
+            for of in self.columns.of
+        )
 
     # Changes of the remote's values ---------------------------------------------------------------
 

@@ -46,7 +46,11 @@ class HashedIdentities:
         order = np.lexsort((self.tails, self.heads))
         heads, tails = self.heads[order], self.tails[order]
         # The sort is stable, so the last of equals is the last row.
-        is_last = np.append((heads[1:] != heads[:-1]) | (tails[1:] != tails[:-1]), True) if len(order) else order > 0
+        is_last = (
+            np.append((heads[1:] != heads[:-1]) | (tails[1:] != tails[:-1]), True)
+            if len(order)
+            else order > 0
+        )
         return np.sort(order[is_last])
 
 
@@ -64,7 +68,9 @@ class SolutionColumns:
 
     def take(self, at: IntArray | npt.NDArray[np.bool_] | slice) -> SolutionColumns:
         """Return those at some positions."""
-        return SolutionColumns(self.lasts[at], self.keys[at], self.times[at], tuple(part[at] for part in self.parts))
+        return SolutionColumns(
+            self.lasts[at], self.keys[at], self.times[at], tuple(part[at] for part in self.parts)
+        )
 
     @classmethod
     def together(cls, several: Sequence[SolutionColumns]) -> SolutionColumns:
@@ -88,7 +94,9 @@ class _Run:
     @classmethod
     def sorted(cls, identities: HashedIdentities, solutions: SolutionColumns) -> _Run:
         order = np.argsort(identities.heads, kind="stable")
-        return cls(identities.take(order), solutions.take(order), np.ones(len(order), dtype=np.bool_))
+        return cls(
+            identities.take(order), solutions.take(order), np.ones(len(order), dtype=np.bool_)
+        )
 
     def __len__(self) -> int:
         return len(self.here)
@@ -161,7 +169,10 @@ class Deduplicated:
         """
         wanted = np.zeros(size, dtype=np.bool_)
         wanted[keys] = True
-        found = [run.solutions.take(wanted[run.solutions.keys] & run.kept(self._open)) for run in self._runs]
+        found = [
+            run.solutions.take(wanted[run.solutions.keys] & run.kept(self._open))
+            for run in self._runs
+        ]
         return SolutionColumns.together([self._none, *found])
 
     def close_before(self, window: int) -> None:
@@ -174,7 +185,12 @@ class Deduplicated:
     def snapshot(self) -> bytes:
         """Return the whole state, with the secret seed of the hashes."""
         lasts, counts = list(self._by_last), list(self._by_last.values())
-        settings = {"seed": self._hashes.seed.hex(), "open": self._open, "lasts": lasts, "counts": counts}
+        settings = {
+            "seed": self._hashes.seed.hex(),
+            "open": self._open,
+            "lasts": lasts,
+            "counts": counts,
+        }
         tables = {f"run{at}": _table_of(run) for at, run in enumerate(self._runs)}
         return pack(_KIND, _VERSION, State(settings, tables))
 
@@ -213,7 +229,8 @@ class Deduplicated:
         kept = [(run, run.kept(self._open)) for run in runs]
         identities = [run.identities.take(at) for run, at in kept]
         together = HashedIdentities(
-            np.concatenate([each.heads for each in identities]), np.concatenate([each.tails for each in identities])
+            np.concatenate([each.heads for each in identities]),
+            np.concatenate([each.tails for each in identities]),
         )
         if len(together):
             solutions = SolutionColumns.together([run.solutions.take(at) for run, at in kept])
@@ -227,7 +244,9 @@ class Deduplicated:
         names = [
             pair
             for run, at in zip(self._runs, kept, strict=True)
-            for pair in zip(run.identities.heads[at].tolist(), run.identities.tails[at].tolist(), strict=True)
+            for pair in zip(
+                run.identities.heads[at].tolist(), run.identities.tails[at].tolist(), strict=True
+            )
         ]
         assert len(set(names)) == len(names)
         assert all((np.diff(run.identities.heads.astype(float)) >= 0).all() for run in self._runs)
@@ -244,7 +263,10 @@ def _run_of(columns: Mapping[str, AnyArray], parts: int) -> _Run:
     return _Run(
         HashedIdentities(columns["heads"], columns["tails"]),
         SolutionColumns(
-            columns["lasts"], columns["keys"], columns["times"], tuple(columns[f"part{at}"] for at in range(parts))
+            columns["lasts"],
+            columns["keys"],
+            columns["times"],
+            tuple(columns[f"part{at}"] for at in range(parts)),
         ),
         columns["here"],
     )

@@ -14,7 +14,15 @@ from acquatop.ingest.aggregate_columns import AggregateColumns
 from acquatop.ingest.buckets.chunk_folder import ChunkFolder
 from acquatop.ingest.buckets.partials import BucketPartials, chunks_in
 from acquatop.ingest.buckets.replica_values import BucketView
-from acquatop.ingest.buckets.task import Bucket, BucketBest, BucketFound, BucketRanking, BucketTask, Chunk, Pane
+from acquatop.ingest.buckets.task import (
+    Bucket,
+    BucketBest,
+    BucketFound,
+    BucketRanking,
+    BucketTask,
+    Chunk,
+    Pane,
+)
 from acquatop.ingest.match import Matcher
 from acquatop.topk.snapshot import pack_parts, pack_table, reading, unpack_parts, unpack_table
 from acquatop.windows import Windows
@@ -28,7 +36,13 @@ _FEW = 8
 _MANY = 64
 """Number of a pane's chunks in a bucket above which they are merged between two closes."""
 _SCHEMA = pa.schema(
-    {"first": pa.int64(), "last": pa.int64(), "bucket": pa.int64(), "file": pa.string(), "at": pa.int64()}
+    {
+        "first": pa.int64(),
+        "last": pa.int64(),
+        "bucket": pa.int64(),
+        "file": pa.string(),
+        "at": pa.int64(),
+    }
 )
 
 
@@ -92,7 +106,9 @@ class ExecutorAggregates:
         """Return the reducer of a stream's records; call it only while no records are under way."""
         if self._is_resumed:
             self._is_resumed = False
-            self._folder.remove(set(self._folder.names()) - {*self._uses, *self._unused, *self._long_unused})
+            self._folder.remove(
+                set(self._folder.names()) - {*self._uses, *self._unused, *self._long_unused}
+            )
         return BucketPartials(matcher, windows, self.columns, self.buckets, self._folder)
 
     def add_partials(self, table: pa.Table) -> None:
@@ -106,7 +122,11 @@ class ExecutorAggregates:
                 self._hold(held[bucket], (chunks.file, chunks.start + at))
         crowded = self._crowded(_MANY)
         if crowded:
-            self._do(BucketTask(self._folder, self.columns, ()), {pane: self._panes[pane] for pane in crowded}, crowded)
+            self._do(
+                BucketTask(self._folder, self.columns, ()),
+                {pane: self._panes[pane] for pane in crowded},
+                crowded,
+            )
 
     def leave_out(self, files: Iterable[str]) -> None:
         """Release files that are not needed."""
@@ -143,20 +163,32 @@ class ExecutorAggregates:
 
     def _look(self, absent_before: float) -> dict[int, list[BucketBest]]:
         if self._store is not None:
-            names = {name: None for each in self._rankings.values() for name in each.score.remote_variables}
+            names = {
+                name: None
+                for each in self._rankings.values()
+                for name in each.score.remote_variables
+            }
             self._view = BucketView.of(self._store, tuple(names), absent_before)
         task = BucketTask(self._folder, self.columns, list(self._rankings.values()), self.asked)
-        panes = {pane: chunks for pane, chunks in self._panes.items() if pane[0] <= self._window <= pane[1]}
+        panes = {
+            pane: chunks
+            for pane, chunks in self._panes.items()
+            if pane[0] <= self._window <= pane[1]
+        }
         crowded = [pane for pane in self._crowded(_FEW) if pane in panes and pane[1] > self._window]
         found = self._do(task, panes, crowded)
-        return {number: [each.bests[at] for each in found] for at, number in enumerate(self._rankings)}
+        return {
+            number: [each.bests[at] for each in found] for at, number in enumerate(self._rankings)
+        }
 
     # Tasks ----------------------------------------------------------------------------------------
 
     def _crowded(self, most: int) -> list[Pane]:
         return [pane for pane, chunks in self._panes.items() if max(map(len, chunks)) > most]
 
-    def _do(self, task: BucketTask, panes: dict[Pane, list[list[Chunk]]], crowded: Sequence[Pane]) -> list[BucketFound]:
+    def _do(
+        self, task: BucketTask, panes: dict[Pane, list[list[Chunk]]], crowded: Sequence[Pane]
+    ) -> list[BucketFound]:
         """Run a task for each bucket with any of some panes, and use the chunks that it merged."""
         buckets = list(self._buckets_with(panes, crowded, with_view=bool(task.rankings)))
         found = list(self._run(task, buckets)) if buckets else []
@@ -240,11 +272,19 @@ class ExecutorAggregates:
             for bucket, own in enumerate(chunks)
             for chunk in own
         ]
-        columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(_SCHEMA)]
+        columns = [
+            pa.array([row[at] for row in rows], field.type) for at, field in enumerate(_SCHEMA)
+        ]
         numbers = [self._open_from, self.uncertain_until]
-        said = {"numbers": numbers, "unused": [sorted(files) for files in (self._unused, self._long_unused)]}
+        said = {
+            "numbers": numbers,
+            "unused": [sorted(files) for files in (self._unused, self._long_unused)],
+        }
         return pack_parts(
-            {"said": json.dumps(said).encode(), "chunks": pack_table(pa.Table.from_arrays(columns, schema=_SCHEMA))}
+            {
+                "said": json.dumps(said).encode(),
+                "chunks": pack_table(pa.Table.from_arrays(columns, schema=_SCHEMA)),
+            }
         )
 
     def resume(self, snapshot: bytes) -> None:

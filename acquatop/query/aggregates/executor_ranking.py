@@ -29,7 +29,13 @@ class ExecutorRanking:
     """
 
     def __init__(
-        self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, content: ExecutorAggregates, *, n: int
+        self,
+        plan: TopKPlan,
+        store: ReplicaStore | None,
+        windows: Windows,
+        content: ExecutorAggregates,
+        *,
+        n: int,
     ) -> None:
         assert plan.aggregate is not None
         self.k = plan.k + plan.offset
@@ -62,7 +68,9 @@ class ExecutorRanking:
 
     def _look(self, absent_before: float = math.inf) -> _Found:
         if self._found is None:
-            self._found = _Found(self._content.bests(self._number, absent_before), len(self._columns.aggregates))
+            self._found = _Found(
+                self._content.bests(self._number, absent_before), len(self._columns.aggregates)
+            )
         return self._found
 
     def apply_changes(self, keys: Iterable[str]) -> None:
@@ -71,7 +79,9 @@ class ExecutorRanking:
             return
         here = set(self._found.rows.keys.tolist())
         changed = set(keys)
-        if len(changed & here) > self._spare or not self._content.view_says_the_same(sorted(changed - here)):
+        if len(changed & here) > self._spare or not self._content.view_says_the_same(
+            sorted(changed - here)
+        ):
             self._content.look_again()
             self._found = None
 
@@ -125,7 +135,9 @@ class ExecutorRanking:
     def content(self, window: int) -> ContentSample:
         """Return a window's content: the keys known here, and a sample of all others."""
         found = self._look()
-        return ContentSample(self._scored(found.rows), self._scored(found.sample), float(found.rest))
+        return ContentSample(
+            self._scored(found.rows), self._scored(found.sample), float(found.rest)
+        )
 
     def snapshot(self) -> bytes:
         """Return no bytes: the content holds the whole state."""
@@ -143,7 +155,9 @@ class ExecutorRanking:
         """Return the possible merits of keys unknown to the replica, if they reach the bar."""
         found = self._look()
         unknown = self._without_merit(found) & (self._rows(found) < 0)
-        reaches = np.concatenate([found.reaches, reaches_of(self.scoring, self._parts(found), unknown)])
+        reaches = np.concatenate(
+            [found.reaches, reaches_of(self.scoring, self._parts(found), unknown)]
+        )
         return reaches[reaches >= bar]
 
     def stale_can_reach(self, window: int, bar: float, fetched: frozenset[str]) -> bool:
@@ -153,7 +167,9 @@ class ExecutorRanking:
             return True
         parts = self._parts(found)
         stale = np.array([key not in fetched for key in found.rows.keys], dtype=np.bool_)
-        reaches = reaches_of(self.scoring, parts, stale & self.scoring.can_count(parts, len(found.rows)))
+        reaches = reaches_of(
+            self.scoring, parts, stale & self.scoring.can_count(parts, len(found.rows))
+        )
         return bool((reaches >= bar).any())
 
     def close_before(self, window: int) -> None:
@@ -182,7 +198,9 @@ class ExecutorRanking:
         return merits_of(self.scoring, self._rows(found), self._parts(found), found.rows.parts)
 
     def _without_merit(self, found: _Found) -> BoolArray:
-        return np.isnan(self._merits(found)) & self.scoring.can_count(self._parts(found), len(found.rows))
+        return np.isnan(self._merits(found)) & self.scoring.can_count(
+            self._parts(found), len(found.rows)
+        )
 
     def _best(self, count: int, at: IntArray, merits: FloatArray) -> IntArray:
         assert self._found is not None
@@ -199,8 +217,12 @@ class _Found:
         self.rest = sum(each.rest for each in bests)
         self.unscored = sum(each.unscored for each in bests)
         nothing = np.empty(0)
-        self.reaches = np.concatenate([nothing, *(np.repeat(each.reaches, each.counts) for each in bests)])
-        self.most = max((each.most for each in bests if not math.isnan(each.most)), default=math.nan)
+        self.reaches = np.concatenate(
+            [nothing, *(np.repeat(each.reaches, each.counts) for each in bests)]
+        )
+        self.most = max(
+            (each.most for each in bests if not math.isnan(each.most)), default=math.nan
+        )
 
 
 def _together(several: list[Rows], width: int) -> Rows:

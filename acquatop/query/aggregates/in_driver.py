@@ -24,10 +24,14 @@ class AggregatesInDriver(Aggregates[AggregateRanking, AggregateStore]):
     come pane by pane (:meth:`add_pane`).
     """
 
-    def __init__(self, bound: BoundQuery, store: ReplicaStore | None, hashes: IdentityHash | None) -> None:
+    def __init__(
+        self, bound: BoundQuery, store: ReplicaStore | None, hashes: IdentityHash | None
+    ) -> None:
         latest_only = bound.stream.arrivals == "latest"
         columns = aggregate_columns(bound)
-        super().__init__(bound, store, AggregateStore(columns, store, latest_only=latest_only, hashes=hashes))
+        super().__init__(
+            bound, store, AggregateStore(columns, store, latest_only=latest_only, hashes=hashes)
+        )
 
     def enrol(self, bound: BoundQuery) -> AggregateRanking:
         """Return the ranking of one more member."""

@@ -24,7 +24,9 @@ from rspql.plan import TopKPlan
 class _Merits:
     """Merits of keys, given by their codes, from their aggregates and replica rows."""
 
-    def __init__(self, scoring: ReplicaScoring, content: AggregateStore, names: tuple[str, ...]) -> None:
+    def __init__(
+        self, scoring: ReplicaScoring, content: AggregateStore, names: tuple[str, ...]
+    ) -> None:
         self._scoring = scoring
         self._content = content
         self._names = names
@@ -37,7 +39,9 @@ class _Merits:
         """Return each key's merit with the replica's present values; NaN if there is none."""
         return self._scoring.merits_at(self._content.rows[keys], self.parts(parts))
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
         """Return infinity: nothing is dropped, so the value is not used."""
         return math.inf
 
@@ -50,7 +54,13 @@ class AggregateRanking:
     """
 
     def __init__(
-        self, plan: TopKPlan, store: ReplicaStore | None, windows: Windows, content: AggregateStore, *, n: int
+        self,
+        plan: TopKPlan,
+        store: ReplicaStore | None,
+        windows: Windows,
+        content: AggregateStore,
+        *,
+        n: int,
     ) -> None:
         assert plan.aggregate is not None
         self.k = plan.k + plan.offset
@@ -63,7 +73,11 @@ class AggregateRanking:
         self._codes = content.codes
         self._merits = _Merits(self.scoring, content, plan.score.stream_variables)
         self.list = WindowedAggregate(
-            self.k + n, self._columns.aggregates, self._merits, names=self._codes.texts, content=content.keyed
+            self.k + n,
+            self._columns.aggregates,
+            self._merits,
+            names=self._codes.texts,
+            content=content.keyed,
         )
 
     def apply_changes(self, keys: Iterable[str]) -> None:
@@ -108,7 +122,9 @@ class AggregateRanking:
         held = self._best_considered() if inquiry.beyond_candidates else self._candidates(window)
         rows = self._content.rows[keys]
         is_due = (rows >= 0) & (self._store.fetched_at(rows) <= inquiry.absent_before)
-        unknown, absent = (self._first(inquiry.limit, keys[which], expected[which]) for which in (rows < 0, is_due))
+        unknown, absent = (
+            self._first(inquiry.limit, keys[which], expected[which]) for which in (rows < 0, is_due)
+        )
         return Wanted(unknown, held, absent)
 
     def _candidates(self, window: int) -> Proposed:
@@ -128,7 +144,9 @@ class AggregateRanking:
 
     def _proposed(self, keys: IntArray, merits: FloatArray) -> Proposed:
         _, lasts = self._windows.spans(self.list.newest(keys))
-        return Proposed(tuple(self._codes.texts(keys).tolist()), merits, lasts, self._parts_of(keys))
+        return Proposed(
+            tuple(self._codes.texts(keys).tolist()), merits, lasts, self._parts_of(keys)
+        )
 
     def needed(self) -> Iterable[str]:
         """Return the keys of the open windows."""
@@ -148,7 +166,9 @@ class AggregateRanking:
         first, rest = in_order[:room], in_order[room:]
         # Keys at regular distances stand for those between them.
         some = rest[:: max(1, -(-len(rest) // STANDING_FOR_OTHERS))]
-        return ContentSample(self._rows_of(keys[first]), self._rows_of(keys[some]), float(len(rest)))
+        return ContentSample(
+            self._rows_of(keys[first]), self._rows_of(keys[some]), float(len(rest))
+        )
 
     def _rows_of(self, keys: IntArray) -> Rows:
         return self._named(Rows(self.list.newest(keys), keys, keys, self._parts_of(keys)))
@@ -178,9 +198,9 @@ class AggregateRanking:
         """
         is_stale = np.ones(self._codes.size, dtype=np.bool_)
         is_stale[self._codes.find(list(fetched))] = False
-        return self._one_can_reach(self.list.top(window).rows.keys, is_stale, bar) or self._one_can_reach(
-            self.list.inside(), is_stale, bar
-        )
+        return self._one_can_reach(
+            self.list.top(window).rows.keys, is_stale, bar
+        ) or self._one_can_reach(self.list.inside(), is_stale, bar)
 
     def _one_can_reach(self, keys: IntArray, is_stale: BoolArray, bar: float) -> bool:
         stale = keys[is_stale[keys]]

@@ -39,7 +39,9 @@ class SharedEvaluation:
     it is kept beside the list. Independent of any runtime. Not thread-safe.
     """
 
-    def __init__(self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time) -> None:
+    def __init__(
+        self, bound: BoundQuery, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time
+    ) -> None:
         self.members: dict[str, SharedMember] = {}
         self._bound = bound
         self._clock = clock
@@ -60,7 +62,10 @@ class SharedEvaluation:
     @property
     def slide_ms(self) -> int:
         """Shortest slide."""
-        return min((member.windows.slide_ms for member in self.members.values()), default=self._bound.windows.slide_ms)
+        return min(
+            (member.windows.slide_ms for member in self.members.values()),
+            default=self._bound.windows.slide_ms,
+        )
 
     # Queries come and go --------------------------------------------------------------------------
 
@@ -83,7 +88,9 @@ class SharedEvaluation:
         part = self._resumed.get(f"member {bound.name}")
         if part is not None:
             member = self._enrol(bound, None)
-            self._structure.meta.join_at(bound.name, _asked(bound), member.resume(part), member.first)
+            self._structure.meta.join_at(
+                bound.name, _asked(bound), member.resume(part), member.first
+            )
         return part is not None
 
     def _enrol(self, bound: BoundQuery, since: int | None) -> SharedMember:
@@ -94,7 +101,9 @@ class SharedEvaluation:
 
     def _shown_like(self, bound: BoundQuery) -> ShownBindings:
         """Return the bindings that queries with the same projection have shown."""
-        return self._shown.setdefault((bound.plan.projection, bound.plan.score.variable), ShownBindings())
+        return self._shown.setdefault(
+            (bound.plan.projection, bound.plan.score.variable), ShownBindings()
+        )
 
     def leave(self, name: str) -> None:
         """Stop answering a query."""
@@ -115,7 +124,9 @@ class SharedEvaluation:
         # Boundaries include those of windows that closed before a query joined: their records are
         # late.
         boundaries = {Series(each.at, each.step) for each in meta.boundaries()}
-        needs = SharedRequirements(max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._passed_ms)
+        needs = SharedRequirements(
+            max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._passed_ms
+        )
         return [SharedBest(self._bound.matcher, plan.score, needs, plan.stream_variables)]
 
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
@@ -123,7 +134,10 @@ class SharedEvaluation:
         (part,) = parts
         for member in self.members.values():
             member.note(part.facts.events, part.facts.bad or {}, part.facts.earliest_ms)
-        panes, scored = panes_of(part.table), scored_of(part.table, self._bound.plan.stream_variables)
+        panes, scored = (
+            panes_of(part.table),
+            scored_of(part.table, self._bound.plan.stream_variables),
+        )
         # Both are in time order; old records may still be in time for some members.
         old = int(np.searchsorted(panes.times, self._passed_ms, side="right"))
         for at, came in (
@@ -163,7 +177,9 @@ class SharedEvaluation:
         self._begin(tick.watermark_ms)
         closes = self._structure.meta.next_close
         if closes is not None and closes <= tick.watermark_ms:
-            self._closed_ms = max(self._closed_ms, self._structure.meta.last_close(tick.watermark_ms))
+            self._closed_ms = max(
+                self._closed_ms, self._structure.meta.last_close(tick.watermark_ms)
+            )
         yield from self._advance(tick.watermark_ms, tick.due_at)
         self._let_go()
 
@@ -248,7 +264,10 @@ class SharedEvaluation:
                 "structure": self._structure.snapshot(),
                 "stragglers": self._stragglers.snapshot(),
                 "log": self._log.snapshot(),
-                **{f"member {name}": member.snapshot(meta.window(name)) for name, member in self.members.items()},
+                **{
+                    f"member {name}": member.snapshot(meta.window(name))
+                    for name, member in self.members.items()
+                },
             }
         )
 

@@ -37,7 +37,9 @@ class LateSolutions:
             return
         self._merits = np.concatenate((self._merits, scored.merits))
         self._rows = Rows.together((self._rows, scored.rows))
-        self._came = ArrivalWatermarks(*(np.concatenate(columns) for columns in zip(self._came, came, strict=True)))
+        self._came = ArrivalWatermarks(
+            *(np.concatenate(columns) for columns in zip(self._came, came, strict=True))
+        )
 
     def among(self, top: Top, answered: AnsweredWindows, k: int) -> Top:
         """Return a window's best, with the late solutions that belong there."""
@@ -63,7 +65,11 @@ class LateSolutions:
         """Drop solutions up to a time."""
         if len(self):
             at = np.flatnonzero(self._rows.times > until)
-            self._merits, self._rows, self._came = self._merits[at], self._rows.take(at), self._came.take(at)
+            self._merits, self._rows, self._came = (
+                self._merits[at],
+                self._rows.take(at),
+                self._came.take(at),
+            )
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -81,4 +87,7 @@ class LateSolutions:
             tables = unpack(_KIND, _VERSION, snapshot).tables
             if "rows" in tables:
                 columns = dict(tables["came"])
-                self.add(Scored(columns.pop("merits"), rows_of(tables["rows"])), ArrivalWatermarks(**columns))
+                self.add(
+                    Scored(columns.pop("merits"), rows_of(tables["rows"])),
+                    ArrivalWatermarks(**columns),
+                )

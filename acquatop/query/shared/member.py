@@ -34,11 +34,19 @@ class SharedMember:
     """
 
     def __init__(
-        self, bound: BoundQuery, since: int | None, shown: ShownBindings, *, clock: Clock, wall_clock: Clock
+        self,
+        bound: BoundQuery,
+        since: int | None,
+        shown: ShownBindings,
+        *,
+        clock: Clock,
+        wall_clock: Clock,
     ) -> None:
         self.windows = bound.windows
         self.operator = SharedRanking(bound.plan)
-        self.member = Member(bound, self.operator, clock=clock, wall_clock=wall_clock, since=since, shown=shown)
+        self.member = Member(
+            bound, self.operator, clock=clock, wall_clock=wall_clock, since=since, shown=shown
+        )
         self.first = 0 if since is None and bound.windows.t0_ms is not None else since
         self.closed: int | None = None
         self._begun_ms = BEFORE_ALL
@@ -129,7 +137,14 @@ class SharedMember:
 
     def snapshot(self, window: int | None) -> bytes:
         """Return the query's own state, with the next of its windows."""
-        numbers = [self.first, self.closed, self._begun_ms, self._earliest_ms, self._lost_until, window]
+        numbers = [
+            self.first,
+            self.closed,
+            self._begun_ms,
+            self._earliest_ms,
+            self._lost_until,
+            window,
+        ]
         return pack_parts(
             {
                 "numbers": json.dumps(numbers).encode(),
@@ -142,7 +157,9 @@ class SharedMember:
         """Restore a snapshot; return the next window."""
         parts = unpack_parts(snapshot)
         numbers = json.loads(parts["numbers"])
-        self.first, self.closed, self._begun_ms, self._earliest_ms, self._lost_until, window = numbers
+        self.first, self.closed, self._begun_ms, self._earliest_ms, self._lost_until, window = (
+            numbers
+        )
         self._tally = WindowCounters.restore(parts["tally"])
         self.member.resume(parts["member"])
         return window if window is None else int(window)

@@ -77,14 +77,22 @@ class PaneLog:
     def _sort(self) -> None:
         if not self._new:
             return
-        times, unscored, came = zip((self._times, self._unscored, self._came), *self._new, strict=True)
+        times, unscored, came = zip(
+            (self._times, self._unscored, self._came), *self._new, strict=True
+        )
         self._times, self._unscored = np.concatenate(times), np.concatenate(unscored)
-        self._came = ArrivalWatermarks(*(np.concatenate(column) for column in zip(*came, strict=True)))
+        self._came = ArrivalWatermarks(
+            *(np.concatenate(column) for column in zip(*came, strict=True))
+        )
         self._new = []
         self._keep(np.argsort(self._times, kind="stable"))
 
     def _keep(self, at: IntArray | slice) -> None:
-        self._times, self._unscored, self._came = self._times[at], self._unscored[at], self._came.take(at)
+        self._times, self._unscored, self._came = (
+            self._times[at],
+            self._unscored[at],
+            self._came.take(at),
+        )
         self._count = len(self._times)
         self._has_unscored = bool(self._unscored.any())
 

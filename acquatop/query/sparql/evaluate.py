@@ -6,14 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, QueryBoolean, QuerySolution, QuerySolutions, Store
+from pyoxigraph import (
+    BlankNode,
+    DefaultGraph,
+    Literal,
+    NamedNode,
+    QueryBoolean,
+    QuerySolution,
+    QuerySolutions,
+    Store,
+)
 
 from acquatop.catalog.graphs import is_static
 from acquatop.errors import EvaluationError
 from acquatop.instants import instant_text
 from acquatop.query.sparql.functions import engine_functions
 from acquatop.query.sparql.quad_store import QuadStore
-from acquatop.query.sparql.template import Solution, Term, construct, describe, text_of, variables_of
+from acquatop.query.sparql.template import (
+    Solution,
+    Term,
+    construct,
+    describe,
+    text_of,
+    variables_of,
+)
 from acquatop.query.sparql.total_order import totally_ordered
 from replica.terms import is_blank
 from rspql import ast
@@ -76,12 +92,19 @@ class Evaluator:
         self.form = type(query.form).__name__.lower()
         self._query = query
         self._store = store
-        self._default: list[Graph] | None = [NamedNode(graph.value) for graph in query.default_graphs] or None
+        self._default: list[Graph] | None = [
+            NamedNode(graph.value) for graph in query.default_graphs
+        ] or None
         named = (*windows, *(graph.value for graph in query.named_graphs))
         self._named: list[NamedNode | BlankNode] = [NamedNode(name) for name in named]
         self._functions = engine_functions(functions)
-        self._nothing = {part.pattern: ast.Values(tuple(map(ast.Variable, part.variables)), ()) for part in remotes}
-        self._select = totally_ordered(_as_select(query), self._visible, always=self.form == "select")
+        self._nothing = {
+            part.pattern: ast.Values(tuple(map(ast.Variable, part.variables)), ())
+            for part in remotes
+        }
+        self._select = totally_ordered(
+            _as_select(query), self._visible, always=self.form == "select"
+        )
         self._names = self._visible(self._select)
         self._sources: dict[tuple[str, ast.Group], ast.Query] = {}
 
@@ -94,14 +117,19 @@ class Evaluator:
             case ast.Construct(template):
                 return SparqlResult(triples=construct(template, solutions))
             case ast.Describe(targets):
-                return SparqlResult(triples=describe(self._store.current, _resources(targets, solutions)))
+                return SparqlResult(
+                    triples=describe(self._store.current, _resources(targets, solutions))
+                )
             case ast.Select():
                 return SparqlResult(rows=tuple(_relabelled(solutions)), names=self._names)
 
     def keys(self, key: str, source: ast.Group, answers: Answers, at_ms: int) -> list[str]:
         """Return a pattern's terms of a variable as sorted N-Triples text, without blank nodes."""
         query = self._source(key, source)
-        terms = (solution.get(key) for solution in self._run(query, self._store.current, answers, at_ms).solutions)
+        terms = (
+            solution.get(key)
+            for solution in self._run(query, self._store.current, answers, at_ms).solutions
+        )
         texts = (text_of(term) for term in terms if isinstance(term, NamedNode | Literal))
         return sorted(text for text in texts if not is_blank(text))
 
@@ -119,12 +147,17 @@ class Evaluator:
         return self._run(query, Store(), self._nothing, 0).names
 
     def _run(self, query: ast.Query, store: Store, answers: Answers, at_ms: int) -> _Found:
-        bare = replace(query, windows=(), default_graphs=(), named_graphs=(), registration=None, output=None)
+        bare = replace(
+            query, windows=(), default_graphs=(), named_graphs=(), registration=None, output=None
+        )
         answered = _answered(answers, bare)
         text = query_text(_at(at_ms, answered) if any(map(_is_now, ast.walk(bare))) else answered)
         try:
             results = store.query(
-                text, default_graph=self._default, named_graphs=self._named, custom_functions=self._functions
+                text,
+                default_graph=self._default,
+                named_graphs=self._named,
+                custom_functions=self._functions,
             )
             if isinstance(results, QueryBoolean):
                 return _Found((), [{}] if results else [])
@@ -132,7 +165,9 @@ class Evaluator:
             names = tuple(variable.value for variable in results.variables)
             return _Found(names, [_solution(names, row) for row in results])
         except (SyntaxError, RuntimeError, ValueError, OSError) as error:
-            raise EvaluationError(f"the SPARQL engine cannot evaluate the query: {error}") from error
+            raise EvaluationError(
+                f"the SPARQL engine cannot evaluate the query: {error}"
+            ) from error
 
 
 def _as_select(query: ast.Query) -> ast.Query:
@@ -161,7 +196,9 @@ def _answered(answers: Answers, query: ast.Query) -> ast.Query:
 
     No SERVICE may be left in it: the engine would send requests itself.
     """
-    return rewritten(query, lambda node: answers[node] if _is_service(node) else node, opaque=_is_service)
+    return rewritten(
+        query, lambda node: answers[node] if _is_service(node) else node, opaque=_is_service
+    )
 
 
 def _is_service(node: ast.Node) -> TypeGuard[ast.ServicePattern]:
@@ -182,7 +219,9 @@ def _solution(names: Sequence[str], row: QuerySolution) -> Solution:
     return {name: term for name in names if isinstance(term := row[name], Term)}
 
 
-def _resources(targets: Sequence[ast.Variable | ast.Iri], solutions: Sequence[Solution]) -> Iterator[Term]:
+def _resources(
+    targets: Sequence[ast.Variable | ast.Iri], solutions: Sequence[Solution]
+) -> Iterator[Term]:
     yield from (NamedNode(target.value) for target in targets if isinstance(target, ast.Iri))
     if not targets or any(isinstance(target, ast.Variable) for target in targets):
         yield from (term for solution in solutions for term in solution.values())

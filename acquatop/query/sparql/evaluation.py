@@ -79,8 +79,12 @@ class SparqlEvaluation:
         self._graphs = [_graph(store, bound, number) for number in range(len(bound.windows))]
         windows = [graph.name for graph in self._graphs]
         plan = bound.plan
-        self._evaluator = Evaluator(plan.query, store, windows=windows, remotes=plan.remotes, functions=plan.functions)
-        joins = _joins(bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms)
+        self._evaluator = Evaluator(
+            plan.query, store, windows=windows, remotes=plan.remotes, functions=plan.functions
+        )
+        joins = _joins(
+            bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms
+        )
         self._remotes = ServiceRefresh([*joins], self._evaluator.keys, clock)
         self._assembly = Assembly(
             bound.name,
@@ -123,7 +127,9 @@ class SparqlEvaluation:
         for records in parts[0].table.to_batches():
             self._tally.count(records)
             # A record that is late for one window is late for all that have closed since.
-            self._tally.late += max((graph.add(records) for graph in self._graphs_on(stream)), default=0)
+            self._tally.late += max(
+                (graph.add(records) for graph in self._graphs_on(stream)), default=0
+            )
 
     # Answers out ----------------------------------------------------------------------------------
 
@@ -152,7 +158,9 @@ class SparqlEvaluation:
         self._ended.add(stream)
         until = self._time()
         if until == math.inf:
-            closes = [close for graph in self._graphs if (close := graph.last_close_ms()) is not None]
+            closes = [
+                close for graph in self._graphs if (close := graph.last_close_ms()) is not None
+            ]
             # The windows that are answered must not depend on which stream ends last.
             until = max([*closes, self._newest_ms])
         yield from self._advance(until, self._clock(), math.inf)
@@ -172,7 +180,11 @@ class SparqlEvaluation:
 
         Requests under way are not part of it: their keys may be asked for again.
         """
-        settings = {"watermarks": self._watermarks, "newest_ms": self._newest_ms, "results": self._results}
+        settings = {
+            "watermarks": self._watermarks,
+            "newest_ms": self._newest_ms,
+            "results": self._results,
+        }
         return pack_parts(
             {
                 "state": pack(_KIND, _VERSION, State(settings, {})),
@@ -197,7 +209,9 @@ class SparqlEvaluation:
             self._remotes.resume(parts["remotes"])
             # A stream that had ended may go on; once it was noted so in its watermark.
             known = {iri: settings["watermarks"][iri] for iri in self._watermarks}
-            self._watermarks = {iri: -math.inf if at == math.inf else at for iri, at in known.items()}
+            self._watermarks = {
+                iri: -math.inf if at == math.inf else at for iri, at in known.items()
+            }
             self._newest_ms, self._results = settings["newest_ms"], settings["results"]
         self._is_resumed = True
 
@@ -212,7 +226,10 @@ class SparqlEvaluation:
 
     def _time(self) -> float:
         """Return the time of the slowest stream, infinite once all have ended."""
-        return min((at for stream, at in self._watermarks.items() if stream not in self._ended), default=math.inf)
+        return min(
+            (at for stream, at in self._watermarks.items() if stream not in self._ended),
+            default=math.inf,
+        )
 
     def _advance(self, watermark_ms: float, due_at: float, longest_wait: float) -> Iterator[Answer]:
         for graph in self._graphs:
@@ -252,7 +269,9 @@ class SparqlEvaluation:
         self._note_results(found)
         shown = [_shown(graph) for graph in (*closing, *self._graphs) if graph.shown is not None]
         result = Result(
-            rows=tuple(self._row(rank, row, consulted) for rank, row in enumerate(found.rows, start=1)),
+            rows=tuple(
+                self._row(rank, row, consulted) for rank, row in enumerate(found.rows, start=1)
+            ),
             variables=found.names,
             form=self._evaluator.form,
             boolean=found.boolean,
@@ -260,7 +279,10 @@ class SparqlEvaluation:
             windows=tuple(shown[len(closing) :]) if len(self._graphs) > 1 else (),
         )
         use = RemoteUse(
-            tuple(map(to_rdflib, consulted.refreshed)), consulted.spending, self._remotes.budget, consulted.failure
+            tuple(map(to_rdflib, consulted.refreshed)),
+            consulted.spending,
+            self._remotes.budget,
+            consulted.failure,
         )
         closed = ClosedWindow(shown[0].index, shown[0].opens_ms, shown[0].closes_ms, due_at)
         counts = self._tally.take(rejected=consulted.rejected)
@@ -280,8 +302,14 @@ class SparqlEvaluation:
 
     def _note_results(self, result: Found) -> None:
         """Remember the results' keys, best first, for the ranker, if the query has an order."""
-        keys = [join.part.key for join in self._remotes.joins if join.part.key] if self._bound.plan.query.order else []
-        self._results = {key: [text_of(row[key]) for row in result.rows if key in row] for key in keys}
+        keys = (
+            [join.part.key for join in self._remotes.joins if join.part.key]
+            if self._bound.plan.query.order
+            else []
+        )
+        self._results = {
+            key: [text_of(row[key]) for row in result.rows if key in row] for key in keys
+        }
 
     def _row(self, rank: int, solution: Solution, consulted: RefreshResult) -> Row:
         refreshed, age_seconds = self._freshness(solution, consulted)
@@ -293,19 +321,26 @@ class SparqlEvaluation:
             age_seconds=age_seconds,
         )
 
-    def _freshness(self, solution: Solution, consulted: RefreshResult) -> tuple[bool | None, float | None]:
+    def _freshness(
+        self, solution: Solution, consulted: RefreshResult
+    ) -> tuple[bool | None, float | None]:
         """Return whether all keys of a row were fetched now, and the oldest age.
 
         None if some are missing.
         """
         joins = self._remotes.joins
-        if not joins or any(join.part.key is not None and join.part.key not in solution for join in joins):
+        if not joins or any(
+            join.part.key is not None and join.part.key not in solution for join in joins
+        ):
             return None, None
-        keys = [(join, WHOLE if join.part.key is None else text_of(solution[join.part.key])) for join in joins]
+        keys = [
+            (join, WHOLE if join.part.key is None else text_of(solution[join.part.key]))
+            for join in joins
+        ]
         age_seconds = max(0.0, *(join.age(key) for join, key in keys))
-        return all(key in consulted.fetched[join] for join, key in keys), age_seconds if math.isfinite(
-            age_seconds
-        ) else None
+        return all(
+            key in consulted.fetched[join] for join, key in keys
+        ), age_seconds if math.isfinite(age_seconds) else None
 
     def _score(self, solution: Mapping[str, Term]) -> float | None:
         term = solution.get(self._bound.plan.score_variable or "")
@@ -318,7 +353,9 @@ class SparqlEvaluation:
 def _graph(store: QuadStore, bound: BoundWindowed, number: int) -> WindowGraph:
     window = bound.windows[number]
     latest_only = window.stream.arrivals == "latest"
-    return WindowGraph(store, window.name, window.windows, window.stream.mapping, latest_only=latest_only)
+    return WindowGraph(
+        store, window.name, window.windows, window.stream.mapping, latest_only=latest_only
+    )
 
 
 def _joins(
@@ -352,5 +389,9 @@ def _to_rdflib(term: Term) -> Identifier:
             return BNode(term.value)
         case _:
             # A language excludes a datatype for rdflib, and a plain string has none.
-            datatype = None if term.language or term.datatype.value == XSD + "string" else URIRef(term.datatype.value)
+            datatype = (
+                None
+                if term.language or term.datatype.value == XSD + "string"
+                else URIRef(term.datatype.value)
+            )
             return RdflibLiteral(term.value, lang=term.language, datatype=datatype, normalize=False)

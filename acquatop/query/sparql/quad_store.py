@@ -64,7 +64,9 @@ class QuadStore:
         """Restore a snapshot; raises ``SnapshotError`` for any other bytes."""
         state = unpack(_KIND, _VERSION, snapshot)
         with reading():
-            graphs, lines, here = (state.tables["triples"][name].tolist() for name in ("graphs", "lines", "here"))
+            graphs, lines, here = (
+                state.tables["triples"][name].tolist() for name in ("graphs", "lines", "here")
+            )
             self._build(dict(zip(zip(graphs, lines, strict=True), here, strict=True)))
             self._removed = state.settings["removed"]
 
@@ -76,7 +78,9 @@ class QuadStore:
         self.current.extend(reversed(others))  # a store reads back the last quad first
         for graph, group in groupby(came, key=lambda each: each[0]):
             self._add(NamedNode(graph), (line for _, line in group))
-        for graph, group in groupby((each for each, is_here in came.items() if not is_here), key=lambda each: each[0]):
+        for graph, group in groupby(
+            (each for each, is_here in came.items() if not is_here), key=lambda each: each[0]
+        ):
             self._remove(NamedNode(graph), (line for _, line in group))
 
     def _add(self, graph: NamedNode, lines: Iterable[str]) -> None:

@@ -84,9 +84,16 @@ def describe(store: Store, resources: Iterable[Term]) -> tuple[str, ...]:
 def _instance(template: Iterable[TriplePattern], solution: Solution, seed: str) -> Iterator[str]:
     for triple in template:
         subject, predicate, object_ = (
-            _text(each, solution, seed) for each in (triple.subject, triple.predicate, triple.object)
+            _text(each, solution, seed)
+            for each in (triple.subject, triple.predicate, triple.object)
         )
-        is_triple = subject and predicate and object_ and not subject.startswith('"') and predicate.startswith("<")
+        is_triple = (
+            subject
+            and predicate
+            and object_
+            and not subject.startswith('"')
+            and predicate.startswith("<")
+        )
         if is_triple:
             yield f"{subject} {predicate} {object_} ."
 

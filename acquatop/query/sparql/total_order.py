@@ -35,17 +35,30 @@ def totally_ordered(query: Query, visible: Visible, *, always: bool = True) -> Q
     """
 
     def change(node: Node) -> Node:
-        return SubSelect(_ordered(node.query, visible, always=False)) if isinstance(node, SubSelect) else node
+        return (
+            SubSelect(_ordered(node.query, visible, always=False))
+            if isinstance(node, SubSelect)
+            else node
+        )
 
-    return _ordered(rewritten(query, change, opaque=lambda node: isinstance(node, ServicePattern)), visible, always)
+    return _ordered(
+        rewritten(query, change, opaque=lambda node: isinstance(node, ServicePattern)),
+        visible,
+        always,
+    )
 
 
 def _ordered(query: Query, visible: Visible, always: bool) -> Query:
     is_cut = query.limit is not None or query.offset is not None
     if not isinstance(query.form, Select) or not (always or is_cut):
         return query
-    names = [item.variable.name if isinstance(item, Assignment) else item.name for item in query.form.projection]
-    keys = (OrderCondition(key) for name in names or visible(query) for key in _keys(Variable(name)))
+    names = [
+        item.variable.name if isinstance(item, Assignment) else item.name
+        for item in query.form.projection
+    ]
+    keys = (
+        OrderCondition(key) for name in names or visible(query) for key in _keys(Variable(name))
+    )
     return replace(query, order=(*query.order, *keys))
 
 

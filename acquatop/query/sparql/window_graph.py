@@ -17,7 +17,15 @@ from acquatop.ingest.panes import Pane, PaneBuffer
 from acquatop.ingest.unscored import objects
 from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.topk.contract import AnyArray
-from acquatop.topk.snapshot import SnapshotError, State, pack, pack_parts, reading, unpack, unpack_parts
+from acquatop.topk.snapshot import (
+    SnapshotError,
+    State,
+    pack,
+    pack_parts,
+    reading,
+    unpack,
+    unpack_parts,
+)
 from acquatop.windows import Windows
 from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, SUBJECT, TIME
@@ -47,7 +55,13 @@ class WindowGraph:
     """
 
     def __init__(
-        self, store: QuadStore, name: str, windows: Windows, mapping: RecordDecoder, *, latest_only: bool = False
+        self,
+        store: QuadStore,
+        name: str,
+        windows: Windows,
+        mapping: RecordDecoder,
+        *,
+        latest_only: bool = False,
     ) -> None:
         self.name = name
         self.windows = windows
@@ -76,7 +90,9 @@ class WindowGraph:
             for first, last in set(zip(firsts.tolist(), lasts.tolist(), strict=True)):
                 # The shown window may be shown again, if other windows close before this graph's
                 # next one.
-                self._uncertain.update(range(first if self.shown is None else max(first, self.shown), last + 1))
+                self._uncertain.update(
+                    range(first if self.shown is None else max(first, self.shown), last + 1)
+                )
         return len(late)
 
     def start_after(self, time_ms: int) -> None:
@@ -102,7 +118,9 @@ class WindowGraph:
         return pa.table(
             {
                 TIME: records.column(TIME),
-                IDENTITY: subject if self._latest_only else pc.binary_join_element_wise(subject, *known, " "),
+                IDENTITY: subject
+                if self._latest_only
+                else pc.binary_join_element_wise(subject, *known, " "),
                 SUBJECT: subject,
                 GONE: _any_null(objects, len(records)),
                 **{f"?{position}": each for position, each in enumerate(objects)},
@@ -162,7 +180,12 @@ class WindowGraph:
 
     def snapshot(self) -> bytes:
         """Return the whole state, except the store's content."""
-        settings = {"name": self.name, "shown": self.shown, "next": self.next, "uncertain": sorted(self._uncertain)}
+        settings = {
+            "name": self.name,
+            "shown": self.shown,
+            "next": self.next,
+            "uncertain": sorted(self._uncertain),
+        }
         records = [record for _, several in self._held for record in several]
         tables: dict[str, dict[str, AnyArray]] = {
             "panes": {
@@ -172,11 +195,18 @@ class WindowGraph:
             "records": {
                 "subjects": objects([record.subject for record in records]),
                 "sizes": np.array([len(record.triples) for record in records], dtype=np.int64),
-                "current": np.array([self._is_current(record) for record in records], dtype=np.bool_),
+                "current": np.array(
+                    [self._is_current(record) for record in records], dtype=np.bool_
+                ),
             },
             "triples": {"lines": objects([line for record in records for line in record.triples])},
         }
-        return pack_parts({"state": pack(_KIND, _VERSION, State(settings, tables)), "panes": self._panes.snapshot()})
+        return pack_parts(
+            {
+                "state": pack(_KIND, _VERSION, State(settings, tables)),
+                "panes": self._panes.snapshot(),
+            }
+        )
 
     def resume(self, snapshot: bytes) -> None:
         """Restore a snapshot, as the store must, too.
@@ -187,7 +217,9 @@ class WindowGraph:
             parts = unpack_parts(snapshot)
             state = unpack(_KIND, _VERSION, parts["state"])
             if state.settings["name"] != self.name:
-                raise SnapshotError(f"this is a snapshot of {state.settings['name']}, not of {self.name}")
+                raise SnapshotError(
+                    f"this is a snapshot of {state.settings['name']}, not of {self.name}"
+                )
             self._resume_records(state)
             self.shown, self.next = state.settings["shown"], state.settings["next"]
             self._uncertain = set(state.settings["uncertain"])
@@ -197,9 +229,15 @@ class WindowGraph:
         columns, lines = state.tables["records"], iter(state.tables["triples"]["lines"].tolist())
         records = [
             _Record(subject, tuple(islice(lines, size)))
-            for subject, size in zip(columns["subjects"].tolist(), columns["sizes"].tolist(), strict=True)
+            for subject, size in zip(
+                columns["subjects"].tolist(), columns["sizes"].tolist(), strict=True
+            )
         ]
-        counting = [record for record, is_so in zip(records, columns["current"].tolist(), strict=True) if is_so]
+        counting = [
+            record
+            for record, is_so in zip(records, columns["current"].tolist(), strict=True)
+            if is_so
+        ]
         self._current = {record.subject: record for record in counting} if self._latest_only else {}
         self._counts = dict(Counter(line for record in counting for line in record.triples))
         panes, rest = state.tables["panes"], iter(records)
@@ -246,12 +284,16 @@ class WindowGraph:
     def _records(self, pane: Pane) -> list[_Record]:
         subjects = pane.solutions.column(SUBJECT)
         lines = [
-            pc.binary_join_element_wise(subjects, f"<{predicate}>", pane.solutions.column(f"?{position}"), ".", " ")
+            pc.binary_join_element_wise(
+                subjects, f"<{predicate}>", pane.solutions.column(f"?{position}"), ".", " "
+            )
             for position, predicate in enumerate(self._mapping.properties)
         ]
         return [
             _Record(subject, tuple(line for line in said if line is not None))
-            for subject, *said in zip(subjects.to_pylist(), *(each.to_pylist() for each in lines), strict=True)
+            for subject, *said in zip(
+                subjects.to_pylist(), *(each.to_pylist() for each in lines), strict=True
+            )
         ]
 
 

@@ -114,7 +114,9 @@ class CandidateContent:
     def reducers(self) -> Sequence[Reducer]:
         """Return the reducer that keeps the best of each pane by the replica's present values."""
         plan = self._bound.plan
-        lists = [(self._members[name].plan.score, each.list) for name, each in self._rankings.items()]
+        lists = [
+            (self._members[name].plan.score, each.list) for name, each in self._rankings.items()
+        ]
         return [
             PaneBest(
                 self._bound.matcher,
@@ -129,7 +131,11 @@ class CandidateContent:
 
     def _present_view(self) -> ReplicaView | None:
         if self._store is not None and self._view is None:
-            names = {name: None for each in self._members.values() for name in each.plan.score.remote_variables}
+            names = {
+                name: None
+                for each in self._members.values()
+                for name in each.plan.score.remote_variables
+            }
             self._view = ReplicaView.of(self._store, tuple(names))
         return self._view
 

@@ -56,7 +56,11 @@ class TopKN:
     ) -> None:
         self.scoring = ReplicaScoring(plan.score, store)
         self.k = plan.k + plan.offset
-        self.list = _refilled(self.k, n, self.scoring) if refill else _list(self.k, n, self.scoring, store, distinct)
+        self.list = (
+            _refilled(self.k, n, self.scoring)
+            if refill
+            else _list(self.k, n, self.scoring, store, distinct)
+        )
         self._distinct = distinct
         self._store = store
         self._refills = refill
@@ -124,15 +128,28 @@ class TopKN:
         """
         goes_on = np.isnan(merits)
         if not self._distinct:
-            held = pa.array([*self.list.held().identities.tolist(), *self.waiting.identities()], pa.string())
-            goes_on |= pc.is_in(solutions.column(IDENTITY), value_set=held).to_numpy(zero_copy_only=False)
+            held = pa.array(
+                [*self.list.held().identities.tolist(), *self.waiting.identities()], pa.string()
+            )
+            goes_on |= pc.is_in(solutions.column(IDENTITY), value_set=held).to_numpy(
+                zero_copy_only=False
+            )
         scored = np.flatnonzero(~np.isnan(merits))
         # Rows come sorted by identity, so positions order as identities do.
-        goes_on[scored[best(self.list.k + self.list.n, merits[scored], _times(solutions)[scored], scored)]] = True
+        goes_on[
+            scored[
+                best(self.list.k + self.list.n, merits[scored], _times(solutions)[scored], scored)
+            ]
+        ] = True
         return np.flatnonzero(goes_on), np.flatnonzero(~goes_on)
 
     def _forget(
-        self, solutions: pa.Table, parts: tuple[FloatArray, ...], merits: FloatArray, rest: IntArray, pane: Pane
+        self,
+        solutions: pa.Table,
+        parts: tuple[FloatArray, ...],
+        merits: FloatArray,
+        rest: IntArray,
+        pane: Pane,
     ) -> None:
         if not len(rest):
             return
@@ -147,7 +164,8 @@ class TopKN:
     def _rows(self, solutions: pa.Table, parts: tuple[FloatArray, ...], at: IntArray) -> Rows:
         rows = solutions.take(pa.array(at))
         identities, keys, *terms = (
-            objects(rows.column(name).to_pylist()) for name in (IDENTITY, KEY, *map(term_column, self._terms))
+            objects(rows.column(name).to_pylist())
+            for name in (IDENTITY, KEY, *map(term_column, self._terms))
         )
         return Rows(_times(rows), identities, keys, tuple(part[at] for part in parts), tuple(terms))
 
@@ -179,7 +197,9 @@ class TopKN:
         self._open_from, self.scoring.scored = map(int, parts["numbers"].split())
         if self._refills:
             clock = _scored(self.scoring)
-            self.list = Refilled.restore(parts["list"], self.scoring, _factory(self.k, self.scoring), clock)
+            self.list = Refilled.restore(
+                parts["list"], self.scoring, _factory(self.k, self.scoring), clock
+            )
         else:
             self.list = PaneDominance.restore(parts["list"], self.scoring)
         self.waiting = Unscored.restore(parts["waiting"])
@@ -224,7 +244,9 @@ class TopKN:
         assert self._store is not None
         waiting = list(self.waiting)
         if waiting:
-            in_order = np.argsort(-self.scoring.expected(numbers_of(waiting), len(waiting)), kind="stable")
+            in_order = np.argsort(
+                -self.scoring.expected(numbers_of(waiting), len(waiting)), kind="stable"
+            )
             waiting = [waiting[at] for at in in_order]
         known = self._known(waiting)
         unknown = [each.key for each, is_known in zip(waiting, known, strict=True) if not is_known]
@@ -242,11 +264,15 @@ class TopKN:
             return NOTHING_PROPOSED
         rows = held.take(at)
         _, lasts = self._windows.spans(rows.times)
-        return Proposed(tuple(rows.keys.tolist()), self.scoring.merits(rows.keys, rows.parts), lasts, rows.parts)
+        return Proposed(
+            tuple(rows.keys.tolist()), self.scoring.merits(rows.keys, rows.parts), lasts, rows.parts
+        )
 
     def needed(self) -> Iterable[str]:
         """Return the keys of all rows that are held, wait, or may be brought back."""
-        content = self.list.keys() if isinstance(self.list, Refilled) else self.list.held().keys.tolist()
+        content = (
+            self.list.keys() if isinstance(self.list, Refilled) else self.list.held().keys.tolist()
+        )
         return {*content, *(each.key for each in self.waiting)}
 
     def content(self, window: int) -> ContentSample:
@@ -262,7 +288,9 @@ class TopKN:
         """Return the possible merits of solutions without a value, if they reach the bar."""
         waiting = self.waiting.of(window)
         known = self._known(waiting)
-        unknown = [each.numbers for each, is_known in zip(waiting, known, strict=True) if not is_known]
+        unknown = [
+            each.numbers for each, is_known in zip(waiting, known, strict=True) if not is_known
+        ]
         reach = {numbers: self.scoring.reach(numbers, numbers) for numbers in set(unknown)}
         return np.array([reach[numbers] for numbers in unknown if reach[numbers] >= bar])
 
@@ -293,7 +321,9 @@ class TopKN:
         self.waiting.close_before(window)
 
 
-def _list(k: int, n: int, scoring: ReplicaScoring, store: ReplicaStore | None, distinct: bool) -> PaneDominance:
+def _list(
+    k: int, n: int, scoring: ReplicaScoring, store: ReplicaStore | None, distinct: bool
+) -> PaneDominance:
     return PaneDominance(k, n, scoring, distinct=distinct, fixed=distinct and store is None)
 
 
@@ -304,7 +334,9 @@ def _refilled(k: int, n: int, scoring: ReplicaScoring) -> Refilled:
     input gives the same n.
     """
 
-    return Refilled(_factory(k, scoring), scoring, Controller(k, k + n), in_order=False, clock=_scored(scoring))
+    return Refilled(
+        _factory(k, scoring), scoring, Controller(k, k + n), in_order=False, clock=_scored(scoring)
+    )
 
 
 def _factory(k: int, scoring: ReplicaScoring) -> Callable[[int], PaneDominance]:

@@ -35,7 +35,9 @@ class Proposed:
         [3, 1, 4]
         """
         mine = set(self.keys)
-        new = [(key, last) for key, last in zip(keys, lasts.tolist(), strict=True) if key not in mine]
+        new = [
+            (key, last) for key, last in zip(keys, lasts.tolist(), strict=True) if key not in mine
+        ]
         return Proposed(
             (*self.keys, *(key for key, _ in new)),
             np.concatenate([self.merits, np.full(len(new), np.nan)]),

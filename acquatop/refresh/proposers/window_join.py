@@ -32,7 +32,9 @@ class WindowJoin:
 
     def add_pane(self, pane: Pane) -> None:
         """Note the keys of one pane's solutions."""
-        keys = pane.solutions.filter(np.logical_not(pane.solutions.column(GONE).to_numpy())).column(KEY)
+        keys = pane.solutions.filter(np.logical_not(pane.solutions.column(GONE).to_numpy())).column(
+            KEY
+        )
         codes = self._codes.encode(keys.unique())
         if self._codes.size > len(self._lasts):
             more = np.full(self._codes.size - len(self._lasts), _CLOSED)

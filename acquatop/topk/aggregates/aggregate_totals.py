@@ -92,7 +92,12 @@ class Totals:
 
     def leave(self, window: int) -> list[Partial]:
         """Remove and return the partials whose last window is before this one."""
-        gone = [partial for last in sorted(self._inside) if last < window for partial in self._inside.pop(last)]
+        gone = [
+            partial
+            for last in sorted(self._inside)
+            if last < window
+            for partial in self._inside.pop(last)
+        ]
         for partial in gone:
             take_from(self._counts, partial.at, partial.counts)
             self.newest_gone = max(self.newest_gone, int(partial.newest.max(initial=NEVER)))
@@ -101,7 +106,14 @@ class Totals:
             self._changed()
         return gone
 
-    def withdraw(self, last: int, taken: Partial, folder: Accumulator[Columnwise, Columnwise], *, afresh: bool) -> None:
+    def withdraw(
+        self,
+        last: int,
+        taken: Partial,
+        folder: Accumulator[Columnwise, Columnwise],
+        *,
+        afresh: bool,
+    ) -> None:
         """Remove some events from the partials with the last window ``last``. O(their sizes).
 
         If ``afresh``, ``taken`` holds what remains of the events' keys there: newest times, and all
@@ -174,7 +186,10 @@ class Totals:
             self._finished_all = self._read(slice(None), self._counts)
         if self._finished_all is None:
             return self._read(keys, counts)
-        return tuple(column[keys].copy() if isinstance(keys, slice) else column[keys] for column in self._finished_all)
+        return tuple(
+            column[keys].copy() if isinstance(keys, slice) else column[keys]
+            for column in self._finished_all
+        )
 
     def _read(self, keys: At, counts: IntArray) -> tuple[FloatArray, ...]:
         return tuple(map(self._finished, self._aggregates, self.folding.read(keys), repeat(counts)))

@@ -105,7 +105,9 @@ class BarView:
         self._inside[members] = True
         self._members = members
 
-    def _above(self, bar: Bar, keys: IntArray, merits: FloatArray, newest: Newest) -> npt.NDArray[np.bool_]:
+    def _above(
+        self, bar: Bar, keys: IntArray, merits: FloatArray, newest: Newest
+    ) -> npt.NDArray[np.bool_]:
         merit, time, last = bar
         of_keys = merits[keys]
         above: npt.NDArray[np.bool_] = of_keys > merit

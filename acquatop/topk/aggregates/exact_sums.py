@@ -32,7 +32,9 @@ _HEAD_BITS = 62
 _PLAIN_SHIFT = 1000
 
 
-def digits_of(values: FloatArray, greatest: float | None = None) -> Iterator[tuple[int, FloatArray]]:
+def digits_of(
+    values: FloatArray, greatest: float | None = None
+) -> Iterator[tuple[int, FloatArray]]:
     """Yield the bins of finite values, highest first, with the digits: integers below 2³¹.
 
     ``greatest`` is the greatest magnitude, if known.
@@ -104,7 +106,9 @@ def _scaled(values: FloatArray, shift: int) -> FloatArray:
     return np.ldexp(values, shift)
 
 
-def _carried(limbs: Mapping[int, IntArray], low: int, high: int) -> tuple[dict[int, IntArray], IntArray]:
+def _carried(
+    limbs: Mapping[int, IntArray], low: int, high: int
+) -> tuple[dict[int, IntArray], IntArray]:
     """Return the digits (0 ≤ digit < 2³¹) of all bins but the highest, and the highest bin.
 
     The highest includes the carries.
@@ -118,7 +122,9 @@ def _carried(limbs: Mapping[int, IntArray], low: int, high: int) -> tuple[dict[i
     return digits, limbs[high] + carry
 
 
-def _rounded_at_length(digits: dict[int, IntArray], top: IntArray, low: int, high: int) -> FloatArray:
+def _rounded_at_length(
+    digits: dict[int, IntArray], top: IntArray, low: int, high: int
+) -> FloatArray:
     """Collect digits, highest first, until the head has 62 bits; the rest becomes a sticky bit."""
     head = top >> BITS
     exponent = np.full(len(head), BITS * (high + 1))
@@ -178,7 +184,11 @@ class ExactSums:
         return columns
 
     def unfold(
-        self, slots: IntArray, size: int, values: FloatArray, left: tuple[IntArray, FloatArray] | None
+        self,
+        slots: IntArray,
+        size: int,
+        values: FloatArray,
+        left: tuple[IntArray, FloatArray] | None,
     ) -> Columns:
         """Return the sums that subtract the values again."""
         return {bin: -sums for bin, sums in self.fold(slots, size, values).items()}
@@ -216,7 +226,9 @@ class ExactSums:
                 if not self._users[bin]:
                     del self._bins[bin], self._users[bin]
 
-    def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
+    def exchange(
+        self, last: int, before: Sequence[Partial], change: Partial, after: Partial
+    ) -> None:
         """Replace several partials by one: their merger with a change."""
         # The values that a change subtracts were added before, so its bins are in use.
         for bin, sums in change.columns.items():
@@ -235,7 +247,9 @@ class ExactSums:
         if plus is not None:
             sums = np.where(plus, np.inf, sums)
         if minus is not None:
-            sums = np.where(minus, -np.inf if plus is None else np.where(plus, np.nan, -np.inf), sums)
+            sums = np.where(
+                minus, -np.inf if plus is None else np.where(plus, np.nan, -np.inf), sums
+            )
         return sums
 
     def _any(self, bin: int, at: At) -> npt.NDArray[np.bool_] | None:

@@ -46,7 +46,11 @@ class Extremes:
         return {0: greatest}
 
     def unfold(
-        self, slots: IntArray, size: int, values: FloatArray, left: tuple[IntArray, FloatArray] | None
+        self,
+        slots: IntArray,
+        size: int,
+        values: FloatArray,
+        left: tuple[IntArray, FloatArray] | None,
     ) -> Columns:
         """Return the extremes of the values left, or values that change none."""
         return {0: np.full(size, -np.inf)} if left is None else self.fold(left[0], size, left[1])
@@ -73,7 +77,9 @@ class Extremes:
         self._waiting.append(pane)
         raise_to(self._back, pane.at, pane.values)
 
-    def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
+    def exchange(
+        self, last: int, before: Sequence[Partial], change: Partial, after: Partial
+    ) -> None:
         """Replace several partials by one; all panes are restacked if that changes an extreme."""
         if not self._stale:
             return
@@ -105,7 +111,9 @@ class Extremes:
     def _restack(self, window: int) -> None:
         panes = [pane for pane, _ in self._stacked] + self._waiting
         self._clear(panes)
-        for pane in sorted((each for each in panes if each.last >= window), key=lambda each: -each.last):
+        for pane in sorted(
+            (each for each in panes if each.last >= window), key=lambda each: -each.last
+        ):
             before = self._front[pane.at].copy()
             self._stacked.append((pane, before))
             raise_to(self._front, pane.at, pane.values)

@@ -94,7 +94,11 @@ class KeyedAggregate(ABC):
         return self._content.rows(np.sort(lost))
 
     def withdraw(
-        self, lasts: IntArray, keys: IntArray, parts: Columnwise, left: Callable[[int, IntArray], Rows] | None
+        self,
+        lasts: IntArray,
+        keys: IntArray,
+        parts: Columnwise,
+        left: Callable[[int, IntArray], Rows] | None,
     ) -> None:
         """Remove some events from the window last asked for: see :meth:`KeyedContent.withdraw`."""
         self._content.withdraw(lasts, keys, parts, left)
@@ -124,7 +128,9 @@ class KeyedAggregate(ABC):
         self._settle()
         merits = self._merits[: self._content.known]
         keys = np.flatnonzero(~np.isnan(merits))
-        return self._content.rows(keys[ranking(merits[keys], self._totals.newest(keys), self._names(keys))])
+        return self._content.rows(
+            keys[ranking(merits[keys], self._totals.newest(keys), self._names(keys))]
+        )
 
     def inside(self) -> IntArray:
         """Return all keys with an event in the window last asked for, ascending.

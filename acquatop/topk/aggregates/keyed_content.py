@@ -100,7 +100,11 @@ class KeyedContent:
             self._waiting.setdefault((first, last), _Pane()).partials.append(partial)
 
     def withdraw(
-        self, lasts: IntArray, keys: IntArray, parts: Columnwise, left: Callable[[int, IntArray], Rows] | None
+        self,
+        lasts: IntArray,
+        keys: IntArray,
+        parts: Columnwise,
+        left: Callable[[int, IntArray], Rows] | None,
     ) -> None:
         """Remove some events from the window last entered, grouped by their last windows.
 
@@ -131,7 +135,9 @@ class KeyedContent:
         for pane in self._waiting.values():
             pane.partials = list(_without(gone, self._folded(pane)))
         inside = list(self.totals.inside())
-        self.totals.rebuild([(last, kept) for last, partial in inside for kept in _without(gone, [partial])])
+        self.totals.rebuild(
+            [(last, kept) for last, partial in inside for kept in _without(gone, [partial])]
+        )
         self._touch(codes)
 
     # Time ---------------------------------------------------------------------------------------
@@ -141,7 +147,10 @@ class KeyedContent:
         if self.open is not None and window < self.open:
             raise ValueError(f"window {window} has closed: the oldest that is open is {self.open}")
         self.close_before(window)
-        for pane in sorted((pane for pane in self._waiting if pane[0] <= window), key=lambda pane: (pane[1], pane[0])):
+        for pane in sorted(
+            (pane for pane in self._waiting if pane[0] <= window),
+            key=lambda pane: (pane[1], pane[0]),
+        ):
             partials = self._folded(self._waiting.pop(pane))
             if partials:
                 partial = self._folder.together(partials)
@@ -191,10 +200,15 @@ class KeyedContent:
 
     def snapshot(self, settings: Mapping[str, Any] | None = None) -> bytes:
         """Return the complete state as bytes, with a ranking's settings. O(all that is held)."""
-        partials = [({"inside": 1, "first": last, "last": last}, partial) for last, partial in self.totals.inside()]
+        partials = [
+            ({"inside": 1, "first": last, "last": last}, partial)
+            for last, partial in self.totals.inside()
+        ]
         for (first, last), pane in self._waiting.items():
             pane.partials = self._folded(pane)
-            partials += [({"inside": 0, "first": first, "last": last}, partial) for partial in pane.partials]
+            partials += [
+                ({"inside": 0, "first": first, "last": last}, partial) for partial in pane.partials
+            ]
         own = {
             "aggregates": [each.value for each in self.aggregates],
             "rejected": self.rejected,
@@ -227,7 +241,9 @@ class KeyedContent:
 
     def _refuse_closed(self, first: int, last: int) -> None:
         if first <= last and self.open is not None and last < self.open:
-            raise ValueError(f"windows {first} to {last} have closed: the oldest that is open is {self.open}")
+            raise ValueError(
+                f"windows {first} to {last} have closed: the oldest that is open is {self.open}"
+            )
 
     def _touch(self, touched: Partial | IntArray) -> None:
         for each in self._watchers:
@@ -245,12 +261,16 @@ class KeyedContent:
         for column in columns:
             if math.isnan(column.max(initial=-math.inf)):
                 rejected = np.isnan(column) if rejected is None else rejected | np.isnan(column)
-        return columns, np.empty(0, dtype=np.int64) if rejected is None else np.flatnonzero(rejected)
+        return columns, np.empty(0, dtype=np.int64) if rejected is None else np.flatnonzero(
+            rejected
+        )
 
     def _columns(self, length: int, parts: Columnwise) -> Columnwise:
         """Return each aggregate's values: none are needed to count."""
         return tuple(
-            np.zeros(length) if aggregate is AggregateKind.COUNT else np.asarray(parts[at], dtype=np.float64)
+            np.zeros(length)
+            if aggregate is AggregateKind.COUNT
+            else np.asarray(parts[at], dtype=np.float64)
             for at, aggregate in enumerate(self.aggregates)
         )
 
@@ -258,7 +278,11 @@ class KeyedContent:
         self._know(int(keys.max()) + 1)
         if len(keys) < _FOLD_AT:
             # Copied: the caller may reuse its arrays.
-            keys, times, values = keys.copy(), times.copy(), tuple(column.copy() for column in values)
+            keys, times, values = (
+                keys.copy(),
+                times.copy(),
+                tuple(column.copy() for column in values),
+            )
         pane.events.append((keys, times, values))
         pane.size += len(keys)
         if pane.size >= _FOLD_AT:
@@ -282,7 +306,9 @@ class KeyedContent:
         if beside["inside"]:
             self.totals.enter(beside["last"], partial)
         else:
-            self._waiting.setdefault((beside["first"], beside["last"]), _Pane()).partials.append(partial)
+            self._waiting.setdefault((beside["first"], beside["last"]), _Pane()).partials.append(
+                partial
+            )
 
     def _check(self) -> None:
         """Assert every invariant. O(all that is held)."""
@@ -291,14 +317,22 @@ class KeyedContent:
         self.totals._check()
 
 
-def _together(events: Sequence[tuple[IntArray, IntArray, Columnwise]]) -> tuple[IntArray, IntArray, Columnwise]:
+def _together(
+    events: Sequence[tuple[IntArray, IntArray, Columnwise]],
+) -> tuple[IntArray, IntArray, Columnwise]:
     if len(events) == 1:
         return events[0]
     keys, times, values = zip(*events, strict=True)
-    return np.concatenate(keys), np.concatenate(times), tuple(map(np.concatenate, zip(*values, strict=True)))
+    return (
+        np.concatenate(keys),
+        np.concatenate(times),
+        tuple(map(np.concatenate, zip(*values, strict=True))),
+    )
 
 
-def _without(gone: np.ndarray[tuple[int], np.dtype[np.bool_]], partials: Sequence[Partial]) -> Iterator[Partial]:
+def _without(
+    gone: np.ndarray[tuple[int], np.dtype[np.bool_]], partials: Sequence[Partial]
+) -> Iterator[Partial]:
     for partial in partials:
         listed = partial.listed()
         keys = listed.keys()

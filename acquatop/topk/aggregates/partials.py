@@ -94,7 +94,9 @@ class Folding(Protocol[Values, Aggregates]):
     def fold(self, slots: IntArray, size: int, values: Values) -> Columns:
         """Return the columns of values whose keys are numbered below ``size``."""
 
-    def unfold(self, slots: IntArray, size: int, values: Values, left: tuple[IntArray, Values] | None) -> Columns:
+    def unfold(
+        self, slots: IntArray, size: int, values: Values, left: tuple[IntArray, Values] | None
+    ) -> Columns:
         """Return the columns that, merged with a partial's, remove values from it.
 
         ``left`` are the partial's other values, for keys that were cleared. None states that the
@@ -116,7 +118,9 @@ class Folding(Protocol[Values, Aggregates]):
     def leave(self, window: int, gone: Sequence[Partial]) -> None:
         """Remove the partials whose last window is before this one."""
 
-    def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
+    def exchange(
+        self, last: int, before: Sequence[Partial], change: Partial, after: Partial
+    ) -> None:
         """Replace all partials with a last window by one: their merger with a change."""
 
     def read(self, at: At) -> Aggregates:
@@ -131,7 +135,11 @@ class Counted:
         return {}
 
     def unfold(
-        self, slots: IntArray, size: int, values: FloatArray, left: tuple[IntArray, FloatArray] | None
+        self,
+        slots: IntArray,
+        size: int,
+        values: FloatArray,
+        left: tuple[IntArray, FloatArray] | None,
     ) -> Columns:
         """Return nothing."""
         return {}
@@ -152,7 +160,9 @@ class Counted:
     def leave(self, window: int, gone: Sequence[Partial]) -> None:
         """Do nothing."""
 
-    def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
+    def exchange(
+        self, last: int, before: Sequence[Partial], change: Partial, after: Partial
+    ) -> None:
         """Do nothing."""
 
     def read(self, at: At) -> FloatArray:
@@ -235,7 +245,12 @@ class Accumulator(Generic[Values, Aggregates]):
         keys_left, times, values_left = left(at)
         slots_left = self.numbering.among(at, keys_left)
         np.maximum.at(newest, slots_left, times)
-        return Partial(at, counts, newest, self.folding.unfold(slots, len(at), values, (slots_left, values_left)))
+        return Partial(
+            at,
+            counts,
+            newest,
+            self.folding.unfold(slots, len(at), values, (slots_left, values_left)),
+        )
 
     def together(self, partials: Sequence[Partial]) -> Partial:
         """Return the merger of several partials. O(their sizes)."""
@@ -247,7 +262,12 @@ class Accumulator(Generic[Values, Aggregates]):
         for place, partial in zip(places, partials, strict=True):
             add_to(counts, place, partial.counts)
             raise_to(newest, place, partial.newest)
-        return Partial(at, counts, newest, self.folding.merge(places, [each.columns for each in partials], size))
+        return Partial(
+            at,
+            counts,
+            newest,
+            self.folding.merge(places, [each.columns for each in partials], size),
+        )
 
     def _places(self, partials: Sequence[Partial]) -> tuple[At, Sequence[At], int]:
         widths = [each.at.stop for each in partials if isinstance(each.at, slice)]
@@ -256,7 +276,11 @@ class Accumulator(Generic[Values, Aggregates]):
             known = max([*widths, *(int(keys.max()) + 1 for keys in listed if len(keys))])
             return slice(0, known), [each.at for each in partials], known
         distinct, numbers = self.numbering.number(np.concatenate(listed))
-        return distinct, np.split(numbers, np.cumsum([len(keys) for keys in listed])[:-1]), len(distinct)
+        return (
+            distinct,
+            np.split(numbers, np.cumsum([len(keys) for keys in listed])[:-1]),
+            len(distinct),
+        )
 
 
 def packed(partials: Iterable[tuple[Mapping[str, int], Partial]]) -> dict[str, dict[str, AnyArray]]:
@@ -266,7 +290,10 @@ def packed(partials: Iterable[tuple[Mapping[str, int], Partial]]) -> dict[str, d
         listed = partial.listed()
         keys = listed.keys()
         own: dict[str, AnyArray] = {"partial": np.full(len(keys), number), "key": keys}
-        _append(tables["keys"], own | {name: np.full(len(keys), value) for name, value in beside.items()})
+        _append(
+            tables["keys"],
+            own | {name: np.full(len(keys), value) for name, value in beside.items()},
+        )
         _append(tables["keys"], {"count": listed.counts, "newest": listed.newest})
         for bin, column in listed.columns.items():
             _append(tables.setdefault(str(bin), {}), {"partial": own["partial"], "value": column})
@@ -304,5 +331,8 @@ def _append(table: dict[str, list[AnyArray]], columns: Mapping[str, AnyArray]) -
 
 def _runs(column: AnyArray, numbers: AnyArray) -> list[slice]:
     """Return the range of each of some numbers in an ascending column."""
-    starts, stops = np.searchsorted(column, numbers, "left"), np.searchsorted(column, numbers, "right")
+    starts, stops = (
+        np.searchsorted(column, numbers, "left"),
+        np.searchsorted(column, numbers, "right"),
+    )
     return list(map(slice, starts.tolist(), stops.tolist()))

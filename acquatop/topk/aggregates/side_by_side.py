@@ -24,11 +24,17 @@ class SideBySide:
 
     def fold(self, slots: IntArray, size: int, values: Columnwise) -> Columns:
         """Return the columns of each kind's values."""
-        each = (kind.fold(slots, size, column) for kind, column in zip(self._kinds, values, strict=True))
+        each = (
+            kind.fold(slots, size, column) for kind, column in zip(self._kinds, values, strict=True)
+        )
         return _joined(list(each))
 
     def unfold(
-        self, slots: IntArray, size: int, values: Columnwise, left: tuple[IntArray, Columnwise] | None
+        self,
+        slots: IntArray,
+        size: int,
+        values: Columnwise,
+        left: tuple[IntArray, Columnwise] | None,
     ) -> Columns:
         """Return the columns that remove each kind's values."""
         others = [None] * len(values) if left is None else [(left[0], column) for column in left[1]]
@@ -43,7 +49,9 @@ class SideBySide:
     def merge(self, places: Sequence[At], columns: Sequence[Columns], size: int) -> Columns:
         """Return the merged columns of several partials."""
         own = [[_own(each, at) for each in columns] for at in range(len(self._kinds))]
-        return _joined([kind.merge(places, each, size) for kind, each in zip(self._kinds, own, strict=True)])
+        return _joined(
+            [kind.merge(places, each, size) for kind, each in zip(self._kinds, own, strict=True)]
+        )
 
     def grow(self, size: int) -> None:
         """Make room for more keys."""
@@ -60,10 +68,14 @@ class SideBySide:
         for at, kind in enumerate(self._kinds):
             kind.leave(window, [_part(each, at) for each in gone])
 
-    def exchange(self, last: int, before: Sequence[Partial], change: Partial, after: Partial) -> None:
+    def exchange(
+        self, last: int, before: Sequence[Partial], change: Partial, after: Partial
+    ) -> None:
         """Replace several partials by one: their merger with a change."""
         for at, kind in enumerate(self._kinds):
-            kind.exchange(last, [_part(each, at) for each in before], _part(change, at), _part(after, at))
+            kind.exchange(
+                last, [_part(each, at) for each in before], _part(change, at), _part(after, at)
+            )
 
     def read(self, at: At) -> Columnwise:
         """Return the aggregates of each kind."""
@@ -71,13 +83,21 @@ class SideBySide:
 
 
 def _joined(each: Sequence[Columns]) -> Columns:
-    return {_STRIDE * at + bin: column for at, columns in enumerate(each) for bin, column in columns.items()}
+    return {
+        _STRIDE * at + bin: column
+        for at, columns in enumerate(each)
+        for bin, column in columns.items()
+    }
 
 
 def _own(columns: Columns, at: int) -> Columns:
     """Return the columns of one kind, by its own numbers."""
     start = _STRIDE * at
-    return {bin - start: column for bin, column in columns.items() if _LOWEST <= bin - start < _LOWEST + _STRIDE}
+    return {
+        bin - start: column
+        for bin, column in columns.items()
+        if _LOWEST <= bin - start < _LOWEST + _STRIDE
+    }
 
 
 def _part(partial: Partial, at: int) -> Partial:

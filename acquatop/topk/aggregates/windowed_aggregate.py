@@ -37,7 +37,10 @@ class Chooser:
         """Return the way to take, given the units of work of each."""
         if None in self._rates:
             return self._rates.index(None)
-        costs = [(amount + _FIXED) * (rate or 0.0) for amount, rate in zip(units, self._rates, strict=True)]
+        costs = [
+            (amount + _FIXED) * (rate or 0.0)
+            for amount, rate in zip(units, self._rates, strict=True)
+        ]
         ways = sorted(range(len(costs)), key=costs.__getitem__)
         if self._for_trials > costs[ways[1]]:
             self._for_trials = 0.0

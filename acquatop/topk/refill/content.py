@@ -52,7 +52,10 @@ class _Chunk:
     @cached_property
     def keys(self) -> ValueIndex:
         """Positions of the keys; often these are the identities."""
-        is_same = self.rows.keys.dtype == self.rows.identities.dtype and (self.rows.keys == self.rows.identities).all()
+        is_same = (
+            self.rows.keys.dtype == self.rows.identities.dtype
+            and (self.rows.keys == self.rows.identities).all()
+        )
         return self.identities if is_same else ValueIndex(self.rows.keys)
 
     @cached_property
@@ -114,7 +117,10 @@ class WindowContent:
             raise ValueError(f"no open window holds the pane of the windows {first} to {last}")
         if not len(arrivals):
             return
-        if self._removed and among(arrivals.identities, _column(self._removed, arrivals.identities)).any():
+        if (
+            self._removed
+            and among(arrivals.identities, _column(self._removed, arrivals.identities)).any()
+        ):
             self._settle()
         chunk = _chunk(_copy(arrivals))
         self._latest = max(self._latest, (chunk.high, first))
@@ -157,7 +163,9 @@ class WindowContent:
         With ``window``, return the rows visible in that window. O(n), and O(n log n) for integer
         identities that are far apart.
         """
-        panes = [pane for pane in self.panes() if window is None or pane.first <= window <= pane.last]
+        panes = [
+            pane for pane in self.panes() if window is None or pane.first <= window <= pane.last
+        ]
         if self.distinct or not panes:
             return panes
         current = self._current if window is None else window
@@ -169,7 +177,11 @@ class WindowContent:
             seen = seen[hides_from[code[seen]] > max(pane.first, current)]
             hides_from[code] = pane.first
             if len(seen):
-                found.append(pane if len(seen) == len(code) else PaneRows(pane.first, pane.last, pane.rows.take(seen)))
+                found.append(
+                    pane
+                    if len(seen) == len(code)
+                    else PaneRows(pane.first, pane.last, pane.rows.take(seen))
+                )
         return found[::-1]
 
     def hidden_from(self, first: int, arrivals: Rows) -> IntArray:
@@ -200,17 +212,28 @@ class WindowContent:
         found = []
         for pane in self.panes() if wanted else ():
             same_time = np.flatnonzero(np.isin(pane.rows.times, arrivals.times))
-            identities, times = pane.rows.identities[same_time].tolist(), pane.rows.times[same_time].tolist()
+            identities, times = (
+                pane.rows.identities[same_time].tolist(),
+                pane.rows.times[same_time].tolist(),
+            )
             same = [each in wanted for each in zip(identities, times, strict=True)]
             if any(same):
                 rows = pane.rows.take(same_time[np.array(same)])
-                found.append(PaneRows(pane.first, pane.last, rows.take(newest_of(rows.identities, rows.times))))
+                found.append(
+                    PaneRows(
+                        pane.first, pane.last, rows.take(newest_of(rows.identities, rows.times))
+                    )
+                )
         return found
 
     def with_keys(self, keys: AnyArray) -> list[PaneRows]:
         """Return the rows of some keys. O(keys) for each pane, once its index is built."""
         chosen = ((pane, chunk, chunk.keys.of(keys)) for pane, chunk in self._whole())
-        return [PaneRows(first, last, chunk.rows.take(at)) for (first, last), chunk, at in chosen if len(at)]
+        return [
+            PaneRows(first, last, chunk.rows.take(at))
+            for (first, last), chunk, at in chosen
+            if len(at)
+        ]
 
     def newest_with_keys(self, keys: AnyArray) -> Iterator[PaneRows]:
         """Yield the rows of some keys that are the newest of their identity in their pane.
@@ -238,7 +261,9 @@ class WindowContent:
         gone = set(zip(arrivals.identities.tolist(), arrivals.times.tolist(), strict=True))
         rows = Rows.together(chunk.rows for chunk in chunks)
         names = zip(rows.identities.tolist(), rows.times.tolist(), strict=True)
-        stay = np.flatnonzero(np.fromiter((name not in gone for name in names), dtype=bool, count=len(rows)))
+        stay = np.flatnonzero(
+            np.fromiter((name not in gone for name in names), dtype=bool, count=len(rows))
+        )
         if not len(stay):
             del self._panes[first, last]
         elif len(stay) < len(rows):
@@ -253,7 +278,11 @@ class WindowContent:
             "sizes": np.array([len(pane.rows) for pane in panes], dtype=np.int64),
         }
         rows = table_of(Rows.together(pane.rows for pane in panes)) if panes else {}
-        settings = {"distinct": self.distinct, "current": self._current, "latest": list(self._latest)}
+        settings = {
+            "distinct": self.distinct,
+            "current": self._current,
+            "latest": list(self._latest),
+        }
         tables = {"panes": sizes, "rows": rows} if rows else {"panes": sizes}
         return pack(_KIND, _VERSION, State(settings, tables))
 
@@ -271,7 +300,10 @@ class WindowContent:
                 content.append(first, last, rows.take(slice(start, start + size)))
                 start += size
             time, pane = state.settings["latest"]
-            content._current, content._latest = int(state.settings["current"]), (int(time), int(pane))
+            content._current, content._latest = (
+                int(state.settings["current"]),
+                (int(time), int(pane)),
+            )
         except (KeyError, TypeError, ValueError, AssertionError) as error:
             raise SnapshotError(f"the snapshot is damaged: {error!r}") from error
         return content
@@ -285,7 +317,9 @@ class WindowContent:
         removed, self._removed = self._removed, set()
         for pane, chunks in list(self._panes.items()):
             stay = [
-                np.flatnonzero(~among(chunk.rows.identities, _column(removed, chunk.rows.identities)))
+                np.flatnonzero(
+                    ~among(chunk.rows.identities, _column(removed, chunk.rows.identities))
+                )
                 for chunk in chunks
             ]
             chunks[:] = [
@@ -306,7 +340,10 @@ class WindowContent:
             for chunk in chunks:
                 if (chunk.high, pane_first) > (oldest, first):
                     same = chunk.identities.of(arrivals.identities)
-                    times, identities = chunk.rows.times[same].tolist(), chunk.rows.identities[same].tolist()
+                    times, identities = (
+                        chunk.rows.times[same].tolist(),
+                        chunk.rows.identities[same].tolist(),
+                    )
                     yield from ((pane_first, *each) for each in zip(times, identities, strict=True))
 
     def _check(self) -> None:
@@ -316,7 +353,9 @@ class WindowContent:
             assert last >= self._current, "a pane of closed windows only is kept"
             assert chunks, "a pane without rows is kept"
             for chunk in chunks:
-                assert {len(column) for column in table_of(chunk.rows).values()} == {len(chunk.rows)}
+                assert {len(column) for column in table_of(chunk.rows).values()} == {
+                    len(chunk.rows)
+                }
                 assert (chunk.low, chunk.high) == (chunk.rows.times.min(), chunk.rows.times.max())
                 assert (chunk.high, first) <= self._latest
             sizes = [len(chunk.rows) for chunk in chunks]
@@ -333,7 +372,11 @@ def _chunk(rows: Rows) -> _Chunk:
 
 
 def _joined(older: _Chunk, newer: _Chunk) -> _Chunk:
-    return _Chunk(Rows.together([older.rows, newer.rows]), min(older.low, newer.low), max(older.high, newer.high))
+    return _Chunk(
+        Rows.together([older.rows, newer.rows]),
+        min(older.low, newer.low),
+        max(older.high, newer.high),
+    )
 
 
 def _copy(rows: Rows) -> Rows:

@@ -25,8 +25,15 @@ class Tuning:
     limit: int = 1_000_000
 
     def __post_init__(self) -> None:
-        if self.alpha < 1 or self.beta <= 0 or not 0 < self.gamma < 1 or not 0 < self.smoothing <= 1:
-            raise ValueError("alpha must be at least 1, beta positive, gamma between 0 and 1, smoothing in (0, 1]")
+        if (
+            self.alpha < 1
+            or self.beta <= 0
+            or not 0 < self.gamma < 1
+            or not 0 < self.smoothing <= 1
+        ):
+            raise ValueError(
+                "alpha must be at least 1, beta positive, gamma between 0 and 1, smoothing in (0, 1]"
+            )
 
 
 class Controller:
@@ -104,7 +111,11 @@ class Controller:
         tuning, target = self.tuning, self.target(available)
         if self.updates * tuning.alpha >= target:
             return self.kmax
-        factor = min(target / (tuning.alpha * self.updates), 1 + tuning.beta) if self.updates else 1 + tuning.beta
+        factor = (
+            min(target / (tuning.alpha * self.updates), 1 + tuning.beta)
+            if self.updates
+            else 1 + tuning.beta
+        )
         return max(self.kmax, min(math.ceil(factor * self.kmax), tuning.limit, available))
 
     def refilled(self, kmax: int, seconds: float) -> None:

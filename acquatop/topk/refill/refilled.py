@@ -12,7 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from acquatop.topk.columns import among, newest_of
-from acquatop.topk.contract import NO_ROWS, AnyArray, Certainty, FloatArray, IntArray, Rows, Scoring, Top, TopK
+from acquatop.topk.contract import (
+    NO_ROWS,
+    AnyArray,
+    Certainty,
+    FloatArray,
+    IntArray,
+    Rows,
+    Scoring,
+    Top,
+    TopK,
+)
 from acquatop.topk.lost import Rank
 from acquatop.topk.order import best
 from acquatop.topk.pane_dominance import PaneDominance
@@ -123,7 +133,9 @@ class Refilled:
         self._clock = clock
         self._structure = factory(controller.n)
         if self._structure.k != controller.k:
-            raise ValueError(f"the structure's k is {self._structure.k}, the controller's {controller.k}")
+            raise ValueError(
+                f"the structure's k is {self._structure.k}, the controller's {controller.k}"
+            )
         self._content = WindowContent(distinct=distinct)
         self._waiting = WindowContent(distinct=True)
         self._woken = WindowContent(distinct=True)
@@ -165,7 +177,9 @@ class Refilled:
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
-            raise ValueError(f"the windows {first} to {last} are closed: note_lost tells the others of a loss")
+            raise ValueError(
+                f"the windows {first} to {last} are closed: note_lost tells the others of a loss"
+            )
         started = self._clock()
         new = self._new(first, last, arrivals)
         fresh = arrivals if len(new) == len(arrivals) else arrivals.take(new)
@@ -232,8 +246,12 @@ class Refilled:
                 self._losses[window] = _Loss(merit, lows, highs)
                 continue
             loss.merit = max(loss.merit, merit)
-            loss.lows = tuple(map(min, loss.lows, lows)) if loss.lows and lows else loss.lows or lows
-            loss.highs = tuple(map(max, loss.highs, highs)) if loss.highs and highs else loss.highs or highs
+            loss.lows = (
+                tuple(map(min, loss.lows, lows)) if loss.lows and lows else loss.lows or lows
+            )
+            loss.highs = (
+                tuple(map(max, loss.highs, highs)) if loss.highs and highs else loss.highs or highs
+            )
 
     # Answers ------------------------------------------------------------------------------------
 
@@ -251,7 +269,11 @@ class Refilled:
 
     def covering(self, window: int) -> Rows:
         """Return the structure's rows of a window that has been asked for, best first."""
-        return self._structure.covering(window) if isinstance(self._structure, Accountable) else NO_ROWS
+        return (
+            self._structure.covering(window)
+            if isinstance(self._structure, Accountable)
+            else NO_ROWS
+        )
 
     def top(self, window: int) -> Top:
         """Return the best k of a complete window. Ask for windows oldest first."""
@@ -311,7 +333,9 @@ class Refilled:
             self._waiting.take_out(first, last, arrivals)
         if without.any():
             if not self._distinct:
-                without = without & _are_at(newest_of(arrivals.identities, arrivals.times), len(arrivals))
+                without = without & _are_at(
+                    newest_of(arrivals.identities, arrivals.times), len(arrivals)
+                )
             self._waiting.append(first, last, arrivals.take(np.flatnonzero(without)))
 
     def _wake(self, keys: AnyArray) -> None:
@@ -336,7 +360,9 @@ class Refilled:
         for pane in self._content.newest_with_keys(keys):
             merits = self._merits(pane.rows)
             names = zip(pane.rows.identities.tolist(), pane.rows.times.tolist(), strict=True)
-            is_held = np.fromiter((name in held for name in names), dtype=bool, count=len(pane.rows))
+            is_held = np.fromiter(
+                (name in held for name in names), dtype=bool, count=len(pane.rows)
+            )
             others = np.flatnonzero(~np.isnan(merits) & ~is_held)
             merits, rows = merits[others], pane.rows.take(others)
             at = best(capacity + 1, merits, rows.times, rows.identities)
@@ -355,7 +381,9 @@ class Refilled:
 
     def _refill(self, window: int, *, has_hole: bool) -> Top:
         started = self._clock()
-        kmax = self.controller.needs_refill(len(self._content)) if has_hole else self.controller.kmax
+        kmax = (
+            self.controller.needs_refill(len(self._content)) if has_hole else self.controller.kmax
+        )
         self._rebuild(kmax - self.k)
         answer = self._structure.top(window)
         if answer.certainty is not Certainty.EXACT:
@@ -383,11 +411,18 @@ class Refilled:
 
     def _from_content(self, window: int) -> Top:
         """Answer without the structure, if it is uncertain even right after a refill."""
-        panes = [_with_merits(pane, self._merits(pane.rows)) for pane in self._content.newest(window)]
+        panes = [
+            _with_merits(pane, self._merits(pane.rows)) for pane in self._content.newest(window)
+        ]
         panes = [(rows, merits) for rows, merits in panes if len(rows)]
         if not panes:
-            return replace(self._structure.top(window), certainty=Certainty.EXACT, reason=None, bound=None)
-        rows, merits = Rows.together(rows for rows, _ in panes), np.concatenate([merits for _, merits in panes])
+            return replace(
+                self._structure.top(window), certainty=Certainty.EXACT, reason=None, bound=None
+            )
+        rows, merits = (
+            Rows.together(rows for rows, _ in panes),
+            np.concatenate([merits for _, merits in panes]),
+        )
         at = best(self.k, merits, rows.times, rows.identities)
         return Top(window, rows.take(at), merits[at])
 
@@ -414,7 +449,11 @@ class Refilled:
         loss = self._losses.get(answer.window)
         if loss is None or loss.merit == -math.inf:
             return answer
-        if loss.merit < math.inf and len(answer) == self.k and float(answer.merits[-1]) > loss.merit:
+        if (
+            loss.merit < math.inf
+            and len(answer) == self.k
+            and float(answer.merits[-1]) > loss.merit
+        ):
             return answer
         reason = "a solution that came too late could belong here"
         return replace(answer, certainty=Certainty.APPROXIMATE, reason=reason, bound=loss.merit)
@@ -432,11 +471,16 @@ class Refilled:
             "current": self._current,
             "asked": self._asked,
             "stale": self._is_stale,
-            "losses": [[window, each.merit, each.lows, each.highs] for window, each in self._losses.items()],
+            "losses": [
+                [window, each.merit, each.lows, each.highs] for window, each in self._losses.items()
+            ],
         }
         contents = (self._content, self._waiting, self._woken)
         parts = [*(content.snapshot() for content in contents), self._structure.snapshot()]
-        tables = {name: {"bytes": np.frombuffer(part, np.uint8)} for name, part in zip(_PARTS, parts, strict=True)}
+        tables = {
+            name: {"bytes": np.frombuffer(part, np.uint8)}
+            for name, part in zip(_PARTS, parts, strict=True)
+        }
         return pack(_KIND, _VERSION, State(settings, tables))
 
     @classmethod
@@ -458,18 +502,29 @@ class Refilled:
             distinct = bool(settings["distinct"])
             make = factory or (lambda n: PaneDominance(controller.k, n, scoring, distinct=distinct))
             in_order = bool(settings["in order"])
-            restored = cls(make, scoring, controller, distinct=distinct, in_order=in_order, clock=clock)
-            content, waiting, woken, structure = (state.tables[name]["bytes"].tobytes() for name in _PARTS)
-            restored.rejected, restored.refills = int(settings["rejected"]), int(settings["refills"])
+            restored = cls(
+                make, scoring, controller, distinct=distinct, in_order=in_order, clock=clock
+            )
+            content, waiting, woken, structure = (
+                state.tables[name]["bytes"].tobytes() for name in _PARTS
+            )
+            restored.rejected, restored.refills = (
+                int(settings["rejected"]),
+                int(settings["refills"]),
+            )
             restored._current, restored._asked = int(settings["current"]), int(settings["asked"])
             restored._is_stale = bool(settings["stale"])
             restored._losses = {
-                window: _Loss(merit, tuple(lows), tuple(highs)) for window, merit, lows, highs in settings["losses"]
+                window: _Loss(merit, tuple(lows), tuple(highs))
+                for window, merit, lows, highs in settings["losses"]
             }
         except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(f"the snapshot is damaged: {error!r}") from error
         restored._content = WindowContent.restore(content)
-        restored._waiting, restored._woken = WindowContent.restore(waiting), WindowContent.restore(woken)
+        restored._waiting, restored._woken = (
+            WindowContent.restore(waiting),
+            WindowContent.restore(woken),
+        )
         restored._structure = type(restored._structure).restore(structure, scoring)
         return restored
 

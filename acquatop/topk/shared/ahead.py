@@ -92,7 +92,8 @@ class Ahead:
     def nbytes(self) -> int:
         """Bytes of the waiting arrivals' columns."""
         return sum(
-            each.merits.nbytes + sum(column.nbytes for column in columns_of(each.rows)) for each in self._waiting
+            each.merits.nbytes + sum(column.nbytes for column in columns_of(each.rows))
+            for each in self._waiting
         )
 
     def _check(self) -> None:

@@ -15,7 +15,14 @@ import numpy as np
 
 from acquatop.topk.contract import IntArray
 from acquatop.topk.shared.contract import TopKRequest
-from acquatop.topk.shared.moments import BEFORE_ALL, Series, are_near, between, first_from, last_before
+from acquatop.topk.shared.moments import (
+    BEFORE_ALL,
+    Series,
+    are_near,
+    between,
+    first_from,
+    last_before,
+)
 
 _AHEAD = 4
 """Length of the stretch whose openings are computed at once, in widest slides."""
@@ -107,15 +114,21 @@ class MetaQuery:
         self.join_at(name, asked, first)
         return first
 
-    def join_at(self, name: str, asked: TopKRequest, first: int | None, since: int | None = None) -> None:
+    def join_at(
+        self, name: str, asked: TopKRequest, first: int | None, since: int | None = None
+    ) -> None:
         """Add a query that is answered from a window on, or from one that :meth:`go_to` will tell.
 
         The caller must provide what it needs of earlier arrivals. ``since`` is the query's original
         first window if it has been answered before.
         """
         if name in self._members:
-            raise ValueError(f"there is a query {name} already: leave it first, or take another name")
-        member = self._members[name] = _Member(self._joined, name, asked, first if since is None else since)
+            raise ValueError(
+                f"there is a query {name} already: leave it first, or take another name"
+            )
+        member = self._members[name] = _Member(
+            self._joined, name, asked, first if since is None else since
+        )
         member.window = first
         self._joined += 1
         self._expect(member)
@@ -161,7 +174,9 @@ class MetaQuery:
         """Remove a query."""
         del self._members[name]
         self._cut_until = BEFORE_ALL
-        self.widest = max((member.asked.windows.width_ms for member in self._members.values()), default=0)
+        self.widest = max(
+            (member.asked.windows.width_ms for member in self._members.values()), default=0
+        )
 
     def __contains__(self, due: DueWindow) -> bool:
         member = self._members.get(due.name)
@@ -224,7 +239,10 @@ class MetaQuery:
 
     def k_of(self, opens: int) -> int:
         """Return the k of the view that opens at a moment; 0 if no window to come opens then."""
-        return max((member.asked.k for member in self._members.values() if _looks_at(member, opens)), default=0)
+        return max(
+            (member.asked.k for member in self._members.values() if _looks_at(member, opens)),
+            default=0,
+        )
 
     @property
     def narrowest(self) -> int:
@@ -292,7 +310,9 @@ class MetaQuery:
     def _check(self) -> None:
         """Assert every invariant."""
         live = {due for due in self._due if self._is_next(due)}
-        assert live == {due for member in self._members.values() if (due := member.due()) is not None}
+        assert live == {
+            due for member in self._members.values() if (due := member.due()) is not None
+        }
         assert all(due.closes > self.now for due in live)
         assert (np.diff(self._cuts) > 0).all()
 

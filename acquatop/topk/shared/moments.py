@@ -42,7 +42,9 @@ def between(several: Sequence[Series], after: int, until: int) -> IntArray:
 
 def are_near(several: Sequence[Series], times: IntArray) -> bool:
     """Return true if moments are no denser, on average per series, than some ordered times."""
-    return sum((int(times[-1]) - int(times[0])) // each.step for each in several) <= len(several) * len(times)
+    return sum((int(times[-1]) - int(times[0])) // each.step for each in several) <= len(
+        several
+    ) * len(times)
 
 
 def first_from(several: Sequence[Series], times: IntArray) -> IntArray:

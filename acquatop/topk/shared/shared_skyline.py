@@ -41,7 +41,9 @@ class _Ranked:
         return cls(np.empty(0), nothing, nothing, nothing)
 
     def take(self, at: IntArray) -> _Ranked:
-        return _Ranked(self.minus.take(at), self.times.take(at), self.labels.take(at), self.slots.take(at))
+        return _Ranked(
+            self.minus.take(at), self.times.take(at), self.labels.take(at), self.slots.take(at)
+        )
 
     def merged(self, older: _Ranked) -> _Ranked:
         """Return these and older candidates, best first."""
@@ -89,7 +91,12 @@ class SharedSkyline:
     """
 
     def __init__(
-        self, since: int, scoring: Scoring | None = None, *, stretch: int = 16_384, room: int = 65_536
+        self,
+        since: int,
+        scoring: Scoring | None = None,
+        *,
+        stretch: int = 16_384,
+        room: int = 65_536,
     ) -> None:
         self.meta = MetaQuery(since)
         self.rejected = 0
@@ -131,7 +138,9 @@ class SharedSkyline:
         """Advance time, and yield the answers of all windows that close by then."""
         self.meta.go_on(until)
         while (closes := self.meta.next_close) is not None and closes <= until:
-            yield from self._go_through(self.meta.take(min(until, max(closes, self._end_of_stretch(until)))))
+            yield from self._go_through(
+                self.meta.take(min(until, max(closes, self._end_of_stretch(until))))
+            )
 
     def _end_of_stretch(self, until: int) -> int:
         time = self._ahead.time_of(max(self._stretch, 4 * self.meta.most))
@@ -233,12 +242,16 @@ class SharedSkyline:
         self.meta._check()
         self._ahead._check()
         held = self._held
-        assert len({len(column) for column in (held.minus, held.times, held.labels, held.slots)}) == 1
+        assert (
+            len({len(column) for column in (held.minus, held.times, held.labels, held.slots)}) == 1
+        )
         assert not np.isnan(held.minus).any()
         assert (held.labels < held.times).all(), "a candidate came before its last window opened"
         assert len(set(held.slots.tolist())) == len(held), "two candidates share a row"
         if len(held):
             rows = self._pool.take(held.slots)
             assert rows.times.tolist() == held.times.tolist()
-            assert ranking(-held.minus, rows.times, rows.identities).tolist() == list(range(len(held)))
+            assert ranking(-held.minus, rows.times, rows.identities).tolist() == list(
+                range(len(held))
+            )
             assert int(held.times.max()) <= self.meta.now, "what no close has reached is held"

@@ -87,7 +87,9 @@ def best_of_panes(
     return stays.nonzero()[0]
 
 
-def _unbeaten(merits: FloatArray, labels: IntArray, k: int, *, of_ties: bool) -> Iterator[tuple[int, int, IntArray]]:
+def _unbeaten(
+    merits: FloatArray, labels: IntArray, k: int, *, of_ties: bool
+) -> Iterator[tuple[int, int, IntArray]]:
     """Yield stretches of whole labels, last first, and the rows that k later ones do not beat.
 
     Later rows are those of the stretches after. With ``of_ties`` a later row of the same merit does
@@ -143,7 +145,9 @@ def undominated(labels: IntArray, moments: IntArray, ks: IntArray) -> IntArray:
     limits = np.full(len(samples), len(labels))
     for step in (younger > wanted).nonzero()[0].tolist():
         k = int(wanted[step])
-        limits[step] = first_after(labels, int(samples[step]) - 1, k, float(younger[step]) / len(labels))[k - 1]
+        limits[step] = first_after(
+            labels, int(samples[step]) - 1, k, float(younger[step]) / len(labels)
+        )[k - 1]
     # The k best rows no older than a label dominate all lower rows no younger than it.
     return alive[np.arange(len(labels)) <= limits[np.searchsorted(samples, labels, side="left")]]
 

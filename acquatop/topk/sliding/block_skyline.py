@@ -118,7 +118,9 @@ class BlockSkyline:
 
     def window(self) -> FloatArray:
         """Return the merits of the last n events, oldest first; NaN before the first."""
-        return np.concatenate((self._block[self._filled :], self._last, self._block[: self._filled]))[-self.n :]
+        return np.concatenate(
+            (self._block[self._filled :], self._last, self._block[: self._filled])
+        )[-self.n :]
 
     def _check(self) -> None:
         """Assert every invariant. O(n log n)."""

@@ -77,7 +77,9 @@ class Changes:
         # An event that left may enter again: it is there if it entered once more than it left.
         positions, first, of = np.unique(all_of, return_index=True, return_inverse=True)
         there = np.bincount(of, steps, len(positions)) > 0
-        merits = np.concatenate((best.merits, self.merits[:until][came], np.full(np.count_nonzero(went), np.nan)))
+        merits = np.concatenate(
+            (best.merits, self.merits[:until][came], np.full(np.count_nonzero(went), np.nan))
+        )
         return ranked(positions[there], merits[first[there]], best.certainty)
 
 

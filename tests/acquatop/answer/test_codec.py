@@ -31,7 +31,9 @@ terms = st.one_of(
     st.builds(
         lambda text, kind: Literal(text, datatype=URIRef(kind), normalize=False),
         texts | st.sampled_from(["03", "1e400", "true", "2020-13-01"]),
-        st.sampled_from([XSD + "integer", XSD + "double", XSD + "string", XSD + "date", "urn:own", ""]),
+        st.sampled_from(
+            [XSD + "integer", XSD + "double", XSD + "string", XSD + "date", "urn:own", ""]
+        ),
     ),
 )
 
@@ -51,7 +53,12 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "closes_ms": whole,
     "rows": tuples(
         st.builds(
-            Row, counts, st.dictionaries(names, terms, max_size=2), maybe(numbers), maybe(st.booleans()), maybe(numbers)
+            Row,
+            counts,
+            st.dictionaries(names, terms, max_size=2),
+            maybe(numbers),
+            maybe(st.booleans()),
+            maybe(numbers),
         )
     ),
     "status": st.sampled_from(Status),
@@ -105,7 +112,15 @@ def test_fields_that_an_older_version_did_not_write_have_their_defaults() -> Non
 
 
 @pytest.mark.parametrize(
-    "change", [{"status": "sure"}, {"rows": [7]}, {"refreshed": [{}]}, {"nonsense": 1}, {"rows": None}, {"counts": []}]
+    "change",
+    [
+        {"status": "sure"},
+        {"rows": [7]},
+        {"refreshed": [{}]},
+        {"nonsense": 1},
+        {"rows": None},
+        {"counts": []},
+    ],
 )
 def test_documents_of_something_else_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"not an answer's document|is not a valid Status"):
@@ -120,5 +135,19 @@ def test_what_has_no_form_to_be_stored_in_is_refused() -> None:
 
 def sample() -> Answer:
     return Answer(
-        "q", 1, 0, 1, (), Status.EXACT, None, Spending(), Budget(1, 1, math.inf), (), None, Counts(), 0.0, 2, bound=1.0
+        "q",
+        1,
+        0,
+        1,
+        (),
+        Status.EXACT,
+        None,
+        Spending(),
+        Budget(1, 1, math.inf),
+        (),
+        None,
+        Counts(),
+        0.0,
+        2,
+        bound=1.0,
     )

@@ -17,10 +17,14 @@ merits = st.integers(0, 6).map(float) | st.just(float("nan"))
 
 
 @given(st.data(), st.integers(1, 6), st.integers(0, 9), st.integers(1, 4))
-def test_it_is_the_mean_of_both_measures_over_worlds(data: st.DataObject, k: int, size: int, worlds: int) -> None:
+def test_it_is_the_mean_of_both_measures_over_worlds(
+    data: st.DataObject, k: int, size: int, worlds: int
+) -> None:
     offset = data.draw(st.integers(0, k - 1))
     reported = data.draw(st.integers(0, min(k, size)))
-    drawn = np.array([[data.draw(merits) for _ in range(size)] for _ in range(worlds)]).reshape(worlds, size)
+    drawn = np.array([[data.draw(merits) for _ in range(size)] for _ in range(worlds)]).reshape(
+        worlds, size
+    )
     precision, ndcg = [], []
     for world in drawn:
         order = [at for at in np.argsort(-world, kind="stable").tolist() if not np.isnan(world[at])]
@@ -35,7 +39,9 @@ def test_it_is_the_mean_of_both_measures_over_worlds(data: st.DataObject, k: int
 
 def test_an_answer_that_no_world_contradicts_is_right() -> None:
     assert estimate(np.tile(np.arange(9.0, 0, -1), (5, 1)), 3, 3) == Estimate(1.0, 1.0)
-    assert estimate(np.zeros((5, 9)), 3, 3) == Estimate(1.0, 1.0), "of equals the answer's are the better"
+    assert estimate(np.zeros((5, 9)), 3, 3) == Estimate(1.0, 1.0), (
+        "of equals the answer's are the better"
+    )
 
 
 def test_answers_of_thousands_have_finite_gains() -> None:
@@ -61,7 +67,12 @@ def test_of_fewer_draws_than_are_wanted_the_others_are_missing() -> None:
 
 
 def rows(times: list[int], identities: list[int]) -> Rows:
-    return Rows(np.array(times), np.array(identities), np.array(identities), (np.array(times, dtype=np.float64),))
+    return Rows(
+        np.array(times),
+        np.array(identities),
+        np.array(identities),
+        (np.array(times, dtype=np.float64),),
+    )
 
 
 def here(count: int) -> np.ndarray:

@@ -20,7 +20,9 @@ NOW = 100.0
 class Redrawn:
     """A model of a remote each value of which has been drawn anew with the same chance, from 0 to ``high``."""
 
-    def __init__(self, chance: float, high: float = 10.0, rates: dict[int, float] | None = None) -> None:
+    def __init__(
+        self, chance: float, high: float = 10.0, rates: dict[int, float] | None = None
+    ) -> None:
         self._chance = chance
         self._high = high
         self._rates = rates or {}
@@ -51,26 +53,42 @@ class Redrawn:
 class World:
     """A replica, and solutions of a window: each a user and her mentions."""
 
-    def __init__(self, followers: dict[str, int], absent: tuple[str, ...] = (), k: int = 2, offset: int = 0) -> None:
+    def __init__(
+        self, followers: dict[str, int], absent: tuple[str, ...] = (), k: int = 2, offset: int = 0
+    ) -> None:
         self.k, self.offset = k, offset
         self.store = ReplicaStore("user", ["followers"])
-        known = [{"user": user_term(user), "followers": integer(count)} for user, count in followers.items()]
+        known = [
+            {"user": user_term(user), "followers": integer(count)}
+            for user, count in followers.items()
+        ]
         self.store.put([user_term(user) for user in (*followers, *absent)], known, now=0.0)
         self.scoring = ReplicaScoring(
             bound(query_text(score="?mentions + ?followers"), catalog_text()).plan.score, self.store
         )
 
     def rows(self, mentions: list[tuple[str, float]]) -> Rows:
-        keys = np.array([user_term(user) for user, _ in mentions] or [""], dtype=object)[: len(mentions)]
-        names = np.array([f"{key} {at}" for at, key in enumerate(keys)] or [""], dtype=object)[: len(mentions)]
-        return Rows(np.arange(len(keys)), names, keys, (np.array([count for _, count in mentions], dtype=np.float64),))
+        keys = np.array([user_term(user) for user, _ in mentions] or [""], dtype=object)[
+            : len(mentions)
+        ]
+        names = np.array([f"{key} {at}" for at, key in enumerate(keys)] or [""], dtype=object)[
+            : len(mentions)
+        ]
+        return Rows(
+            np.arange(len(keys)),
+            names,
+            keys,
+            (np.array([count for _, count in mentions], dtype=np.float64),),
+        )
 
     def top(self, rows: Rows, certainty: Certainty = Certainty.APPROXIMATE) -> tuple[Top, Rows]:
         """Return the best of some solutions, for what the replica knows, and all that have a score."""
         merits = self.scoring.merits(rows.keys, rows.parts)
         order = ranking(merits, rows.times, rows.identities)
         order = order[~np.isnan(merits[order])]
-        return Top(7, rows.take(order[: self.k]), merits[order[: self.k]], certainty), rows.take(order)
+        return Top(7, rows.take(order[: self.k]), merits[order[: self.k]], certainty), rows.take(
+            order
+        )
 
     def expectation(self, model: Redrawn) -> QualityEstimator:
         return QualityEstimator(self.scoring, self.store, model, k=self.k, offset=self.offset)
@@ -106,19 +124,26 @@ def test_it_is_what_brute_force_finds_on_average() -> None:
     answer = top.rows.identities.tolist()
     for _ in range(8000):
         # Both solutions of one user have the same value.
-        now = {user_term(user): random.uniform(0, 10) if random.random() < 0.4 else v for user, v in USERS.items()}
+        now = {
+            user_term(user): random.uniform(0, 10) if random.random() < 0.4 else v
+            for user, v in USERS.items()
+        }
         scores = held.parts[0] + np.array([now[key] for key in held.keys.tolist()])
         relevance = relevancies(held.identities[np.argsort(-scores, kind="stable")[:2]].tolist())
         precision.append(precision_at(2, answer, relevance))
         ndcg.append(ndcg_at(2, answer, relevance))
-    assert np.mean([each.precision for each in found]) == pytest.approx(np.mean(precision), abs=0.015)
+    assert np.mean([each.precision for each in found]) == pytest.approx(
+        np.mean(precision), abs=0.015
+    )
     assert np.mean([each.ndcg for each in found]) == pytest.approx(np.mean(ndcg), abs=0.015)
 
 
 def test_the_same_window_has_the_same_worlds() -> None:
     world = World(USERS)
     top, held = world.top(world.rows(EACH))
-    first, second = (world.expectation(Redrawn(0.4)).of(top, ContentSample(held), NOW) for _ in range(2))
+    first, second = (
+        world.expectation(Redrawn(0.4)).of(top, ContentSample(held), NOW) for _ in range(2)
+    )
     assert first == second
     assert 0 < first.precision < 1
 
@@ -150,7 +175,9 @@ def test_a_key_of_which_nothing_is_known_may_have_what_any_other_has() -> None:
     rows = world.rows([("a", 0.0), ("b", 0.0), ("new", 0.0)])
     top, held = world.top(rows)
     # It is better than both with the value of d, one of four, and better than neither with any other's.
-    found = world.expectation(Redrawn(0.0)).of(top, ContentSample(Rows.together([held, rows.take(slice(2, 3))])), NOW)
+    found = world.expectation(Redrawn(0.0)).of(
+        top, ContentSample(Rows.together([held, rows.take(slice(2, 3))])), NOW
+    )
     assert found.precision == pytest.approx(1 - 0.25 / 2, abs=0.05)
 
 

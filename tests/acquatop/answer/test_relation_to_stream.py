@@ -14,7 +14,10 @@ from tests.support.empty_answer import NOTHING
 
 
 def select(values: str) -> Answer:
-    rows = (Row(at, {"x": Literal(value)}, float(at), None, None) for at, value in enumerate(values, start=1))
+    rows = (
+        Row(at, {"x": Literal(value)}, float(at), None, None)
+        for at, value in enumerate(values, start=1)
+    )
     return replace(NOTHING, rows=tuple(rows))
 
 
@@ -23,7 +26,9 @@ def bag(answer: Answer) -> Counter[str]:
 
 
 @given(st.lists(st.text("abc", max_size=5), max_size=8))
-def test_what_is_new_and_what_has_gone_lead_from_each_answer_to_the_next(relations: list[str]) -> None:
+def test_what_is_new_and_what_has_gone_lead_from_each_answer_to_the_next(
+    relations: list[str],
+) -> None:
     all_, new, gone = (RelationToStream(each) for each in ("RSTREAM", "ISTREAM", "DSTREAM"))
     held: Counter[str] = Counter()
     for relation in relations:
@@ -45,7 +50,9 @@ def test_rows_keep_the_rank_of_the_answer_that_they_are_from() -> None:
 
 def test_triples_are_compared_line_by_line() -> None:
     new, gone = RelationToStream("ISTREAM"), RelationToStream("DSTREAM")
-    answers = [replace(NOTHING, form="construct", triples=triples) for triples in (("a", "b"), ("b", "c"))]
+    answers = [
+        replace(NOTHING, form="construct", triples=triples) for triples in (("a", "b"), ("b", "c"))
+    ]
     assert [new(each).triples for each in answers] == [("a", "b"), ("c",)]
     assert [gone(each).triples for each in answers] == [(), ("a",)]
 

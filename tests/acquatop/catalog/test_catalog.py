@@ -31,7 +31,12 @@ def test_a_catalog_says_all_that_an_engine_needs() -> None:
     catalog = load(catalog_text())
     stream = catalog.streams["http://example.org/stream"]
     service = catalog.services["http://example.org/people"]
-    assert (stream.connector, stream.arrivals, stream.lateness_ms, stream.start_ms) == ("lines", "latest", 0, None)
+    assert (stream.connector, stream.arrivals, stream.lateness_ms, stream.start_ms) == (
+        "lines",
+        "latest",
+        0,
+        None,
+    )
     assert stream.options == {"path": str(Path("plant/events").absolute())}
     assert service.refresh.budget == Budget(items=3, requests=3, seconds=5.0)
     assert (service.load, service.block_size, service.timeout_seconds) == (True, 100, 10.0)
@@ -41,7 +46,10 @@ def test_a_catalog_says_all_that_an_engine_needs() -> None:
 def test_a_static_graph_is_a_file_beside_the_catalog_that_is_not_read_yet() -> None:
     graphs = '[prefixes]\n"" = "http://example.org/"\n[graphs.":g"]\npath = "people.TTL"\n'
     (graph,) = load(graphs + catalog_text()).graphs.values()
-    assert (graph.iri, graph.path) == ("http://example.org/g", str(Path("plant/people.TTL").absolute()))
+    assert (graph.iri, graph.path) == (
+        "http://example.org/g",
+        str(Path("plant/people.TTL").absolute()),
+    )
 
 
 def stream_text(mapping: str, connector: str = "lines", more: str = "") -> str:
@@ -64,34 +72,57 @@ def test_statements_are_kept_together() -> None:
     properties = {ns + "n": Property(ns + "n", XSD + "integer"), ns + "p": Property(ns + "p", IRI)}
     assert stream.mapping == NTriplesMapping(ns + "at", properties, several=True)
     assert stream.options["together"] == "subject"
-    (stream,) = load(stream_text(NTRIPLES.replace(":at", "urn:t:{ms}"), more='arrivals = "distinct"')).streams.values()
-    assert stream.mapping == NTriplesMapping(Template("urn:t:", "ms", ""), properties, several=False)
+    (stream,) = load(
+        stream_text(NTRIPLES.replace(":at", "urn:t:{ms}"), more='arrivals = "distinct"')
+    ).streams.values()
+    assert stream.mapping == NTriplesMapping(
+        Template("urn:t:", "ms", ""), properties, several=False
+    )
     assert stream.options["together"] == "subject and graph"
 
 
 def test_only_the_columns_that_are_needed_are_read() -> None:
     (stream,) = load(stream_text(COLUMNS, "parquet")).streams.values()
     properties = {"http://example.org/n": Property("n", XSD + "double")}
-    assert stream.mapping == ColumnsMapping(Template("http://example.org/user/", "u", ""), "t", properties)
+    assert stream.mapping == ColumnsMapping(
+        Template("http://example.org/user/", "u", ""), "t", properties
+    )
     assert stream.options["columns"] == '{"n": "double", "u": "string", "t": "bigint"}'
 
 
 def test_what_happens_when_nothing_comes_or_comes_late() -> None:
     (stream,) = load(stream_text(NTRIPLES)).streams.values()
     assert (stream.idle_ms, stream.late_path) == (None, None)
-    (stream,) = load(stream_text(NTRIPLES, more='idle = "30s"\nlate = "late.jsonl"')).streams.values()
+    (stream,) = load(
+        stream_text(NTRIPLES, more='idle = "30s"\nlate = "late.jsonl"')
+    ).streams.values()
     assert (stream.idle_ms, stream.late_path) == (30_000, str(Path("plant/late.jsonl").absolute()))
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (stream_text('format = "turtle"\n' + COLUMNS), "known are json, csv, columns, ntriples, rdf"),
-        (stream_text('format = "columns"\n' + COLUMNS), 'the connector "lines" has no rows of the format "columns"'),
+        (
+            stream_text('format = "turtle"\n' + COLUMNS),
+            "known are json, csv, columns, ntriples, rdf",
+        ),
+        (
+            stream_text('format = "columns"\n' + COLUMNS),
+            'the connector "lines" has no rows of the format "columns"',
+        ),
         (stream_text(NTRIPLES, "parquet"), "hint: it reads columns"),
-        (stream_text('time_as = "days"\n' + COLUMNS[COLUMNS.index("subject") :]), 'unknown time_as "days"'),
-        (stream_text('format = "csv"\ndelimiter = ""\n' + COLUMNS[COLUMNS.index("subject") :]), "one ASCII character"),
-        (stream_text(COLUMNS.replace('"t"', '"@arrival"'), "parquet"), "does not say when its rows came"),
+        (
+            stream_text('time_as = "days"\n' + COLUMNS[COLUMNS.index("subject") :]),
+            'unknown time_as "days"',
+        ),
+        (
+            stream_text('format = "csv"\ndelimiter = ""\n' + COLUMNS[COLUMNS.index("subject") :]),
+            "one ASCII character",
+        ),
+        (
+            stream_text(COLUMNS.replace('"t"', '"@arrival"'), "parquet"),
+            "does not say when its rows came",
+        ),
         (stream_text(COLUMNS.replace("{u}", "{}"), "spark"), "does not say where its rows stand"),
         (stream_text(NTRIPLES, more='late = "x"\ndead_letters = "x"'), "have the same file"),
         (stream_text(NTRIPLES + '\nsubject = "urn:{x}"'), 'unknown key "subject"'),
@@ -103,7 +134,10 @@ def test_what_happens_when_nothing_comes_or_comes_late() -> None:
         (stream_text(NTRIPLES.replace('time = ":at"', "")), '"time" is missing'),
         (stream_text(COLUMNS.replace('"t"', '"n"'), "parquet"), 'the field "n" cannot be both'),
         (stream_text(NTRIPLES, more='idle = "0s"'), "not longer than nothing"),
-        (stream_text(COLUMNS.replace("{u}", "{@topic.1}")), 'from the connector "lines" have no topic for "@topic.1"'),
+        (
+            stream_text(COLUMNS.replace("{u}", "{@topic.1}")),
+            'from the connector "lines" have no topic for "@topic.1"',
+        ),
         (stream_text(COLUMNS.replace('"n",', '"@topic",'), "mqtt"), '"@topic" is a text'),
         (stream_text(COLUMNS.replace('"t"', '"@topic.2"'), "mqtt"), '"@topic.2" is a text'),
     ],
@@ -118,7 +152,10 @@ def test_prefixes_and_variables_are_expanded() -> None:
     )
     catalog = load('[prefixes]\n"" = "http://example.org/"\n' + text, HOST="127.0.0.1:7878")
     assert "http://example.org/stream" in catalog.streams
-    assert catalog.services["http://example.org/people"].source.address.url == "http://127.0.0.1:7878/query"
+    assert (
+        catalog.services["http://example.org/people"].source.address.url
+        == "http://127.0.0.1:7878/query"
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,12 +175,24 @@ def test_prefixes_and_variables_are_expanded() -> None:
         ('arrivals = "latest"', 'arrivals = "newest"', 'unknown arrivals "newest"'),
         ("user/{user}", "user/", "must have one {field}"),
         ("xsd:integer", "xsd:date", 'the datatype "xsd:date" is not supported'),
-        ('endpoint = "http://127.0.0.1:9/query"', 'endpoint = "ftp://x/"', "not an http or https address"),
-        ('endpoint = "http://127.0.0.1:9/query"', 'endpoint = "${NOWHERE}"', "variable NOWHERE is not set"),
+        (
+            'endpoint = "http://127.0.0.1:9/query"',
+            'endpoint = "ftp://x/"',
+            "not an http or https address",
+        ),
+        (
+            'endpoint = "http://127.0.0.1:9/query"',
+            'endpoint = "${NOWHERE}"',
+            "variable NOWHERE is not set",
+        ),
         ('time = "t"', "", '"time" is missing'),
         ('time = "t"', 'time = "mentions"', 'the field "mentions" cannot be both'),
         ('path = "events"', 'pth = "events"', 'needs the option "path"'),
-        ('path = "events"', 'path = "events"\nmaxBytesPerBach = 3', 'did you mean "maxBytesPerBatch"?'),
+        (
+            'path = "events"',
+            'path = "events"\nmaxBytesPerBach = 3',
+            'did you mean "maxBytesPerBatch"?',
+        ),
         ('path = "events"', 'path = "events"\nmaxBytesPerBatch = "10MB"', "must be a whole number"),
         ('path = "events"', 'path = "events"\nmaxBytesPerBatch = -5', "must be at least 1"),
         ("http://example.org/user/{user}", "http://{user", "must have one {field}"),
@@ -154,10 +203,26 @@ def test_prefixes_and_variables_are_expanded() -> None:
         ("[services", "[servces", 'unknown key "servces"'),
         ('[services."http://example.org/people"]', "[services.people]", '"people" is not an IRI'),
         ('endpoint = "http', 'solutions = "several"\nendpoint = "http', "known are one, many"),
-        ('[services."http://example.org/people"]', '[graphs."http://example.org/g"]\n{}', '"path" is missing'),
-        ('[services."http://example.org/people"]', '[graphs."http://x/g"]\npath = "a.csv"\n{}', "known are .ttl, .nt"),
-        ('[services."http://example.org/people"]', '[graphs."http://x/g"]\npath = "a.trig"\n{}', "with one graph"),
-        ('[services."http://example.org/people"]', '[graphs."http://x/g"]\nfile = "a.ttl"\n{}', 'unknown key "file"'),
+        (
+            '[services."http://example.org/people"]',
+            '[graphs."http://example.org/g"]\n{}',
+            '"path" is missing',
+        ),
+        (
+            '[services."http://example.org/people"]',
+            '[graphs."http://x/g"]\npath = "a.csv"\n{}',
+            "known are .ttl, .nt",
+        ),
+        (
+            '[services."http://example.org/people"]',
+            '[graphs."http://x/g"]\npath = "a.trig"\n{}',
+            "with one graph",
+        ),
+        (
+            '[services."http://example.org/people"]',
+            '[graphs."http://x/g"]\nfile = "a.ttl"\n{}',
+            'unknown key "file"',
+        ),
         ("[streams", "[streams", ""),
     ],
 )
@@ -184,7 +249,9 @@ def test_all_mistakes_are_said_at_once() -> None:
 
 
 def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match=r"missing\.toml: the catalog cannot be read: No such file"):
+    with pytest.raises(
+        CatalogError, match=r"missing\.toml: the catalog cannot be read: No such file"
+    ):
         Catalog.load(tmp_path / "missing.toml")
     (tmp_path / "bad.toml").write_text("a = \n")
     with pytest.raises(CatalogError, match=r"bad\.toml: this is not TOML: .*line 1"):

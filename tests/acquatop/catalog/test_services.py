@@ -34,7 +34,9 @@ REST = 'remote = "rest"\nendpoint = "https://127.0.0.1:9/users?ids={keys}"\nitem
 
 
 def load(keys: str, *tables: str, **variables: str) -> Service:
-    text = "\n".join(['[prefixes]\n"" = "http://example.org/"\n[services.":people"]', keys, *tables])
+    text = "\n".join(
+        ['[prefixes]\n"" = "http://example.org/"\n[services.":people"]', keys, *tables]
+    )
     return Catalog.parse(text, file=FILE, variables=variables).services[NS + "people"]
 
 
@@ -47,9 +49,16 @@ def problems(keys: str, *tables: str, **variables: str) -> str:
 def test_a_sparql_service_needs_an_address_and_a_budget_only() -> None:
     service = load(SPARQL, REFRESH)
     assert isinstance(service.source, SparqlSource)
-    assert (service.source.address.url, service.source.method) == ("http://127.0.0.1:9/query", "post")
+    assert (service.source.address.url, service.source.method) == (
+        "http://127.0.0.1:9/query",
+        "post",
+    )
     assert (service.load, service.capacity, service.limits, service.feed) == (True, None, (), None)
-    assert (service.concurrency, service.ask_absent_after, service.source.address.auth) == (4, 0.0, None)
+    assert (service.concurrency, service.ask_absent_after, service.source.address.auth) == (
+        4,
+        0.0,
+        None,
+    )
     assert (service.refresh.bank, service.refresh.ledger) == (NOTHING, None)
 
 
@@ -128,7 +137,9 @@ def test_credentials_come_from_the_environment_and_are_not_shown() -> None:
 def test_an_address_with_what_the_environment_holds_is_shown_as_it_is_written() -> None:
     service = load('endpoint = "http://127.0.0.1:9/query?key=${KEY}"', REFRESH, KEY="hush")
     assert isinstance(service.source, SparqlSource)
-    assert service.source.address.shown == "http://127.0.0.1:9/query?key=${KEY} (http://127.0.0.1:9)"
+    assert (
+        service.source.address.shown == "http://127.0.0.1:9/query?key=${KEY} (http://127.0.0.1:9)"
+    )
     assert [secret.reveal() for secret in service.source.address.secrets] == ["hush"]
     whole = load('endpoint = "${PLACE}"', REFRESH, PLACE="http://127.0.0.1:9/query").source
     assert isinstance(whole, SparqlSource)
@@ -171,9 +182,15 @@ def test_what_is_wrong_is_said(keys: str, said: str) -> None:
         ("items = 3", 'items = 3\npolicy = "WSJ-XYZ"', 'unknown policy "WSJ-XYZ"'),
         ("items = 3", 'items = 3\npolicy = ""', 'unknown policy ""'),
         ("{id}", "id", "must have one {field}"),
-        ("xsd:integer", "xsd:int", 'the datatype "http://www.w3.org/2001/XMLSchema#int" is not supported'),
+        (
+            "xsd:integer",
+            "xsd:int",
+            'the datatype "http://www.w3.org/2001/XMLSchema#int" is not supported',
+        ),
         ('field = "metrics.followers", ', "", '"field" is missing'),
     ],
 )
 def test_what_is_wrong_in_its_tables_is_said(written: str, instead: str, said: str) -> None:
-    assert said in problems(REST, MAPPING.replace(written, instead), REFRESH.replace(written, instead))
+    assert said in problems(
+        REST, MAPPING.replace(written, instead), REFRESH.replace(written, instead)
+    )

@@ -53,7 +53,9 @@ def folder() -> Iterator[Path]:
         yield place
 
 
-def answers_in(folder: Path, format_: str = "json", connector: str = "lines", more: str = "") -> list[Answer]:
+def answers_in(
+    folder: Path, format_: str = "json", connector: str = "lines", more: str = ""
+) -> list[Answer]:
     mapping = STATEMENTS if format_ in ("ntriples", "rdf") else FIELDS
     text = CATALOG.format(format=format_, connector=connector, mapping=mapping, more=more)
     catalog = Catalog.parse(text, file=folder / "catalog.toml", variables={})
@@ -77,8 +79,22 @@ def test_a_bad_line_is_kept_with_its_reason_and_place(folder: Path) -> None:
     no_subject = 'no subject in the field "user"'
     assert letters(folder) == [
         {**stream, "reason": "not JSON", "file": "events", "position": 30, "bytes": 1, "item": "{"},
-        {**stream, "reason": no_subject, "file": "events", "position": 33, "bytes": 8, "item": '{"t": 2}'},
-        {**stream, "reason": "not UTF-8", "file": "events", "position": 42, "bytes": 1, "base64": "/w=="},
+        {
+            **stream,
+            "reason": no_subject,
+            "file": "events",
+            "position": 33,
+            "bytes": 8,
+            "item": '{"t": 2}',
+        },
+        {
+            **stream,
+            "reason": "not UTF-8",
+            "file": "events",
+            "position": 42,
+            "bytes": 1,
+            "base64": "/w==",
+        },
     ]
 
 
@@ -101,12 +117,18 @@ def test_a_bad_row_in_columns_is_kept_as_an_object(folder: Path) -> None:
     pq.write_table(table, folder / "events")
     answers_in(folder, "columns", "parquet")
     (kept,) = letters(folder)
-    assert (kept["file"], kept["position"], kept["item"]) == ("events", 1, {"t": None, "user": "b", "n": None})
+    assert (kept["file"], kept["position"], kept["item"]) == (
+        "events",
+        1,
+        {"t": None, "user": "b", "n": None},
+    )
 
 
 def test_a_bad_document_is_kept(folder: Path) -> None:
     (folder / "events").mkdir()
-    (folder / "events" / "a.ttl").write_text("<urn:a> <http://example.org/n> 3 ; <http://example.org/t> 5 .")
+    (folder / "events" / "a.ttl").write_text(
+        "<urn:a> <http://example.org/n> 3 ; <http://example.org/t> 5 ."
+    )
     (folder / "events" / "b.ttl").write_text("<urn:a>")
     answers_in(folder, "rdf", "files")
     (kept,) = letters(folder)
@@ -146,20 +168,26 @@ def test_the_file_is_as_long_as_the_state_knows(folder: Path) -> None:
     again.resume(state)
     again.begin()
     assert path.read_bytes() == b"four\nsix\n"
-    with pytest.raises(EnvironmentProblem, match=r'bad items cannot be written(.|\n)*"dead_letters"'):
+    with pytest.raises(
+        EnvironmentProblem, match=r'bad items cannot be written(.|\n)*"dead_letters"'
+    ):
         SideOutputFile(str(folder), what="bad items", key="dead_letters").begin()
 
 
 scraps = st.one_of(
     st.binary(max_size=24).filter(lambda line: b"\n" not in line),
     st.text('{}[]",:1atn\\u ', max_size=20).map(str.encode),
-    st.sampled_from([GOOD, b"1,a,1", b"<urn:a> <http://example.org/t> 1 .", b'{"t": 1e400}', b'{"t": {"t": 1}}']),
+    st.sampled_from(
+        [GOOD, b"1,a,1", b"<urn:a> <http://example.org/t> 1 .", b'{"t": 1e400}', b'{"t": {"t": 1}}']
+    ),
 )
 
 
 @settings(max_examples=60)
 @given(st.lists(scraps, min_size=1, max_size=8), st.sampled_from(["json", "csv", "ntriples"]))
-def test_random_bytes_stop_nothing_and_every_item_is_an_event_or_counted(lines: list[bytes], format_: str) -> None:
+def test_random_bytes_stop_nothing_and_every_item_is_an_event_or_counted(
+    lines: list[bytes], format_: str
+) -> None:
     with quick_folder() as folder:
         header = b"t,user,n" if format_ == "csv" else b""
         write(folder, header, *lines)

@@ -37,8 +37,15 @@ class World:
         server.update(f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 5 }}")
 
     def engine(self, *, until_end: bool, **changes: object) -> Engine:
-        values = {"path": self.stream, "endpoint": self.server.query_url, "start": "start_ms = 0", **changes}
-        catalog = Catalog.parse(catalog_text(**values), file=self.folder / "catalog.toml", variables={})
+        values = {
+            "path": self.stream,
+            "endpoint": self.server.query_url,
+            "start": "start_ms = 0",
+            **changes,
+        }
+        catalog = Catalog.parse(
+            catalog_text(**values), file=self.folder / "catalog.toml", variables={}
+        )
         self.engines.append(Engine(catalog, runtime="local", until_end=until_end))
         return self.engines[-1]
 
@@ -55,14 +62,18 @@ def world(tmp_path: Path, server: OxigraphServer) -> Iterator[World]:
         engine.stop()
 
 
-def test_queries_of_a_recording_may_be_read_one_after_the_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_of_a_recording_may_be_read_one_after_the_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(registered_query, "BACKLOG", 50)
     world.write(*range(1, 3 * 150))
     engine = world.engine(until_end=True)
     first, second = engine.register(query_text()), engine.register(query_text())
     one, two = list(first), list(second)
     assert len(one) > registered_query.BACKLOG
-    assert [answer.canonical()["results"] for answer in one] == [answer.canonical()["results"] for answer in two]
+    assert [answer.canonical()["results"] for answer in one] == [
+        answer.canonical()["results"] for answer in two
+    ]
 
 
 @pytest.mark.parametrize("optional", [False, True])
@@ -72,15 +83,23 @@ def test_functions_of_one_s_own_score_in_both_evaluations(world: World, optional
     service = "SERVICE :people { ?user :followers ?followers }"
     if optional:
         text = text.replace(service, f"OPTIONAL {{ {service} }}")
-    functions = DEFAULT_FUNCTIONS.with_function("Halved", scoring_function(lambda x: x / 2, directions=(1,)))
-    functions = functions.with_function("urn:tenfold", scoring_function(lambda x: 10 * x, directions=(1,)))
-    engine = Engine(world.engine(until_end=True).catalog, runtime="local", until_end=True, functions=functions)
+    functions = DEFAULT_FUNCTIONS.with_function(
+        "Halved", scoring_function(lambda x: x / 2, directions=(1,))
+    )
+    functions = functions.with_function(
+        "urn:tenfold", scoring_function(lambda x: 10 * x, directions=(1,))
+    )
+    engine = Engine(
+        world.engine(until_end=True).catalog, runtime="local", until_end=True, functions=functions
+    )
     world.engines.append(engine)
     (answer, *_) = engine.register(text)
     assert [row.score for row in answer.rows] == [12.5]
 
 
-def test_no_query_of_a_group_is_called_exact_where_one_of_several_values_was_chosen(world: World) -> None:
+def test_no_query_of_a_group_is_called_exact_where_one_of_several_values_was_chosen(
+    world: World,
+) -> None:
     world.server.update(f"INSERT DATA {{ {user_term('ann')} <{NS}followers> 6 }}")
     world.write(1)
     engine = world.engine(until_end=True)
@@ -92,10 +111,14 @@ def test_no_query_of_a_group_is_called_exact_where_one_of_several_values_was_cho
 
 
 @pytest.mark.parametrize("followers", ["?followers", "0 + ?followers"])
-def test_a_filter_for_the_remote_keeps_the_base_that_iri_resolves_against(world: World, followers: str) -> None:
+def test_a_filter_for_the_remote_keeps_the_base_that_iri_resolves_against(
+    world: World, followers: str
+) -> None:
     world.server.update(f"INSERT DATA {{ {user_term('ann')} <{NS}at> <{NS}a/home> , <urn:home> }}")
     world.write(1)
-    asked = 'SERVICE :people { ?user :followers ?followers ; :at ?place } FILTER(?place = IRI("home"))'
+    asked = (
+        'SERVICE :people { ?user :followers ?followers ; :at ?place } FILTER(?place = IRI("home"))'
+    )
     text = query_text(score=f"?mentions + {followers}").replace(
         "SERVICE :people { ?user :followers ?followers }", asked
     )
@@ -115,7 +138,9 @@ def test_a_recording_can_be_asked_again_when_it_has_ended(world: World) -> None:
     assert again == first != []
 
 
-def test_a_reader_who_has_gone_does_not_hold_up_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_who_has_gone_does_not_hold_up_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(registered_query, "BACKLOG", 5)
     world.write(1)
     engine = world.engine(until_end=False)
@@ -130,10 +155,14 @@ def test_a_reader_who_has_gone_does_not_hold_up_the_others(world: World, monkeyp
     assert gone.missed > 0
 
 
-def test_a_stopped_query_asks_the_remote_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_query_asks_the_remote_no_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
     fetch = SparqlRemote.fetch
-    monkeypatch.setattr(SparqlRemote, "fetch", lambda *arguments: asked.append(1) or fetch(*arguments))
+    monkeypatch.setattr(
+        SparqlRemote, "fetch", lambda *arguments: asked.append(1) or fetch(*arguments)
+    )
     world.write(*range(1, 3000))
     engine = world.engine(until_end=True)
     query = engine.register(query_text())
@@ -154,7 +183,9 @@ def test_one_query_stops_and_the_others_go_on(world: World) -> None:
     assert list(first) == []
 
 
-def test_a_query_that_joins_a_running_stream_begins_with_a_window_that_is_wholly_its_own(world: World) -> None:
+def test_a_query_that_joins_a_running_stream_begins_with_a_window_that_is_wholly_its_own(
+    world: World,
+) -> None:
     engine = world.engine(until_end=False, items=9)
     world.write(1_000, 20_000)
     first = engine.register(query_text(width=9_000, slide=3_000))
@@ -215,7 +246,9 @@ def test_mistakes_are_said_before_anything_is_started(world: World) -> None:
         engine.register(query_text())
 
 
-def test_a_service_with_nothing_to_offer_is_warned_about(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_service_with_nothing_to_offer_is_warned_about(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.write(1)
     engine = world.engine(until_end=True)
     answers = list(engine.register(query_text().replace(":followers", ":folowers")))

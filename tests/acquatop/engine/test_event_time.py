@@ -44,7 +44,9 @@ PAIRS = """SELECT ?s ?t FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW
 TENS = "[RANGE 10s STEP 10s]"
 
 
-def catalog(folder: Path, *, arrivals: str = "distinct", options: str = "", **extra: str) -> Catalog:
+def catalog(
+    folder: Path, *, arrivals: str = "distinct", options: str = "", **extra: str
+) -> Catalog:
     """Return two streams; ``extra`` is what is said of each besides."""
     text = ""
     for name in ("a", "b"):
@@ -98,7 +100,9 @@ class Desk(Silent):
     def give(self, answers: Sequence[Answer]) -> None:
         self.answers += answers
 
-    def keep(self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]) -> float:
+    def keep(
+        self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]
+    ) -> float:
         self.kept.append(len(answers))
         return 0.0
 
@@ -108,7 +112,9 @@ class Desk(Silent):
     def failed(self, where: object, error: BaseException) -> None:
         raise error
 
-    def stream_ended(self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None) -> None:
+    def stream_ended(
+        self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None
+    ) -> None:
         self.ended.append(error)
 
     def batch(self, seen: BatchSeen) -> None:
@@ -215,7 +221,9 @@ class Model:
     ),
     shape=st.sampled_from([(30, 10), (20, 20), (10, 25)]),
     lateness=st.sampled_from([0, 15]),
-    query=st.sampled_from([(BEST, "distinct"), (BEST, "latest"), (SUMS, "distinct"), (SUMS, "all"), (WHOLE, "all")]),
+    query=st.sampled_from(
+        [(BEST, "distinct"), (BEST, "latest"), (SUMS, "distinct"), (SUMS, "all"), (WHOLE, "all")]
+    ),
 )
 def test_windows_close_and_events_are_late_as_a_plain_model_says(
     tmp_path_factory: pytest.TempPathFactory,
@@ -244,7 +252,9 @@ def test_windows_close_and_events_are_late_as_a_plain_model_says(
     assert sum(answer.counts.late for answer in desk.answers) == len(model.late)
     kept = [json.loads(text) for text in (folder / "late").read_text().splitlines()]
     assert sorted(each["time"] for each in kept) == sorted(model.late)
-    assert all(json.loads(each["record"])["t"] == each["time"] <= each["watermark"] for each in kept)
+    assert all(
+        json.loads(each["record"])["t"] == each["time"] <= each["watermark"] for each in kept
+    )
 
 
 # Events of one millisecond ------------------------------------------------------------------------
@@ -280,13 +290,18 @@ def answered_in_batches(
 
 def closing_times() -> st.SearchStrategy[list[int]]:
     """Times of which many are the same, and those at which windows close."""
-    return st.lists(st.sampled_from([9_999, 10_000, 10_001, 15_000, 20_000, 40_000]), min_size=1, max_size=9).map(
-        sorted
-    )
+    return st.lists(
+        st.sampled_from([9_999, 10_000, 10_001, 15_000, 20_000, 40_000]), min_size=1, max_size=9
+    ).map(sorted)
 
 
 @settings(max_examples=80)
-@given(closing_times(), st.sampled_from(ALL_WAYS), st.sets(st.integers(0, 9)), st.sampled_from([0, 1, 10_000]))
+@given(
+    closing_times(),
+    st.sampled_from(ALL_WAYS),
+    st.sets(st.integers(0, 9)),
+    st.sampled_from([0, 1, 10_000]),
+)
 def test_wherever_a_stream_is_cut_the_answers_are_the_same_and_nothing_is_late(
     tmp_path_factory: pytest.TempPathFactory,
     times: list[int],
@@ -302,7 +317,9 @@ def test_wherever_a_stream_is_cut_the_answers_are_the_same_and_nothing_is_late(
 
 
 @pytest.mark.parametrize("way", ALL_WAYS)
-def test_events_of_the_millisecond_of_a_close_may_come_one_by_one(folder: Path, way: tuple[str, str, str]) -> None:
+def test_events_of_the_millisecond_of_a_close_may_come_one_by_one(
+    folder: Path, way: tuple[str, str, str]
+) -> None:
     times = [5_000, 10_000, 10_000, 10_000, 20_000, 20_000]
     whole = answered_in_batches(folder, way, "", [times])
     assert answered_in_batches(folder, way, "", [[time] for time in times]) == whole
@@ -327,7 +344,9 @@ def test_a_state_of_before_goes_on_from_what_had_closed_then(folder: Path) -> No
     desk = Desk(catalog(folder))
     desk.register(BEST.format(window=TENS))
     pipeline = desk.streams["a"]
-    pipeline.resume({"newest_ms": 10_000, "watermark_ms": 10_000, "told_ms": 10_000, "position": {}})
+    pipeline.resume(
+        {"newest_ms": 10_000, "watermark_ms": 10_000, "told_ms": 10_000, "position": {}}
+    )
     assert pipeline.watermark_ms == 10_000
     desk.feed("a", 10_000)
     assert pipeline.watermark_ms == 10_000
@@ -449,7 +468,9 @@ def test_two_idle_streams_go_on_by_the_clock(folder: Path) -> None:
     assert desk.wait(2, "b") == [10_000]
 
 
-def test_the_timer_of_a_stream_ends_with_it_and_an_error_in_it_ends_the_stream(folder: Path) -> None:
+def test_the_timer_of_a_stream_ends_with_it_and_an_error_in_it_ends_the_stream(
+    folder: Path,
+) -> None:
     desk = Desk(catalog(folder, a='idle = "20ms"'))
     pipeline = desk.streams["a"]
 
@@ -524,18 +545,37 @@ def test_what_is_late_stands_in_the_file_as_it_came(folder: Path) -> None:
     properties = {NS + "p": Property("p", XSD_DOUBLE)}
     columns = ColumnsMapping(Template(NS, "s", ""), "t", properties)
     table = pa.record_batch(
-        {"t": [5, 50], "s": ["x", "y"], "p": [None, 1.0], "x": [float("nan"), 1.0], "_misfit": [None, None]}
+        {
+            "t": [5, 50],
+            "s": ["x", "y"],
+            "p": [None, 1.0],
+            "x": [float("nan"), 1.0],
+            "_misfit": [None, None],
+        }
     )
     found = finder.find(table, columns.records(table), columns)
     assert found is not None
-    assert found.to_pylist() == [{"time_ms": 5, "record": '{"t": 5, "s": "x", "p": null, "x": null}'}]
+    assert found.to_pylist() == [
+        {"time_ms": 5, "record": '{"t": 5, "s": "x", "p": null, "x": null}'}
+    ]
     statements = NTriplesMapping(NS + "t", properties)
-    text = f'<urn:x> <{NS}p> "1.5"^^<{XSD_DOUBLE}> .\n<urn:x> <{NS}t> "5" .\n\n<urn:y> <{NS}t> "50" .'
-    lines = rows([each.encode() for each in text.replace('"5"', _number(5)).replace('"50"', _number(50)).split("\n")])
+    text = (
+        f'<urn:x> <{NS}p> "1.5"^^<{XSD_DOUBLE}> .\n<urn:x> <{NS}t> "5" .\n\n<urn:y> <{NS}t> "50" .'
+    )
+    lines = rows(
+        [
+            each.encode()
+            for each in text.replace('"5"', _number(5)).replace('"50"', _number(50)).split("\n")
+        ]
+    )
     found = finder.find(lines, statements.records(lines), statements)
     assert found is not None
-    assert json.loads(found.column("record")[0].as_py()) == f'<urn:x> <{NS}p> "1.5"^^<{XSD_DOUBLE}> .'
-    assert LateFinder(closed, keeps=False).find(table, columns.records(table), columns).column_names == ["time_ms"]
+    assert (
+        json.loads(found.column("record")[0].as_py()) == f'<urn:x> <{NS}p> "1.5"^^<{XSD_DOUBLE}> .'
+    )
+    assert LateFinder(closed, keeps=False).find(
+        table, columns.records(table), columns
+    ).column_names == ["time_ms"]
     assert LateFinder((), keeps=True).find(table, columns.records(table), columns) is None
 
 
@@ -565,7 +605,9 @@ def test_a_late_record_stands_in_the_file_once_after_a_crash(folder: Path) -> No
     after = Desk(before.catalog)
     after.streams["a"].resume(state)
     after.streams["a"].job()
-    assert [text[-40:].find("9000") >= 0 for text in (folder / "late").read_text().splitlines()[1:]] == [True]
+    assert [
+        text[-40:].find("9000") >= 0 for text in (folder / "late").read_text().splitlines()[1:]
+    ] == [True]
 
 
 def test_an_engine_that_goes_on_cuts_off_what_it_does_not_know_of(folder: Path) -> None:
@@ -603,7 +645,12 @@ def test_a_late_file_is_cut_only_where_it_is_known(folder: Path) -> None:
     other.resume(first.state())
     other.begin()
     assert len((folder / "other").read_text().splitlines()) == 3
-    assert json.loads(path.read_text()) == {"stream": "urn:s", "time": 5, "watermark": 9, "record": 1}
+    assert json.loads(path.read_text()) == {
+        "stream": "urn:s",
+        "time": 5,
+        "watermark": 9,
+        "record": 1,
+    }
     with pytest.raises(EnvironmentProblem, match="cannot be written"):
         LateRecords(str(folder), "urn:s").begin()
 
@@ -621,7 +668,9 @@ def test_a_record_from_the_future_is_bad_and_moves_no_time(folder: Path) -> None
     assert recorded.seen[-1].bad == {}
 
 
-def test_the_catalog_says_how_far_ahead_and_gives_each_stream_a_late_file_of_its_own(folder: Path) -> None:
+def test_the_catalog_says_how_far_ahead_and_gives_each_stream_a_late_file_of_its_own(
+    folder: Path,
+) -> None:
     assert catalog(folder, a='ahead = "1h"').streams[NS + "a"].ahead_ms == 3_600_000
     assert catalog(folder).streams[NS + "a"].ahead_ms is None
     with pytest.raises(CatalogError, match="the same file"):
@@ -695,8 +744,12 @@ def test_a_stream_that_waits_is_not_idle(folder: Path) -> None:
 def test_what_waits_is_bounded_when_one_recording_is_far_ahead_of_another(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "a").write_bytes(b"".join(line(time, f"s{time}") + b"\n" for time in range(1_000, 2_000_000, 1_000)))
-    (folder / "b").write_bytes(b"".join(line(time, f"t{time}") + b"\n" for time in range(1_000, 2_000_000, 50_000)))
+    (folder / "a").write_bytes(
+        b"".join(line(time, f"s{time}") + b"\n" for time in range(1_000, 2_000_000, 1_000))
+    )
+    (folder / "b").write_bytes(
+        b"".join(line(time, f"t{time}") + b"\n" for time in range(1_000, 2_000_000, 50_000))
+    )
     waiting: list[int] = []
     add, job = SparqlEvaluation.add, Pipeline.job
 
@@ -706,7 +759,9 @@ def test_what_waits_is_bounded_when_one_recording_is_far_ahead_of_another(
         waiting.append(len(graph._panes._waiting() or ()))
 
     def slow(pipeline: Pipeline) -> Job:
-        while pipeline.iri == NS + "b" and not (engine._pipelines[0]._is_held or engine._pipelines[0].ended):
+        while pipeline.iri == NS + "b" and not (
+            engine._pipelines[0]._is_held or engine._pipelines[0].ended
+        ):
             moment.wait(0.001)
         return job(pipeline)
 
@@ -722,7 +777,9 @@ def test_what_waits_is_bounded_when_one_recording_is_far_ahead_of_another(
 
 
 def test_an_engine_stops_at_once_while_a_stream_waits(folder: Path) -> None:
-    (folder / "a").write_bytes(b"".join(line(time) + b"\n" for time in range(1_000, 200_000, 1_000)))
+    (folder / "a").write_bytes(
+        b"".join(line(time) + b"\n" for time in range(1_000, 200_000, 1_000))
+    )
     (folder / "b").write_bytes(b"")
     held = threading.Event()
 
@@ -730,7 +787,9 @@ def test_an_engine_stops_at_once_while_a_stream_waits(folder: Path) -> None:
         def batch(self, seen: BatchSeen) -> None:
             held.set()
 
-    with Engine(catalog(folder, options="maxBytesPerBatch = 400"), runtime="local", observer=Held()) as engine:
+    with Engine(
+        catalog(folder, options="maxBytesPerBatch = 400"), runtime="local", observer=Held()
+    ) as engine:
         query = engine.register(PREFIX + PAIRS)
         held.wait()
     assert query.stopped

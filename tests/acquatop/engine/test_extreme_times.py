@@ -52,7 +52,9 @@ OVER_TIME = (
 FILES = tuple(kind for kind in PATHS if kind not in ("nt", "ttl"))
 
 
-def catalog_text(folder: Path, *, arrivals: str = "distinct", extra: str = "", time_as: str = "milliseconds") -> str:
+def catalog_text(
+    folder: Path, *, arrivals: str = "distinct", extra: str = "", time_as: str = "milliseconds"
+) -> str:
     """Return a stream, and a remote that is asked in the stream's time."""
     return f"""
         [streams."{NS}a"]
@@ -87,10 +89,16 @@ def catalog(folder: Path, **said: str) -> Catalog:
 
 
 def write(folder: Path, times: Sequence[int], first: int = 0) -> None:
-    lines = [json.dumps({"t": time, "s": f"s{first + at}", "p": at % 3}) for at, time in enumerate(times)]
+    lines = [
+        json.dumps({"t": time, "s": f"s{first + at}", "p": at % 3}) for at, time in enumerate(times)
+    ]
     with (folder / "a").open("a") as file:
         file.writelines(f"{line}\n" for line in lines)
-    rows = [{"t": time, "s": f"s{key}", "f": key} for time in (EARLIEST_MS, 0, LATEST_MS) for key in range(20)]
+    rows = [
+        {"t": time, "s": f"s{key}", "f": key}
+        for time in (EARLIEST_MS, 0, LATEST_MS)
+        for key in range(20)
+    ]
     (folder / "people.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -119,7 +127,9 @@ def live(folder: Path, streams: Catalog, text: str, *, ends: bool = True) -> Lif
     """Let an engine with default settings, a state directory and files of all kinds answer a query for a while."""
     read = Read()
     sinks = [open_sink(f"{kind}:{folder / 'out' / kind}") for kind in FILES]
-    with Engine(streams, runtime="local", state=folder / "state", until_end=ends, observer=read) as engine:
+    with Engine(
+        streams, runtime="local", state=folder / "state", until_end=ends, observer=read
+    ) as engine:
         query = engine.register(PREFIX + text, name="q", sinks=sinks)
         engine.start()
         if not ends:
@@ -130,10 +140,20 @@ def live(folder: Path, streams: Catalog, text: str, *, ends: bool = True) -> Lif
 
 def times() -> st.SearchStrategy[int]:
     """Times near the ends of the calendar, of what 64 bits hold, and of today."""
-    ends = (EARLIEST_MS, LATEST_MS, 0, 1_750_000_000_000, EARLIEST_MS - DAY_MS, LATEST_MS + DAY_MS, 10**18)
+    ends = (
+        EARLIEST_MS,
+        LATEST_MS,
+        0,
+        1_750_000_000_000,
+        EARLIEST_MS - DAY_MS,
+        LATEST_MS + DAY_MS,
+        10**18,
+    )
     beyond = (-(2**63), -(2**63) - 1, 2**63 - 1, 2**63, 10**30)
     # Few windows lie between those that are near, or more than are answered one by one.
-    near = st.builds(lambda at, by: at + by, st.sampled_from(ends), st.sampled_from([-20, -1, 0, 0, 1, 20]))
+    near = st.builds(
+        lambda at, by: at + by, st.sampled_from(ends), st.sampled_from([-20, -1, 0, 0, 1, 20])
+    )
     return st.one_of(near, st.sampled_from(beyond))
 
 
@@ -144,7 +164,9 @@ def times() -> st.SearchStrategy[int]:
     text=st.sampled_from([BEST, SUMS, WHOLE, NOWS, JOIN, PAGES]),
     window=st.sampled_from(OVER_TIME),
     arrivals=st.sampled_from(["distinct", "latest", "all"]),
-    extra=st.sampled_from(["", 'lateness = "1s"', 'lateness = "3650d"', f"start_ms = {EARLIEST_MS}"]),
+    extra=st.sampled_from(
+        ["", 'lateness = "1s"', 'lateness = "3650d"', f"start_ms = {EARLIEST_MS}"]
+    ),
 )
 def test_times_of_all_years_are_answered_over_a_restart_and_what_is_beyond_is_bad(
     tmp_path_factory: pytest.TempPathFactory,
@@ -166,13 +188,17 @@ def test_times_of_all_years_are_answered_over_a_restart_and_what_is_beyond_is_ba
     good = [time for time in (*first, *then) if EARLIEST_MS <= time <= LATEST_MS]
     assert sum((before.bad + after.bad).values()) == len(first) + len(then) - len(good)
     # The last answers before the restart are given once more.
-    answers = list({answer.closes_ms: answer for answer in (*before.answers, *after.answers)}.values())
+    answers = list(
+        {answer.closes_ms: answer for answer in (*before.answers, *after.answers)}.values()
+    )
     check_windows(answers)
     check_shown(answers)
     check_files(folder, answers)
     if text == WHOLE and arrivals == "all" and not any(answer.counts.late for answer in answers):
         for answer in answers:
-            assert len(answer.rows) == sum(answer.opens_ms < time <= answer.closes_ms for time in good)
+            assert len(answer.rows) == sum(
+                answer.opens_ms < time <= answer.closes_ms for time in good
+            )
 
 
 def check_windows(answers: Sequence[Answer]) -> None:
@@ -188,33 +214,53 @@ def check_shown(answers: Sequence[Answer]) -> None:
     """Check that answers can be shown, with their windows' bounds."""
     for answer in answers:
         document = json.loads(json.dumps(answer.to_json()))["window"]
-        assert (instant_ms(document["opens"]), instant_ms(document["closes"])) == (answer.opens_ms, answer.closes_ms)
+        assert (instant_ms(document["opens"]), instant_ms(document["closes"])) == (
+            answer.opens_ms,
+            answer.closes_ms,
+        )
         screen = Console(file=io.StringIO(), width=200)
         screen.print(render(answer, named=True))
         for row in answer.rows:
             if "now" in row.bindings:
-                assert instant_ms(f"{str(row.bindings['now']).removesuffix('Z')}Z") == answer.closes_ms
+                assert (
+                    instant_ms(f"{str(row.bindings['now']).removesuffix('Z')}Z") == answer.closes_ms
+                )
 
 
 def check_files(folder: Path, answers: Sequence[Answer]) -> None:
     """Check that each answer has a file, or a line, in the order of time."""
     expected = [answer.canonical() for answer in answers]
     lines = folder / "out" / "canonical" / "q.ndjson"
-    assert [json.loads(line) for line in lines.read_text().splitlines()] if answers else not lines.exists()
+    assert (
+        [json.loads(line) for line in lines.read_text().splitlines()]
+        if answers
+        else not lines.exists()
+    )
     assert not answers or [json.loads(line) for line in lines.read_text().splitlines()] == expected
     for kind in ("srj", "csv", "tsv", "parquet"):
         files = sorted(path.name for path in (folder / "out" / kind).rglob(f"*.{kind}"))
         assert len(files) == len(answers)
     named = sorted((folder / "out" / "tsv" / "q").glob("*.tsv")) if answers else []
-    assert [path.read_text().count("\n") - 1 for path in named] == [len(answer.rows) for answer in answers]
+    assert [path.read_text().count("\n") - 1 for path in named] == [
+        len(answer.rows) for answer in answers
+    ]
 
 
 @pytest.mark.parametrize("text", [BEST, SUMS, NOWS])
 def test_elements_of_all_years_are_counted(tmp_path: Path, text: str) -> None:
     write(tmp_path, [EARLIEST_MS, LATEST_MS, 0, LATEST_MS, EARLIEST_MS])
     found = live(tmp_path, catalog(tmp_path, arrivals="distinct"), text.format(window=LAST_THREE))
-    assert [answer.closes_ms for answer in found.answers] == [EARLIEST_MS, EARLIEST_MS, 0, LATEST_MS, LATEST_MS]
-    assert [answer.opens_ms for answer in found.answers] == [EARLIEST_MS - 1] * 3 + [EARLIEST_MS - 1, -1]
+    assert [answer.closes_ms for answer in found.answers] == [
+        EARLIEST_MS,
+        EARLIEST_MS,
+        0,
+        LATEST_MS,
+        LATEST_MS,
+    ]
+    assert [answer.opens_ms for answer in found.answers] == [EARLIEST_MS - 1] * 3 + [
+        EARLIEST_MS - 1,
+        -1,
+    ]
     check_shown(found.answers)
 
 
@@ -223,18 +269,27 @@ def test_what_is_said_of_a_time_that_no_instant_is(tmp_path: Path) -> None:
     texts = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00-14:00")
     beyond = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999-00:01")
     with (tmp_path / "a").open("w") as file:
-        file.writelines(json.dumps({"t": text, "s": f"s{at}", "p": 1}) + "\n" for at, text in enumerate(texts + beyond))
+        file.writelines(
+            json.dumps({"t": text, "s": f"s{at}", "p": 1}) + "\n"
+            for at, text in enumerate(texts + beyond)
+        )
     (tmp_path / "people.jsonl").touch()
     streams = catalog(tmp_path, time_as="dateTime")
     found = live(tmp_path, streams, WHOLE.format(window="[RANGE 1s STEP 1s]"))
     assert found.bad == {'the time in the field "t" is not in the years 1 to 9999': 2}
     assert len((tmp_path / "bad").read_text().splitlines()) == 2
     closes = [instant_text(answer.closes_ms) for answer in found.answers if answer.rows]
-    assert closes == ["0001-01-01T00:00:00.000Z", "0001-01-01T14:00:00.000Z", "10000-01-01T00:00:00.000Z"]
+    assert closes == [
+        "0001-01-01T00:00:00.000Z",
+        "0001-01-01T14:00:00.000Z",
+        "10000-01-01T00:00:00.000Z",
+    ]
 
 
 @pytest.mark.parametrize("since", [EARLIEST_MS, 10**12])
-@pytest.mark.parametrize(("text", "arrivals"), [(BEST, "distinct"), (BEST, "latest"), (SUMS, "all"), (WHOLE, "all")])
+@pytest.mark.parametrize(
+    ("text", "arrivals"), [(BEST, "distinct"), (BEST, "latest"), (SUMS, "all"), (WHOLE, "all")]
+)
 def test_a_query_that_joins_a_stream_begins_with_the_next_window_in_whatever_year(
     tmp_path: Path, text: str, arrivals: str, since: int
 ) -> None:
@@ -258,8 +313,20 @@ def test_the_command_line_shows_the_first_and_the_last_millisecond_and_goes_on(
 ) -> None:
     (tmp_path / "catalog.toml").write_text(catalog_text(tmp_path))
     (tmp_path / "query.rspql").write_text(PREFIX + WHOLE.format(window="[RANGE 9m STEP 3m]"))
-    command = ["run", str(tmp_path / "query.rspql"), "--catalog", str(tmp_path / "catalog.toml"), "--runtime", "local"]
-    command += ["--until-end", "--state", str(tmp_path / "state"), *(["--json"] if shown == "--json" else [])]
+    command = [
+        "run",
+        str(tmp_path / "query.rspql"),
+        "--catalog",
+        str(tmp_path / "catalog.toml"),
+        "--runtime",
+        "local",
+    ]
+    command += [
+        "--until-end",
+        "--state",
+        str(tmp_path / "state"),
+        *(["--json"] if shown == "--json" else []),
+    ]
     written = []
     for time in (EARLIEST_MS, LATEST_MS):
         write(tmp_path, [time])
@@ -279,9 +346,15 @@ def test_bounds_fit_into_64_bits_whatever_the_window() -> None:
     for start in (None, EARLIEST_MS, LATEST_MS):
         for width, slide in ((1, 1), (10**15, 1), (10**15, 10**15), (1, 10**15)):
             windows = Windows(width, slide, start)
-            for time, first, last in zip(ends.tolist(), *(each.tolist() for each in windows.spans(ends)), strict=True):
+            for time, first, last in zip(
+                ends.tolist(), *(each.tolist() for each in windows.spans(ends)), strict=True
+            ):
                 assert (first, last) == (windows.first(time), windows.last(time))
-                assert all(abs(bound) < 2**52 for window in (first, last) for bound in windows.bounds(window))
+                assert all(
+                    abs(bound) < 2**52
+                    for window in (first, last)
+                    for bound in windows.bounds(window)
+                )
 
 
 def test_a_start_is_in_the_years_that_events_are_in(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ from tests.support.mqtt.publisher import Publisher
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(
-    MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto (a package of Debian's and Homebrew's)"
+    MOSQUITTO is None or PASSWD is None,
+    reason="there is no mosquitto (a package of Debian's and Homebrew's)",
 )
 ROOT = Path(__file__).parents[3]
 IN_A_WINDOW, MACHINES = 100, 3
@@ -62,7 +63,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
 def readings(start: int, stop: int) -> list[tuple[str, bytes]]:
     """Return messages, a hundred in a second of theirs, windows' closes among them."""
     return [
-        (f"plant/m{at % MACHINES}", json.dumps({"id": at, "t": 1_000 + at * 10}).encode()) for at in range(start, stop)
+        (f"plant/m{at % MACHINES}", json.dumps({"id": at, "t": 1_000 + at * 10}).encode())
+        for at in range(start, stop)
     ]
 
 
@@ -80,7 +82,9 @@ def answered(file: Path) -> dict[int, dict[str, int]]:
     """Return how many readings of each machine the answers in a file have, by their windows' closes, each once."""
     lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
     found = [json.loads(line) for line in lines]
-    closes = [int(datetime.fromisoformat(each["window"]["closes"]).timestamp() * 1000) for each in found]
+    closes = [
+        int(datetime.fromisoformat(each["window"]["closes"]).timestamp() * 1000) for each in found
+    ]
     assert len(set(closes)) == len(found)
     return dict(zip(closes, map(counted, found), strict=True))
 
@@ -92,7 +96,9 @@ def counted(answer: Mapping[str, object]) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_every_message_counts_once_when_engine_broker_and_network_are_killed(broker: Mosquitto, tmp_path: Path) -> None:
+def test_every_message_counts_once_when_engine_broker_and_network_are_killed(
+    broker: Mosquitto, tmp_path: Path
+) -> None:
     proxy, random = Proxy(broker.port), Random(4)
     (tmp_path / "catalog.toml").write_text(CATALOG.format(port=proxy.port, folder=tmp_path))
     (tmp_path / "query.rspql").write_text(QUERY)
@@ -110,11 +116,15 @@ def test_every_message_counts_once_when_engine_broker_and_network_are_killed(bro
         assert engine.poll() is None
         # The session begins with the first subscription, which is there when this has come through.
         with closing(Publisher(broker.port)) as publisher:
-            until(lambda: publisher.publish([("plant/none", b"{}")]) or has_records(tmp_path / "log"))
+            until(
+                lambda: publisher.publish([("plant/none", b"{}")]) or has_records(tmp_path / "log")
+            )
         for trial in range(4):
             way = random.choice(list(Way))
             proxy.at(
-                way, random.randrange(1, 3_000 if way is Way.TO_CLIENT else 300), (engine.kill, proxy.cut)[trial % 2]
+                way,
+                random.randrange(1, 3_000 if way is Way.TO_CLIENT else 300),
+                (engine.kill, proxy.cut)[trial % 2],
             )
             with closing(Publisher(broker.port)) as publisher:
                 publisher.publish(readings(said, said + 150))
@@ -141,8 +151,12 @@ def has_records(log: Path) -> bool:
 
 def test_a_log_does_not_fill_up_while_no_window_closes(broker: Mosquitto, tmp_path: Path) -> None:
     catalog = CATALOG.format(port=broker.port, folder=tmp_path).replace("plant/+", "big")
-    (tmp_path / "catalog.toml").write_text(catalog.replace("quietMs", f"maxLogBytes = {1 << 20}, quietMs"))
-    with Engine.from_catalog(tmp_path / "catalog.toml", runtime="local", state=tmp_path / "state") as engine:
+    (tmp_path / "catalog.toml").write_text(
+        catalog.replace("quietMs", f"maxLogBytes = {1 << 20}, quietMs")
+    )
+    with Engine.from_catalog(
+        tmp_path / "catalog.toml", runtime="local", state=tmp_path / "state"
+    ) as engine:
         engine.register(QUERY, name="q")
         engine.start()
         message = b'{"id": "a", "t": 1500, "more": "%s"}' % (b"x" * 60_000)
@@ -167,7 +181,9 @@ def test_an_engine_on_spark_goes_on_behind_what_it_has_counted(
     def running() -> Iterator[None]:
         with (
             closing(open_sink(f"canonical:{answers}")) as sink,
-            Engine.from_catalog(tmp_path / "catalog.toml", spark=spark, state=tmp_path / "state") as engine,
+            Engine.from_catalog(
+                tmp_path / "catalog.toml", spark=spark, state=tmp_path / "state"
+            ) as engine,
         ):
             engine.register(QUERY, name="q", sinks=[sink])
             engine.start()
@@ -195,11 +211,15 @@ def test_an_engine_on_spark_goes_on_behind_what_it_has_counted(
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_plain_pyspark_reads_each_message_once(broker: Mosquitto, spark: SparkSession, tmp_path: Path) -> None:
+def test_plain_pyspark_reads_each_message_once(
+    broker: Mosquitto, spark: SparkSession, tmp_path: Path
+) -> None:
     values: list[list[str]] = []
 
     program = example_of("mqtt").replace("mqtt://127.0.0.1:1883", f"mqtt://127.0.0.1:{broker.port}")
-    program = program.replace("plant/+/vibration", "spark/#").replace("received/", str(tmp_path / "log"))
+    program = program.replace("plant/+/vibration", "spark/#").replace(
+        "received/", str(tmp_path / "log")
+    )
     program = program.replace(".load()", '.option("quietMs", "300").load()')
 
     def run() -> None:
@@ -208,9 +228,15 @@ def test_plain_pyspark_reads_each_message_once(broker: Mosquitto, spark: SparkSe
         messages = names["messages"]
         words = messages.selectExpr("cast(value as string) as word", "topic", "position")
         writer = words.writeStream.foreachBatch(
-            lambda rows, number: values.append([row.word for row in rows.orderBy("position").collect()])
+            lambda rows, number: values.append(
+                [row.word for row in rows.orderBy("position").collect()]
+            )
         )
-        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+        query = (
+            writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
         assert query.awaitTermination(100)
 
     run()
@@ -223,8 +249,19 @@ def test_plain_pyspark_reads_each_message_once(broker: Mosquitto, spark: SparkSe
 
 @pytest.mark.slow
 def test_the_plant_s_demo_answers() -> None:
-    command = [sys.executable, "-m", "examples.manufacturing.demo", "--runtime", "local", "--windows", "2", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "examples.manufacturing.demo",
+        "--runtime",
+        "local",
+        "--windows",
+        "2",
+        "--json",
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == 2

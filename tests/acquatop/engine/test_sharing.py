@@ -52,14 +52,20 @@ def text_of(width: int, slide: int, k: int, more: str = "", score: str = "2 * ?v
 
 def some_queries(count: int) -> list[str]:
     chance = random.Random(3)
-    asked = [[chance.randint(*each) for each in ((20, 400), (10, 90), (1, 9))] for _ in range(count)]
+    asked = [
+        [chance.randint(*each) for each in ((20, 400), (10, 90), (1, 9))] for _ in range(count)
+    ]
     return [text_of(*each) + chance.choice(["", " OFFSET 2"]) for each in asked]
 
 
 def lines(start: int, stop: int) -> list[bytes]:
     chance = random.Random(start)
     events = [
-        {"t": max(1, at - chance.choice([0, 0, 3, 35, 90])), "id": at, "value": chance.randrange(40)}
+        {
+            "t": max(1, at - chance.choice([0, 0, 3, 35, 90])),
+            "id": at,
+            "value": chance.randrange(40),
+        }
         for at in range(start, stop)
     ]
     return [json.dumps(each).encode() + b"\n" for each in events]
@@ -81,7 +87,9 @@ def told(answers: Sequence[Answer]) -> dict[str, list[str]]:
     return said
 
 
-def answered(catalog: Catalog, texts: Sequence[str], runtime: str = "local", **more: object) -> dict[str, list[str]]:
+def answered(
+    catalog: Catalog, texts: Sequence[str], runtime: str = "local", **more: object
+) -> dict[str, list[str]]:
     with Engine(catalog, runtime=runtime, until_end=True, autostart=False, **more) as engine:  # type: ignore[arg-type]
         for number, text in enumerate(texts):
             engine.register(text, name=f"q{number}")
@@ -95,7 +103,9 @@ def groups_of(engine: Engine) -> list[int]:
 
 
 @pytest.mark.spark
-def test_every_strategy_and_every_runtime_gives_the_same_bytes(recording: Path, spark: SparkSession) -> None:
+def test_every_strategy_and_every_runtime_gives_the_same_bytes(
+    recording: Path, spark: SparkSession
+) -> None:
     texts = some_queries(6)
     right = answered(catalog(recording, EACH), texts)
     assert len(right) == 6
@@ -188,12 +198,18 @@ def test_an_explanation_says_which_and_why(tmp_path: Path) -> None:
 
 
 def test_a_wrong_strategy_is_said(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match=r'catalog.toml:8: unknown strategy "shared" .*\n  hint: did you mean'):
+    with pytest.raises(
+        CatalogError, match=r'catalog.toml:8: unknown strategy "shared" .*\n  hint: did you mean'
+    ):
         catalog(tmp_path, "shared")
-    with pytest.raises(CatalogError, match='needs a stream whose arrivals are distinct, not "latest"'):
+    with pytest.raises(
+        CatalogError, match='needs a stream whose arrivals are distinct, not "latest"'
+    ):
         catalog(tmp_path, SHARED, arrivals="latest")
     joined = text_of(9, 3, 2, "SERVICE :people { ?post :followers ?f }", score="?value + ?f")
-    with pytest.raises(QueryError, match="a remote's values change: shared-skyline is for scores that never change"):
+    with pytest.raises(
+        QueryError, match="a remote's values change: shared-skyline is for scores that never change"
+    ):
         bind_query(joined, catalog(tmp_path, SHARED))
     bind_query(joined, catalog(tmp_path, EACH))
 

@@ -36,7 +36,12 @@ class World:
         self.write("b")
 
     def engine(self, *, until_end: bool = True, **changes: object) -> Engine:
-        values = {"folder": self.folder, "endpoint": self.server.query_url, "start": "start_ms = 0", **changes}
+        values = {
+            "folder": self.folder,
+            "endpoint": self.server.query_url,
+            "start": "start_ms = 0",
+            **changes,
+        }
         self.engines.append(Engine(catalog(**values), runtime="local", until_end=until_end))
         return self.engines[-1]
 
@@ -54,7 +59,9 @@ def world(tmp_path: Path, server: OxigraphServer) -> Iterator[World]:
 
 
 def shown(answer: Answer) -> list[tuple[str, ...]]:
-    return [tuple(str(term).removeprefix(NS) for term in row.bindings.values()) for row in answer.rows]
+    return [
+        tuple(str(term).removeprefix(NS) for term in row.bindings.values()) for row in answer.rows
+    ]
 
 
 def test_a_query_over_two_recordings_ends_with_the_last_of_them(world: World) -> None:
@@ -77,7 +84,9 @@ def test_a_query_over_two_live_streams_waits_for_the_one_that_lags(world: World)
     world.write("a", Record(1_000, "k", 1), Record(30_000, "l", 2))
     world.write("b", Record(7_000, "x", 1), Record(14_000, "y", 2))
     answers = list(query.answers(limit=1))
-    assert [(answer.closes_ms, shown(answer)) for answer in answers] == [(10_000, [("k", "x", "1")])]
+    assert [(answer.closes_ms, shown(answer)) for answer in answers] == [
+        (10_000, [("k", "x", "1")])
+    ]
     world.write("b", Record(15_001, "y", 2))
     assert [answer.closes_ms for answer in query.answers(limit=1)] == [15_000]
 
@@ -96,7 +105,9 @@ def test_what_ends_one_stream_early_ends_the_query(world: World) -> None:
     assert not other.stopped
 
 
-def test_an_error_in_one_query_leaves_the_others_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_one_query_leaves_the_others_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     advance = SparqlEvaluation.advance
 
     def fail(query: SparqlEvaluation, *arguments: object) -> Iterator[Answer]:
@@ -125,7 +136,9 @@ def test_all_solutions_of_the_remote_join_and_each_evaluation_asks_again(world: 
     assert [answer.closes_ms for answer in (first, second)] == [5_000, 10_000]
     assert shown(first) == [("k", "m"), ("k", "n", "Enn"), ("k", "n", "N")]
     assert (first.status, [row.refreshed for row in first.rows]) == (Status.EXACT, [True] * 3)
-    world.server.update(f"PREFIX : <{NS}> DELETE DATA {{ :k :friend :n }} ; INSERT DATA {{ :x :friend :k }}")
+    world.server.update(
+        f"PREFIX : <{NS}> DELETE DATA {{ :k :friend :n }} ; INSERT DATA {{ :x :friend :k }}"
+    )
     world.write("a", Record(15_000, "x", 1), Record(15_001, "x", 1))
     (third,) = query.answers(limit=1)
     assert (shown(third), third.status) == ([("x", "k")], Status.EXACT)
@@ -133,13 +146,17 @@ def test_all_solutions_of_the_remote_join_and_each_evaluation_asks_again(world: 
 
 
 def test_rows_with_a_remote_s_blank_nodes_are_not_lost(world: World) -> None:
-    world.server.update(f'PREFIX : <{NS}> INSERT DATA {{ :k :addr [ :city "c1" ] . :l :addr [ :city "c2" ] }}')
+    world.server.update(
+        f'PREFIX : <{NS}> INSERT DATA {{ :k :addr [ :city "c1" ] . :l :addr [ :city "c2" ] }}'
+    )
     world.write("a", Record(1_000, "k", 1), Record(2_000, "l", 1))
     text = """SELECT ?s ?a ?c FROM NAMED WINDOW :v ON :a [RANGE 10s]
               WHERE { WINDOW :v { ?s :p ?p } SERVICE :people { ?s :addr ?a . ?a :city ?c } }"""
     (answer,) = world.engine().register(PREFIX + text)
     assert [(name, city) for name, _, city in shown(answer)] == [("k", "c1"), ("l", "c2")]
-    assert {term["type"] for row in answer.to_json()["results"] for term in [row["bindings"]["a"]]} == {"bnode"}
+    assert {
+        term["type"] for row in answer.to_json()["results"] for term in [row["bindings"]["a"]]
+    } == {"bnode"}
     assert answer.status is Status.EXACT
 
 
@@ -161,22 +178,30 @@ def test_iri_resolves_against_the_query_s_base_on_every_road(world: World) -> No
     assert [[str(term) for term in row.bindings.values()] for row in answer.rows] == [
         [f"http://example.com/{each}" for each in ("a/x", "n", "a/iri", "x", "a/b#it")]
     ]
-    (described,) = world.engine(load="load = true").register(text.replace("SELECT ?key ?f", "SELECT DISTINCT ?f ?key"))
+    (described,) = world.engine(load="load = true").register(
+        text.replace("SELECT ?key ?f", "SELECT DISTINCT ?f ?key")
+    )
     assert [str(row.bindings["f"]) for row in described.rows] == ["http://example.com/n"]
     template = text[text.index("FROM") :]
     (made,) = world.engine().register(
         f"BASE <{ELSEWHERE}> PREFIX : <{NS}> CONSTRUCT {{ ?f :of ?made }} "
-        + template.replace("BIND(IRI(?r) AS ?key)", 'BIND(IRI(?r) AS ?key) BIND(IRI("?q") AS ?made)')
+        + template.replace(
+            "BIND(IRI(?r) AS ?key)", 'BIND(IRI(?r) AS ?key) BIND(IRI("?q") AS ?made)'
+        )
     )
     assert made.triples == (f"<http://example.com/n> <{NS}of> <{ELSEWHERE}?q> .",)
     (without,) = world.engine().register(
         f"PREFIX : <{NS}> SELECT (IRI(?r) AS ?i) (IRI(STR(:x)) AS ?j) FROM NAMED WINDOW :v ON :a [RANGE 10s] "
         "WHERE { WINDOW :v { ?s :r ?r } }"
     )
-    assert [{name: str(term) for name, term in row.bindings.items()} for row in without.rows] == [{"j": f"{NS}x"}]
+    assert [{name: str(term) for name, term in row.bindings.items()} for row in without.rows] == [
+        {"j": f"{NS}x"}
+    ]
 
 
-def test_two_parts_of_a_query_share_the_budget_of_their_service(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_parts_of_a_query_share_the_budget_of_their_service(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
     fetch = SparqlRemote.fetch
 
@@ -185,11 +210,15 @@ def test_two_parts_of_a_query_share_the_budget_of_their_service(world: World, mo
         return fetch(remote, keys, timeout)
 
     monkeypatch.setattr(SparqlRemote, "fetch", counted)
-    world.server.update(f"PREFIX : <{NS}> INSERT DATA {{ :k :friend :l ; :name 'K' . :l :friend :k ; :name 'L' }}")
+    world.server.update(
+        f"PREFIX : <{NS}> INSERT DATA {{ :k :friend :l ; :name 'K' . :l :friend :k ; :name 'L' }}"
+    )
     world.write("a", Record(1_000, "k", 1), Record(2_000, "l", 2))
     text = """SELECT ?s ?f ?n FROM NAMED WINDOW :v ON :a [RANGE 20s STEP 5s]
               WHERE { WINDOW :v { ?s :p ?p } SERVICE :people { ?s :friend ?f } SERVICE :people { ?s :name ?n } }"""
-    answers = list(world.engine(start="", items=2, requests=1, load="load = false").register(PREFIX + text))
+    answers = list(
+        world.engine(start="", items=2, requests=1, load="load = false").register(PREFIX + text)
+    )
     assert [answer.spending.items for answer in answers] == [2, 2, 2, 2]
     assert len(asked) == 8
     assert [answer.status for answer in answers] == [Status.APPROXIMATE, *[Status.CERTIFIED] * 3]
@@ -201,5 +230,7 @@ def test_what_is_wrong_with_a_static_graph_is_said_at_registration(world: World)
     (world.folder / "static.nt").write_text("<urn:a> <urn:b> <urn:c> .\n<urn:a> .\n")
     engine = world.engine(graphs=f'[graphs."{NS}static"]\npath = "{world.folder}/static.nt"')
     text = "SELECT ?s FROM :static FROM NAMED WINDOW :v ON :a [RANGE 10s] WHERE { WINDOW :v { ?s :p ?p } ?s ?x ?y }"
-    with pytest.raises(UserError, match=r"static\.nt:2: the graph <http://example\.org/static> cannot be read"):
+    with pytest.raises(
+        UserError, match=r"static\.nt:2: the graph <http://example\.org/static> cannot be read"
+    ):
         engine.register(PREFIX + text)

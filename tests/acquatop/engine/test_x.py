@@ -59,9 +59,13 @@ def catalog_text(connector: str, options: dict[str, Any]) -> str:
 
 def post(number: int) -> Record:
     """Return a post of which the number says all: when it was made, and whom it mentions."""
-    made = datetime.fromtimestamp(START + number // PER_SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    made = datetime.fromtimestamp(START + number // PER_SECOND, UTC).strftime(
+        "%Y-%m-%dT%H:%M:%S.000Z"
+    )
     mentioned = [number % 3, *([3] if number % 5 == 0 else [])]
-    mentions = [{"start": 0, "end": 2, "username": f"u{user}", "id": str(100 + user)} for user in mentioned]
+    mentions = [
+        {"start": 0, "end": 2, "username": f"u{user}", "id": str(100 + user)} for user in mentioned
+    ]
     about = {"id": str(10**18 + number), "text": "👋", "author_id": "7", "created_at": made}
     return {**about, "entities": {"mentions": mentions}}
 
@@ -74,7 +78,9 @@ def expected(count: int) -> dict[int, Counter[str]]:
         closes = START + second + (second % 2)
         for mention in post(number)["entities"]["mentions"]:
             found.setdefault(closes, Counter())[mention["id"]] += 1
-    watermark = START + (count - 1) // PER_SECOND - 1  # the lateness; of this very second more may come
+    watermark = (
+        START + (count - 1) // PER_SECOND - 1
+    )  # the lateness; of this very second more may come
     return {closes: counts for closes, counts in found.items() if closes < watermark}
 
 
@@ -86,7 +92,9 @@ def answers_in(file: Path) -> dict[int, Counter[str]]:
         closes = round(datetime.fromisoformat(answer["window"]["closes"]).timestamp())
         assert closes not in found
         rows = [row["bindings"] for row in answer["results"]]
-        found[closes] = Counter({row["user"]["value"][-3:]: int(row["mentions"]["value"]) for row in rows})
+        found[closes] = Counter(
+            {row["user"]["value"][-3:]: int(row["mentions"]["value"]) for row in rows}
+        )
     return found
 
 
@@ -104,7 +112,16 @@ class Program:
     """``acquatop run`` in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
-        command = ["run", "query.rspql", "--catalog", "catalog.toml", "--runtime", "local", "--state", "state"]
+        command = [
+            "run",
+            "query.rspql",
+            "--catalog",
+            "catalog.toml",
+            "--runtime",
+            "local",
+            "--state",
+            "state",
+        ]
         self._errors = (folder / "errors.txt").open("ab")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "acquatop", *command, "--to", "ndjson:answers.ndjson"],
@@ -153,13 +170,18 @@ def test_an_engine_that_is_killed_goes_on_with_every_post_once(tmp_path: Path) -
 
 def test_a_recording_of_the_stream_stands_in_for_it(tmp_path: Path) -> None:
     lines = [json.dumps({"data": post(number)}) for number in range(45)]
-    (tmp_path / "posts.ndjson").write_text("\n".join([*lines[:20], "{", "", *lines[20:]]) + "\n", "utf-8")
+    (tmp_path / "posts.ndjson").write_text(
+        "\n".join([*lines[:20], "{", "", *lines[20:]]) + "\n", "utf-8"
+    )
     (tmp_path / "catalog.toml").write_text(catalog_text("lines", {"path": "posts.ndjson"}), "utf-8")
     with Engine.from_catalog(tmp_path / "catalog.toml", runtime="local", until_end=True) as engine:
         answers = list(engine.register(QUERY))
     counts = {
         answer.closes_ms // 1000: Counter(
-            {str(row.bindings["user"])[-3:]: int(str(row.bindings["mentions"])) for row in answer.rows}
+            {
+                str(row.bindings["user"])[-3:]: int(str(row.bindings["mentions"]))
+                for row in answer.rows
+            }
         )
         for answer in answers
     }
@@ -169,7 +191,12 @@ def test_a_recording_of_the_stream_stands_in_for_it(tmp_path: Path) -> None:
 
 
 def test_the_example_is_a_good_catalog_whose_posts_have_what_is_asked_for() -> None:
-    variables = {"X_URL": "https://api.x.com", "X_LOG": "received", "X_BEARER_TOKEN": "hush", "LATENESS": "10s"}
+    variables = {
+        "X_URL": "https://api.x.com",
+        "X_LOG": "received",
+        "X_BEARER_TOKEN": "hush",
+        "LATENESS": "10s",
+    }
     catalog = Catalog.load(ROOT / "examples" / "x" / "catalog.toml", variables=variables)
     (stream,) = catalog.streams.values()
     assert json.loads(stream.options["rules"]) == {"mentions": "has:mentions"}
@@ -180,13 +207,18 @@ def test_the_example_is_a_good_catalog_whose_posts_have_what_is_asked_for() -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({'arrivals = "distinct"': 'arrivals = "latest"', "{item}": "{id}"}, "must not share a subject"),
+        (
+            {'arrivals = "distinct"': 'arrivals = "latest"', "{item}": "{id}"},
+            "must not share a subject",
+        ),
         ({"{item}": "{entities.mentions.username}"}, "must not share a subject"),
         ({"{item}": "{entities.hashtags.tag}"}, "fields of one list may be used"),
         ({"{item}": "{item"}, "must have one {field} in it"),
     ],
 )
-def test_what_is_wrong_in_a_mapping_of_posts_is_said(change: dict[str, str], message: str, tmp_path: Path) -> None:
+def test_what_is_wrong_in_a_mapping_of_posts_is_said(
+    change: dict[str, str], message: str, tmp_path: Path
+) -> None:
     text = catalog_text("lines", {"path": "posts.ndjson"})
     for old, new in change.items():
         text = text.replace(old, new)
@@ -196,8 +228,19 @@ def test_what_is_wrong_in_a_mapping_of_posts_is_said(change: dict[str, str], mes
 
 @pytest.mark.slow
 def test_the_demo_shows_answers_from_posts_and_lookups() -> None:
-    command = [sys.executable, "-m", "examples.x.demo", "--runtime", "local", "--windows", "2", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "examples.x.demo",
+        "--runtime",
+        "local",
+        "--windows",
+        "2",
+        "--json",
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=False
+    )
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == 2

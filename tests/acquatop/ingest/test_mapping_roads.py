@@ -25,7 +25,13 @@ from tests.support.disks import quick_folder
 NS = "http://example.org/"
 WIDTH_MS = 4000
 XSD = "http://www.w3.org/2001/XMLSchema#"
-DATATYPES = {"p": "xsd:integer", "q": "xsd:double", "r": "xsd:string", "k": NS + "key/{}", "i": "iri"}
+DATATYPES = {
+    "p": "xsd:integer",
+    "q": "xsd:double",
+    "r": "xsd:string",
+    "k": NS + "key/{}",
+    "i": "iri",
+}
 CATALOG = """
 [prefixes]
 "" = "http://example.org/"
@@ -95,10 +101,15 @@ class Layout:
             text = io.StringIO(newline="")
             writer = csv.DictWriter(text, list(self.paths.values()), lineterminator="\n")
             writer.writeheader()
-            writer.writerows({self.paths[name]: value for name, value in row.items()} for row in rows)
+            writer.writerows(
+                {self.paths[name]: value for name, value in row.items()} for row in rows
+            )
             file.write_text(text.getvalue(), "utf-8")
         else:
-            lines = (json.dumps(nested({self.paths[name]: each for name, each in row.items()})) for row in rows)
+            lines = (
+                json.dumps(nested({self.paths[name]: each for name, each in row.items()}))
+                for row in rows
+            )
             file.write_text("".join(line + "\n" for line in lines), "utf-8")
 
 
@@ -128,7 +139,9 @@ def triples_of(number: int, record: Mapping[str, Any]) -> Iterable[ox.Triple]:
             yield ox.Triple(subject, ox.NamedNode(NS + name), term(record[name]))
 
 
-def over_triples(records: Sequence[Mapping[str, Any]], opens: int, closes: int, pattern: str) -> list[dict[str, Any]]:
+def over_triples(
+    records: Sequence[Mapping[str, Any]], opens: int, closes: int, pattern: str
+) -> list[dict[str, Any]]:
     inside = [(at, each) for at, each in enumerate(records) if opens < each["t"] * 1000 <= closes]
     store = ox.Store()
     store.extend(ox.Quad(*triple) for at, each in inside for triple in triples_of(at, each))
@@ -172,8 +185,15 @@ def layouts(draw: st.DrawFn) -> Layout:
 
 
 @settings(max_examples=35)
-@given(layouts(), st.lists(record, min_size=1, max_size=12), st.sampled_from(PATTERNS), st.integers(1, 4))
-def test_both_roads_find_the_same(layout: Layout, records: list[dict[str, Any]], where: str, k: int) -> None:
+@given(
+    layouts(),
+    st.lists(record, min_size=1, max_size=12),
+    st.sampled_from(PATTERNS),
+    st.integers(1, 4),
+)
+def test_both_roads_find_the_same(
+    layout: Layout, records: list[dict[str, Any]], where: str, k: int
+) -> None:
     records = [{**each, "id": number} for number, each in enumerate(records)]
     query = f"""PREFIX : <{NS}> SELECT * FROM NAMED WINDOW :w ON :s [RANGE {WIDTH_MS}ms]
     WHERE {{ WINDOW :w {{ {where} }} }} ORDER BY DESC(?v) LIMIT {k}"""
@@ -185,7 +205,10 @@ def test_both_roads_find_the_same(layout: Layout, records: list[dict[str, Any]],
     assert not any(answer.counts.bad for answer in answers)
     for answer in answers:
         expected = over_triples(records, answer.opens_ms, answer.closes_ms, where)
-        found = [{name: value_of(term) for name, term in row.bindings.items() if name != "s"} for row in answer.rows]
+        found = [
+            {name: value_of(term) for name, term in row.bindings.items() if name != "s"}
+            for row in answer.rows
+        ]
         best = sorted((row["v"] for row in expected), reverse=True)[:k]
         assert [row["v"] for row in found] == best
         assert counted(found) <= counted(expected)

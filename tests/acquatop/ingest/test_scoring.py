@@ -30,7 +30,10 @@ def test_the_reach_of_keys_is_that_of_their_present_values() -> None:
 
 
 def test_a_key_that_the_remote_does_not_have_reaches_nothing() -> None:
-    assert scoring("?mentions + ?followers", {"a": integer(5)}).reach((1.0,), (3.0,), keys("gone")) == -math.inf
+    assert (
+        scoring("?mentions + ?followers", {"a": integer(5)}).reach((1.0,), (3.0,), keys("gone"))
+        == -math.inf
+    )
 
 
 def test_a_value_that_is_no_number_may_still_leave_a_score() -> None:

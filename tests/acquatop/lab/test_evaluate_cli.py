@@ -15,7 +15,10 @@ from acquatop.lab.replay import runner
 from tests.support.recordings import query, write
 
 STREAM = [(time, f"u{(5 * time) % 7}", time % 4) for time in range(1, 40)]
-REMOTE = [*((0, f"u{at}", at) for at in range(7)), *((time, f"u{time % 7}", time % 9) for time in range(1, 40))]
+REMOTE = [
+    *((0, f"u{at}", at) for at in range(7)),
+    *((time, f"u{time % 7}", time % 9) for time in range(1, 40)),
+]
 
 
 @pytest.fixture
@@ -31,13 +34,32 @@ def test_a_summary_is_shown_and_everything_is_written(
     recording: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    code = main(["evaluate", *recording, "--policies", "AT-TSM,WSJ-ASM", "--budgets", "1", "3", "--out", str(out)])
+    code = main(
+        [
+            "evaluate",
+            *recording,
+            "--policies",
+            "AT-TSM,WSJ-ASM",
+            "--budgets",
+            "1",
+            "3",
+            "--out",
+            str(out),
+        ]
+    )
     said = capsys.readouterr()
     assert (code, said.err) == (0, "")
     assert said.out.count("│ WSJ-ASM │ 1.000 │ 1.000 │") == 2
     assert f"report: {out / 'report.html'}" in said.out
     names = {file.name for file in out.iterdir()}
-    tables = {"results.csv", "details.csv", "summary.csv", "improvements.csv", "report.html", "progress.ndjson"}
+    tables = {
+        "results.csv",
+        "details.csv",
+        "summary.csv",
+        "improvements.csv",
+        "report.html",
+        "progress.ndjson",
+    }
     assert names == tables | {"errors.png", "errors.svg", "budget.png", "budget.svg"}
 
 
@@ -45,9 +67,16 @@ def test_k_and_n_are_the_query_s_and_the_catalog_s_unless_given(
     recording: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def cells(*more: str) -> list[tuple[int, int]]:
-        assert main(["evaluate", *recording, "--policies", "AT-TSM", "--budgets", "1", "--json", *more]) == 0
+        assert (
+            main(
+                ["evaluate", *recording, "--policies", "AT-TSM", "--budgets", "1", "--json", *more]
+            )
+            == 0
+        )
         found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert all(each["ndcg"]["low"] <= each["ndcg"]["mean"] <= each["ndcg"]["high"] for each in found)
+        assert all(
+            each["ndcg"]["low"] <= each["ndcg"]["mean"] <= each["ndcg"]["high"] for each in found
+        )
         return [(each["k"], each["n"]) for each in found]
 
     assert cells() == [(3, 2)]
@@ -63,7 +92,20 @@ def test_the_cheapest_is_advised(recording: list[str], capsys: pytest.CaptureFix
     assert after["budget"] > choice["budget"]
     assert advice["ceiling"]["mean"] == 1.0
     below = [str(each) for each in (1, 3, 7) if each < choice["budget"]]
-    assert main(["advise", *recording, "--target", "precision=0.9", *options[:-1], ",".join(below), "--json"]) == 0
+    assert (
+        main(
+            [
+                "advise",
+                *recording,
+                "--target",
+                "precision=0.9",
+                *options[:-1],
+                ",".join(below),
+                "--json",
+            ]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["choice"] is None
 
 
@@ -71,22 +113,34 @@ def test_advice_is_told_in_words(recording: list[str], capsys: pytest.CaptureFix
     options = ["--policies", "AT-LRU", "-n", "4"]
     assert main(["advise", *recording, "--target", "ndcg=0.5", *options, "--budgets", "3,5"]) == 0
     said = capsys.readouterr().out
-    assert "ndcg of 0.5 or more, with a confidence of 95 %:\n  AT-LRU, 3 items per evaluation, N = 4: ndcg" in said
+    assert (
+        "ndcg of 0.5 or more, with a confidence of 95 %:\n  AT-LRU, 3 items per evaluation, N = 4: ndcg"
+        in said
+    )
     assert "the next step up, 2 items more, would buy" in said
     assert main(["advise", *recording, "--target", "ndcg=1", *options, "--budgets", "0"]) == 0
-    assert "nothing that was tried reaches it\n  the best is AT-LRU, 0 items" in capsys.readouterr().out
+    assert (
+        "nothing that was tried reaches it\n  the best is AT-LRU, 0 items"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "there is nothing to replay\n  hint: give --trace DIR and --query FILE, or --experiment NAME"),
+        (
+            [],
+            "there is nothing to replay\n  hint: give --trace DIR and --query FILE, or --experiment NAME",
+        ),
         (["--experiment", "1", "--trace", "x"], "leave out --trace and --query"),
         (
             ["--experiment", "nine"],
             "nine: the experiment cannot be read: No such file or directory\n  hint: name a TOML",
         ),
-        (["--experiment", "1", "--policies", "AT-TMS"], 'no policy "AT-TMS"\n  hint: did you mean AT-TSM?'),
+        (
+            ["--experiment", "1", "--policies", "AT-TMS"],
+            'no policy "AT-TMS"\n  hint: did you mean AT-TSM?',
+        ),
     ],
 )
 def test_wrong_options_are_the_user_s_fault(
@@ -97,7 +151,9 @@ def test_wrong_options_are_the_user_s_fault(
 
 
 @pytest.mark.parametrize("options", [["--budgets", "x"], ["--processes", "0"], ["-k", ","]])
-def test_what_is_no_number_is_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_number_is_refused(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         main(["evaluate", *options])
     assert "is not a" in capsys.readouterr().err

@@ -92,7 +92,9 @@ def test_what_is_written_is_what_was_made_and_the_query_can_be_bound(tmp_path: P
     )
 
 
-def test_the_command_makes_what_the_function_makes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_makes_what_the_function_makes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = [
         "generate",
         str(tmp_path / "a"),

@@ -28,7 +28,9 @@ def test_the_ideal_gain_of_the_paper() -> None:
 
 
 # All four numbers of the paper come out as printed.
-@pytest.mark.parametrize(("answer", "ndcg", "precision"), [("ADF", 0.754, 0.333), ("FCB", 0.288, 0.667)])
+@pytest.mark.parametrize(
+    ("answer", "ndcg", "precision"), [("ADF", 0.754, 0.333), ("FCB", 0.288, 0.667)]
+)
 def test_the_worked_example(answer: str, ndcg: float, precision: float) -> None:
     assert ndcg_at(3, answer, PAPER) == pytest.approx(ndcg, abs=0.0005)
     assert precision_at(3, answer, PAPER) == pytest.approx(precision, abs=0.0005)
@@ -79,7 +81,9 @@ def test_the_positional_variant_forgives_swaps_and_nothing_else() -> None:
 
 
 @given(answer=st.permutations("ABCDEF"), k=st.integers(1, 6))
-def test_both_variants_are_one_for_the_right_answer_and_zero_for_none_that_is_right(answer: list[str], k: int) -> None:
+def test_both_variants_are_one_for_the_right_answer_and_zero_for_none_that_is_right(
+    answer: list[str], k: int
+) -> None:
     right = "".join(answer)
     assert ndcg_positional_at(k, right, right) == ndcg_at(k, right, relevancies(right[:k])) == 1.0
     assert ndcg_positional_at(k, "XYZ", right) == ndcg_at(k, "XYZ", relevancies(right[:k])) == 0.0

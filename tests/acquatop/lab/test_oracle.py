@@ -32,7 +32,9 @@ SELECT ?user (0.7e0 * ?m + 0.3e0 * ?g AS ?score) {{
 
 def rows(path: Path) -> Iterator[tuple[int, str, str]]:
     with path.open(encoding="utf-8") as file:
-        yield from ((int(time), subject, value) for time, subject, value in list(csv.reader(file))[1:])
+        yield from (
+            (int(time), subject, value) for time, subject, value in list(csv.reader(file))[1:]
+        )
 
 
 def solve(text: str, quads: list[ox.Quad]) -> list[tuple[str, float]]:
@@ -68,7 +70,10 @@ def test_generated_traces(kind: str, tmp_path: Path) -> None:
                 quads.append(ox.Quad(event, ox.NamedNode(names["count"]), ox.Literal(int(value))))
         now = {user: value for time, user, value in rows(tmp_path / "remote.csv") if time <= closes}
         gains = ox.NamedNode(names["gains"])
-        quads += [ox.Quad(ox.NamedNode(user), gains, ox.Literal(float(value))) for user, value in now.items()]
+        quads += [
+            ox.Quad(ox.NamedNode(user), gains, ox.Literal(float(value)))
+            for user, value in now.items()
+        ]
         expected.append(solve(text, quads))
     assert len(expected) == 8
     for found, solved in zip(right_answers(trace), expected, strict=True):
@@ -84,7 +89,11 @@ def test_the_newest_arrival_of_a_subject_counts(tmp_path: Path) -> None:
         newest = {user: n for time, user, n in STREAM if opens < int(str(time)) <= closes}
         now = {user: n for time, user, n in REMOTE if int(str(time)) <= closes}
         quads = [
-            ox.Quad(ox.NamedNode(f"{NS}user/{user}"), ox.NamedNode(NS + name), ox.Literal(int(str(value))))
+            ox.Quad(
+                ox.NamedNode(f"{NS}user/{user}"),
+                ox.NamedNode(NS + name),
+                ox.Literal(int(str(value))),
+            )
             for name, values in (("mentions", newest), ("followers", now))
             for user, value in values.items()
         ]
@@ -103,7 +112,12 @@ def test_equal_scores_are_ordered_by_age_and_then_by_text(tmp_path: Path) -> Non
         query=query(k=9),
     )
     (found,) = right_answers(trace)
-    assert [user.removeprefix(f"<{NS}user/") for user, _ in found] == ["bob>", "cyd>", "dan>", "ann>"]
+    assert [user.removeprefix(f"<{NS}user/") for user, _ in found] == [
+        "bob>",
+        "cyd>",
+        "dan>",
+        "ann>",
+    ]
 
 
 def test_the_smallest_scores_may_be_wanted(tmp_path: Path) -> None:

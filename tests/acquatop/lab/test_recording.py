@@ -41,8 +41,27 @@ from replica.remotes.records import Field, KeyTemplate, RecordMapping, Star
 from replica.remotes.table import TableRemote as ReplayedRemote
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
-from tests.support.recorded_runs import SLIDE, USERS, Run, append, catalog_of, events, replayed, set_followers, shown
-from tests.support.worlds import NS, XSD, Event, TableRemote, catalog_text, integer, query_text, user_term
+from tests.support.recorded_runs import (
+    SLIDE,
+    USERS,
+    Run,
+    append,
+    catalog_of,
+    events,
+    replayed,
+    set_followers,
+    shown,
+)
+from tests.support.worlds import (
+    NS,
+    XSD,
+    Event,
+    TableRemote,
+    catalog_text,
+    integer,
+    query_text,
+    user_term,
+)
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 60.0
@@ -60,16 +79,23 @@ def values_at(folder: Path, time_ms: int) -> dict[str, int]:
 
 @pytest.mark.server
 @pytest.mark.parametrize("seed", range(3))
-def test_a_replay_answers_as_the_run_that_was_recorded(server: OxigraphServer, tmp_path: Path, seed: int) -> None:
+def test_a_replay_answers_as_the_run_that_was_recorded(
+    server: OxigraphServer, tmp_path: Path, seed: int
+) -> None:
     run = Run(tmp_path, server, seed, windows=6)
     again = replayed(run.out)
-    assert [answer.closes_ms for answer in again][: len(run.answers)] == [each.closes_ms for each in run.answers]
+    assert [answer.closes_ms for answer in again][: len(run.answers)] == [
+        each.closes_ms for each in run.answers
+    ]
     assert len(again) >= len(run.answers) > 4
-    assert [shown(each) for each in again[: len(run.answers)]] == [shown(each) for each in run.answers]
+    assert [shown(each) for each in again[: len(run.answers)]] == [
+        shown(each) for each in run.answers
+    ]
     lines = [json.loads(line) for line in (tmp_path / "events").read_bytes().splitlines()]
     kept = [json.loads(line) for line in (run.out / STREAM).read_bytes().splitlines()]
     assert kept == [
-        {"time_ms": each["t"], "subject": f"{NS}user/{each['user']}", "p0": each["mentions"]} for each in lines
+        {"time_ms": each["t"], "subject": f"{NS}user/{each['user']}", "p0": each["mentions"]}
+        for each in lines
     ]
 
 
@@ -95,7 +121,9 @@ def test_the_oracle_takes_a_recording_as_it_is(server: OxigraphServer, tmp_path:
     run = Run(tmp_path, server, 11, windows=6, snapshots=SnapshotBudget(SLIDE, 1))
     trace = open_trace(run.out, (run.out / QUERY).read_text("utf-8"))
     assert trace.records.num_rows == len((tmp_path / "events").read_bytes().splitlines())
-    for (closes, truth), state in zip(run.truth.items(), trace.history.states(list(run.truth)), strict=True):
+    for (closes, truth), state in zip(
+        run.truth.items(), trace.history.states(list(run.truth)), strict=True
+    ):
         held = zip(trace.history.keys, state.present, state.numbers["followers"], strict=True)
         assert {key: number for key, is_there, number in held if is_there} == {
             user_term(user): number for user, number in truth.items()
@@ -103,18 +131,24 @@ def test_the_oracle_takes_a_recording_as_it_is(server: OxigraphServer, tmp_path:
 
 
 @pytest.mark.server
-def test_without_snapshots_a_recording_knows_only_what_was_asked(server: OxigraphServer, tmp_path: Path) -> None:
+def test_without_snapshots_a_recording_knows_only_what_was_asked(
+    server: OxigraphServer, tmp_path: Path
+) -> None:
     run = Run(tmp_path, server, 7, windows=8, items=1, requests=1)
     assert any(values_at(run.out, closes) != truth for closes, truth in run.truth.items())
 
 
-def test_a_snapshot_asks_for_no_more_than_its_budget_and_goes_on_in_the_next(tmp_path: Path) -> None:
+def test_a_snapshot_asks_for_no_more_than_its_budget_and_goes_on_in_the_next(
+    tmp_path: Path,
+) -> None:
     remote = TableRemote(dict.fromkeys(USERS, 1), block_size=2)
     tape = RemoteTape(tmp_path / REMOTE, "user", [TableColumn("p0", f"{NS}followers", "followers")])
     tape.meet(map(user_term, USERS), 0)
     now = [0.0]
     recorded = RecordedRemote(remote, tape, lambda: now[0])
-    snapshots = FullSnapshots(SnapshotBudget(1000, 2), recorded, tape, Quota(), 1.0, clock=lambda: 0.0)
+    snapshots = FullSnapshots(
+        SnapshotBudget(1000, 2), recorded, tape, Quota(), 1.0, clock=lambda: 0.0
+    )
     for second in (1.0, 1.5, 2.0):
         now[0] = second
         snapshots.evaluate(round(1000 * second))
@@ -123,7 +157,9 @@ def test_a_snapshot_asks_for_no_more_than_its_budget_and_goes_on_in_the_next(tmp
     assert set(asked[:6]) == set(map(user_term, USERS))
 
 
-def test_a_snapshot_keeps_to_the_limits_of_its_service_and_ends_with_a_failure(tmp_path: Path) -> None:
+def test_a_snapshot_keeps_to_the_limits_of_its_service_and_ends_with_a_failure(
+    tmp_path: Path,
+) -> None:
     remote = TableRemote(dict.fromkeys(USERS, 1), block_size=2)
     tape = RemoteTape(tmp_path / REMOTE, "user", [TableColumn("p0", f"{NS}followers", "followers")])
     tape.meet(map(user_term, USERS), 0)
@@ -154,7 +190,9 @@ def test_a_snapshot_of_a_slow_remote_leaves_half_of_the_time_to_the_stream(tmp_p
     tape.meet(map(user_term, USERS), 0)
     recorded = RecordedRemote(remote, tape, lambda: 1.0)
     budget = SnapshotBudget(10_000, 100)
-    FullSnapshots(budget, recorded, tape, Quota(), 1.0, clock=lambda: 2.0 * len(remote.asked)).evaluate(1000)
+    FullSnapshots(
+        budget, recorded, tape, Quota(), 1.0, clock=lambda: 2.0 * len(remote.asked)
+    ).evaluate(1000)
     assert len(remote.asked) == 3
 
 
@@ -171,7 +209,10 @@ SAID = st.lists(st.tuples(st.sampled_from(USERS[:3]), st.integers(0, 5), TERMS),
 
 @given(SAID, st.integers(0, 20), st.integers(0, 30))
 def test_what_was_written_is_what_the_replay_reads(
-    tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, int, str | None]], stop: int, torn: int
+    tmp_path_factory: pytest.TempPathFactory,
+    said: list[tuple[str, int, str | None]],
+    stop: int,
+    torn: int,
 ) -> None:
     """However it is cut into lives: the last that was said at or before a time holds, of two at one time the first."""
     path = tmp_path_factory.mktemp("tape") / REMOTE
@@ -184,7 +225,11 @@ def test_what_was_written_is_what_the_replay_reads(
             with path.open("ab") as file:
                 file.write(b'{"time_ms": 99, "subject": "http://x.org/"'[:torn])
             tape = RemoteTape(path, "user", [column])
-        tape.add([user_term(user)], [] if term is None else [{"user": user_term(user), "f": term}], time_ms)
+        tape.add(
+            [user_term(user)],
+            [] if term is None else [{"user": user_term(user), "f": term}],
+            time_ms,
+        )
         lines = expected.setdefault(user, [])
         if lines and time_ms <= lines[-1][0]:
             if _same(lines[-1][1], term):
@@ -194,17 +239,30 @@ def test_what_was_written_is_what_the_replay_reads(
     tape.close()
     times = {time_ms for lines in expected.values() for time_ms, _ in lines}
     mapping = RecordMapping(
-        KeyTemplate("", "subject", ""), {f"{NS}followers": Field("p0", column.datatype or f"{XSD}integer")}
+        KeyTemplate("", "subject", ""),
+        {f"{NS}followers": Field("p0", column.datatype or f"{XSD}integer")},
     )
     now = [0]
     remote = ReplayedRemote(
-        path, mapping=mapping, star=Star("user", {"f": f"{NS}followers"}), now_ms=lambda: now[0], time="time_ms"
+        path,
+        mapping=mapping,
+        star=Star("user", {"f": f"{NS}followers"}),
+        now_ms=lambda: now[0],
+        time="time_ms",
     )
     for time_ms in times:
         now[0] = time_ms
-        found = {each["user"]: _number(each["f"]) for each in remote.fetch([user_term(user) for user in expected], 1.0)}
-        held = {user: [term for at, term in lines if at <= time_ms][-1:] for user, lines in expected.items()}
-        assert found == {user_term(user): _number(terms[0]) for user, terms in held.items() if terms and terms[0]}
+        found = {
+            each["user"]: _number(each["f"])
+            for each in remote.fetch([user_term(user) for user in expected], 1.0)
+        }
+        held = {
+            user: [term for at, term in lines if at <= time_ms][-1:]
+            for user, lines in expected.items()
+        }
+        assert found == {
+            user_term(user): _number(terms[0]) for user, terms in held.items() if terms and terms[0]
+        }
 
 
 def _number(term: str) -> float:
@@ -219,22 +277,32 @@ def _same(one: str | None, other: str | None) -> bool:
 @pytest.mark.parametrize(
     ("terms", "written", "datatype"),
     [
-        ([integer(1), f'"2.5"^^<{XSD}double>', f'"0.10"^^<{XSD}decimal>'], ["1", "2.5", "0.10"], f"{XSD}double"),
+        (
+            [integer(1), f'"2.5"^^<{XSD}double>', f'"0.10"^^<{XSD}decimal>'],
+            ["1", "2.5", "0.10"],
+            f"{XSD}double",
+        ),
         ([f'"+07"^^<{XSD}unsignedByte>'], ["7"], f"{XSD}integer"),
         (['"a\\"\\n"', '""'], ['"a\\"\\n"', '""'], f"{XSD}string"),
         ([f'"1"^^<{XSD}boolean>'], ["true"], f"{XSD}boolean"),
         (["<urn:a>"], ['"urn:a"'], "iri"),
     ],
 )
-def test_terms_are_written_as_their_column_reads_them(terms: list[str], written: list[str], datatype: str) -> None:
+def test_terms_are_written_as_their_column_reads_them(
+    terms: list[str], written: list[str], datatype: str
+) -> None:
     column = TableColumn("p0", "urn:p", "x")
     assert [column.write(term) for term in terms] == written
     assert column.datatype == datatype
 
 
-@pytest.mark.parametrize("term", ['"a"@en', '"x"^^<urn:d>', f'"x"^^<{XSD}integer>', f'"INF"^^<{XSD}double>', '"text"'])
+@pytest.mark.parametrize(
+    "term", ['"a"@en', '"x"^^<urn:d>', f'"x"^^<{XSD}integer>', f'"INF"^^<{XSD}double>', '"text"']
+)
 def test_a_term_that_does_not_fit_is_left_out_and_counted(tmp_path: Path, term: str) -> None:
-    tape = RemoteTape(tmp_path / REMOTE, "user", [TableColumn("p0", "urn:p", "f", datatype=f"{XSD}integer")])
+    tape = RemoteTape(
+        tmp_path / REMOTE, "user", [TableColumn("p0", "urn:p", "f", datatype=f"{XSD}integer")]
+    )
     tape.add([user_term("a")], [{"user": user_term("a"), "f": term}], 1)
     assert (tape.count, sum(tape.left_out.values())) == (0, 1)
     with pytest.raises(UnwritableError):
@@ -276,7 +344,9 @@ def test_records_are_written_column_by_column_as_they_are(tmp_path: Path) -> Non
 
 def test_what_no_state_knows_of_is_cut_off_and_read_again(tmp_path: Path) -> None:
     mapping = JsonMapping(Template("urn:s:", "id", ""), "t", {})
-    records = [pa.Table.from_batches([mapping.decode(pa.array([b'{"t": 1, "id": "a"}'], pa.binary()))])]
+    records = [
+        pa.Table.from_batches([mapping.decode(pa.array([b'{"t": 1, "id": "a"}'], pa.binary()))])
+    ]
     killed = StreamTape(tmp_path / STREAM, mapping)
     killed.begin()
     killed.add(records, durable=True)
@@ -307,7 +377,9 @@ def test_a_folder_is_gone_on_with_by_the_same_query_alone(tmp_path: Path) -> Non
     again = open_recording(tmp_path)
     assert len(again.remote) == 1
     again.close()
-    assert 'datatype = "http://www.w3.org/2001/XMLSchema#double"' in (tmp_path / "out" / FILE).read_text("utf-8")
+    assert 'datatype = "http://www.w3.org/2001/XMLSchema#double"' in (
+        tmp_path / "out" / FILE
+    ).read_text("utf-8")
     with pytest.raises(UserError, match="another query"):
         open_recording(tmp_path, query_text(k=3))
     (tmp_path / "out" / STREAM).write_text("{}\n", "utf-8")
@@ -332,13 +404,17 @@ def test_what_cannot_be_replayed_is_not_recorded(tmp_path: Path) -> None:
         )
     with pytest.raises(UserError, match="window by window"):
         open_recording(tmp_path, service='solutions = "many"')
-    nested = query_text().replace("?user :followers ?followers", "?user :profile/:followers ?followers")
+    nested = query_text().replace(
+        "?user :followers ?followers", "?user :profile/:followers ?followers"
+    )
     with pytest.raises(UserError):
         open_recording(tmp_path, nested)
 
 
 @pytest.mark.server
-def test_nothing_of_where_values_came_from_is_written(server: OxigraphServer, tmp_path: Path) -> None:
+def test_nothing_of_where_values_came_from_is_written(
+    server: OxigraphServer, tmp_path: Path
+) -> None:
     Run(tmp_path, server, 1, windows=2)
     written = b"".join(each.read_bytes() for each in (tmp_path / "out").iterdir() if each.is_file())
     assert server.query_url.encode() not in written
@@ -356,13 +432,22 @@ def world(server: OxigraphServer, tmp_path: Path) -> Path:
 
 
 def command(folder: Path, *more: str) -> list[str]:
-    files = ["--catalog", folder / "catalog.toml", "--query", folder / "q.rspql", "--out", folder / "out"]
+    files = [
+        "--catalog",
+        folder / "catalog.toml",
+        "--query",
+        folder / "q.rspql",
+        "--out",
+        folder / "out",
+    ]
     return ["record", *map(str, files), *more]
 
 
 def started(folder: Path, *more: str) -> subprocess.Popen[str]:
     program = [sys.executable, "-m", "acquatop", *command(folder, *more)]
-    return subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        program, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def lines_of(folder: Path) -> list[bytes]:
@@ -396,12 +481,16 @@ def test_a_recording_that_was_killed_goes_on_and_has_each_event_once(world: Path
     assert (process.returncode, complaints) == (0, "")
     assert json.loads(said)["keys"] == len(USERS)
     assert [json.loads(line)["time_ms"] for line in lines_of(world)] == list(range(1, 41))
-    assert [answer.closes_ms for answer in replayed(world / "out")][:10] == [3 * at for at in range(1, 11)]
+    assert [answer.closes_ms for answer in replayed(world / "out")][:10] == [
+        3 * at for at in range(1, 11)
+    ]
 
 
 @pytest.mark.server
 @pytest.mark.parametrize("bound", [("--events", "20"), ("--max-bytes", "100"), ("--for", "1ms")])
-def test_a_bound_ends_a_recording(world: Path, capsys: pytest.CaptureFixture[str], bound: tuple[str, str]) -> None:
+def test_a_bound_ends_a_recording(
+    world: Path, capsys: pytest.CaptureFixture[str], bound: tuple[str, str]
+) -> None:
     append(world, list(events(1, 25)))
     assert main(command(world, *bound)) == 0
     said = capsys.readouterr()
@@ -412,7 +501,9 @@ def test_a_bound_ends_a_recording(world: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("wrong", [["--for", "soon"], ["--events", "0"], ["--snapshot-every", "3"]])
-def test_wrong_options_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: list[str]) -> None:
+def test_wrong_options_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: list[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(command(tmp_path, *wrong))
     assert ended.value.code == 2
@@ -424,7 +515,10 @@ def test_a_feed_is_recorded_and_handed_on(tmp_path: Path) -> None:
         failure = "none"
 
         def start(self, sink: ChangeSink) -> None:
-            said = {user_term("a"): [{"user": user_term("a"), "followers": integer(3)}], user_term("b"): []}
+            said = {
+                user_term("a"): [{"user": user_term("a"), "followers": integer(3)}],
+                user_term("b"): [],
+            }
             sink(said, 7.0)
 
         def stop(self) -> None:
@@ -443,7 +537,9 @@ def test_a_feed_is_recorded_and_handed_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.server
-def test_a_pattern_of_several_properties_and_constants_is_replayed(server: OxigraphServer, tmp_path: Path) -> None:
+def test_a_pattern_of_several_properties_and_constants_is_replayed(
+    server: OxigraphServer, tmp_path: Path
+) -> None:
     server.update(
         f"""PREFIX : <{NS}> INSERT DATA {{
         {user_term("u0")} :followers 3 ; :kind :person ; :name "a, \\"b\\"" .
@@ -455,7 +551,9 @@ def test_a_pattern_of_several_properties_and_constants_is_replayed(server: Oxigr
     catalog = catalog_of(tmp_path, server, deadline="30s")
     append(tmp_path, [Event(1 + at, f"u{at}", 1) for at in range(3)] + [Event(SLIDE + 1, "u0", 1)])
     with closing(Recording.open(tmp_path / "out", catalog, query, file="q")) as recording:
-        engine = Engine(catalog, runtime="local", state=recording.state, autostart=False, recording=recording)
+        engine = Engine(
+            catalog, runtime="local", state=recording.state, autostart=False, recording=recording
+        )
         with engine:
             answers = engine.register(query)
             engine.start()

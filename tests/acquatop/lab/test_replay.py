@@ -27,7 +27,11 @@ from tests.support.recordings import (
 
 USERS = st.sampled_from("abcde")
 EVENTS = st.lists(st.tuples(st.integers(1, 40), USERS, st.integers(0, 3)), min_size=1, max_size=40)
-VALUES = st.lists(st.tuples(st.integers(1, 40), USERS, st.integers(0, 4)), max_size=25, unique_by=lambda row: row[:2])
+VALUES = st.lists(
+    st.tuples(st.integers(1, 40), USERS, st.integers(0, 4)),
+    max_size=25,
+    unique_by=lambda row: row[:2],
+)
 FORMS = (
     ("latest", {}, JOINED, ""),
     ("all", {}, JOINED, ""),
@@ -50,10 +54,19 @@ def compare(trace: Trace, setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form[0]} {form[3] or 'joined'}")
-@given(events=EVENTS, values=VALUES, direction=st.sampled_from(["DESC", "ASC"]), step=st.sampled_from([2, 3, 4]))
+@given(
+    events=EVENTS,
+    values=VALUES,
+    direction=st.sampled_from(["DESC", "ASC"]),
+    step=st.sampled_from([2, 3, 4]),
+)
 @settings(max_examples=12)
 def test_who_fetches_everything_is_always_right(
-    form: tuple[str, dict[str, str], str, str], events: list[Row], values: list[Row], direction: str, step: int
+    form: tuple[str, dict[str, str], str, str],
+    events: list[Row],
+    values: list[Row],
+    direction: str,
+    step: int,
 ) -> None:
     arrivals, mapping, text, function = form
     asked = query(text, direction=direction, slide=step, function=function)
@@ -61,7 +74,13 @@ def test_who_fetches_everything_is_always_right(
     with TemporaryDirectory() as folder:
         ending = [*events, (45, "a", 1)]
         trace = opened(
-            Path(folder), stream=ending, remote=remote, query=asked, arrivals=arrivals, service="", **mapping
+            Path(folder),
+            stream=ending,
+            remote=remote,
+            query=asked,
+            arrivals=arrivals,
+            service="",
+            **mapping,
         )
         compare(trace, Setting("WSJ-ASM", 0, 2, 0, 0))
 
@@ -88,9 +107,14 @@ def test_limits_over_time_are_the_recording_s_time(tmp_path: Path) -> None:
     assert [answer.fetches for answer in answers][:4] == [1, 0, 1]
 
 
-def test_the_same_setting_gives_the_same_answers_and_chance_depends_on_the_seed(tmp_path: Path) -> None:
+def test_the_same_setting_gives_the_same_answers_and_chance_depends_on_the_seed(
+    tmp_path: Path,
+) -> None:
     rows = [(time, f"u{(7 * time) % 13}", time % 5) for time in range(1, 200)]
-    values = [*((0, f"u{at}", at) for at in range(13)), *((time, f"u{time % 13}", time % 7) for time in range(1, 200))]
+    values = [
+        *((0, f"u{at}", at) for at in range(13)),
+        *((time, f"u{time % 13}", time % 7) for time in range(1, 200)),
+    ]
     replay = Replay(opened(tmp_path, stream=rows, remote=values))
 
     def found(seed: int) -> list[tuple[list[str], list[float]]]:
@@ -102,10 +126,17 @@ def test_the_same_setting_gives_the_same_answers_and_chance_depends_on_the_seed(
 
 
 def test_what_was_replayed_before_does_not_matter(tmp_path: Path) -> None:
-    events = [(time, user, 1 + time % 3) for time, user in enumerate("abcaebdcabeadcbb" * 2, start=1)]
-    remote = [*((0, user, 1) for user in "abcde"), *((time, "abcde"[time % 5], time % 7) for time in range(2, 32, 3))]
+    events = [
+        (time, user, 1 + time % 3) for time, user in enumerate("abcaebdcabeadcbb" * 2, start=1)
+    ]
+    remote = [
+        *((0, user, 1) for user in "abcde"),
+        *((time, "abcde"[time % 5], time % 7) for time in range(2, 32, 3)),
+    ]
     asked = query(COUNTED, function="SUM(?count)")
-    trace = opened(tmp_path, stream=events, remote=remote, query=asked, arrivals="distinct", **BY_EVENT)
+    trace = opened(
+        tmp_path, stream=events, remote=remote, query=asked, arrivals="distinct", **BY_EVENT
+    )
     replay = Replay(trace)
     for policy in ("AT-LRU", "WSJ-LRU", "ANY-IMP", "AT-LRU"):
         setting = Setting(policy, 2, 3, 1, 0)

@@ -19,7 +19,10 @@ from acquatop.lab.report import write_output
 from tests.support.recordings import REMOTE, STREAM, query, write
 
 SMALL = Experiment(
-    tuple(Generated("redrawn", {"changes": each}, {"changes": each}, users=30, windows=4) for each in (20.0, 60.0)),
+    tuple(
+        Generated("redrawn", {"changes": each}, {"changes": each}, users=30, windows=4)
+        for each in (20.0, 60.0)
+    ),
     policies=("AT-TSM", "WSJ-RND", "WSJ-ASM"),
     budgets=(1, 3),
     ks=(3,),
@@ -56,19 +59,27 @@ class Counting:
 
 @pytest.mark.slow
 def test_two_processes_write_the_same_bytes_as_one(tmp_path: Path) -> None:
-    one, two = (written(SMALL, tmp_path / str(processes), processes=processes) for processes in (0, 2))
+    one, two = (
+        written(SMALL, tmp_path / str(processes), processes=processes) for processes in (0, 2)
+    )
     assert one == two
-    assert {"changes-20/results.csv", "changes-60/details.csv", "summary.csv", "report.html"} < set(one)
+    assert {"changes-20/results.csv", "changes-60/details.csv", "summary.csv", "report.html"} < set(
+        one
+    )
 
 
-def test_what_is_not_held_to_a_budget_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_held_to_a_budget_is_run_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counting = Counting(monkeypatch)
     results = run(SMALL, tmp_path, processes=0)
     of_all = [setting for setting in counting.settings if setting.policy == "WSJ-ASM"]
     assert (len(counting.settings), len(of_all)) == (20, 4)
     assert len(results.measured) == 24
     name = SMALL.data[0].name
-    budgets = [results.measured[name, Setting("WSJ-ASM", budget, 3, 2, 1)] for budget in SMALL.budgets]
+    budgets = [
+        results.measured[name, Setting("WSJ-ASM", budget, 3, 2, 1)] for budget in SMALL.budgets
+    ]
     assert budgets[0] == budgets[1]
 
 
@@ -90,7 +101,9 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(counting.settings) - before == 20 - 6
 
 
-def test_what_is_done_is_used_again_and_more_may_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_done_is_used_again_and_more_may_be_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(SMALL, tmp_path, processes=0)
     counting = Counting(monkeypatch)
     run(replace(SMALL, budgets=(3, 1)), tmp_path, processes=0)
@@ -99,7 +112,9 @@ def test_what_is_done_is_used_again_and_more_may_be_asked_for(tmp_path: Path, mo
     assert {setting.budget for setting in counting.settings} == {2}
 
 
-def test_another_recording_is_measured_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_recording_is_measured_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = write(tmp_path / "trace", STREAM, REMOTE)
     experiment = replace(SMALL, data=(Recorded(folder, query(), "query"),), policies=("AT-TSM",))
     run(experiment, tmp_path / "out", processes=0)
@@ -112,7 +127,9 @@ def test_another_recording_is_measured_anew(tmp_path: Path, monkeypatch: pytest.
 def test_results_have_the_columns_that_are_promised(tmp_path: Path) -> None:
     found = written(replace(SMALL, data=SMALL.data[:1]), tmp_path)
     header, first, *rest = found["changes-20/results.csv"].decode().splitlines()
-    assert header == ("policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status")
+    assert header == (
+        "policy,budget,k,n,seed,window,close_ms,ndcg,ndcg_positional,precision,fetches,requests,status"
+    )
     assert first.startswith("AT-TSM,1,3,2,1,0,100000,")
     assert first.endswith(",1,1,certified")
     assert len(rest) == 3 * 2 * 2 * 4 - 1

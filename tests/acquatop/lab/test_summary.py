@@ -67,7 +67,10 @@ def test_an_interval_covers_the_truth_about_as_often_as_it_says(alike: int) -> N
 
 
 def test_data_sets_that_differ_make_an_interval_wide() -> None:
-    alike, different = np.full((5, 40), 0.5), np.repeat(np.linspace(0.3, 0.7, 5)[:, None], 40, axis=1)
+    alike, different = (
+        np.full((5, 40), 0.5),
+        np.repeat(np.linspace(0.3, 0.7, 5)[:, None], 40, axis=1),
+    )
     assert interval(alike) == (0.5, 0.5, 0.5)
     found = interval(different)
     assert found.high - found.low > 0.1
@@ -114,7 +117,10 @@ def test_one_setting_alone_can_be_shown() -> None:
 
 def test_views_are_along_what_has_many_values_at_each_of_what_has_few() -> None:
     both = replace(EXPERIMENT, ks=(5, 10, 20), budgets=(7, 15))
-    assert [(view.axis.name, view.rest) for view in views(both)] == [("k", "budget 7"), ("k", "budget 15")]
+    assert [(view.axis.name, view.rest) for view in views(both)] == [
+        ("k", "budget 7"),
+        ("k", "budget 15"),
+    ]
     assert [view.name for view in views(both)] == ["k-budget-7", "k-budget-15"]
 
 
@@ -129,7 +135,9 @@ def test_the_paper_s_experiments_are_here() -> None:
     found = {name: load_experiment(name) for name in shipped()}
     assert all(len(each.seeds) == 5 and "AT-BSM" in each.policies for each in found.values())
     assert found["1"].budgets == (1, 3, 7, 10, 15, 20, 25)
-    assert [dict(data.varied) for data in found["2"].data] == [{"changes": each} for each in (5, 10, 20, 40, 80)]
+    assert [dict(data.varied) for data in found["2"].data] == [
+        {"changes": each} for each in (5, 10, 20, 40, 80)
+    ]
     assert found["3"].ks == (5, 7, 10, 15, 20, 30)
     assert found["4"].ns == (0, 10, 20, 30, 40)
 

@@ -54,7 +54,9 @@ def test_a_recording_lasts_as_long_as_either_file(tmp_path: Path) -> None:
 def test_plain_ids_and_iris_are_the_same(tmp_path: Path) -> None:
     asked = query(COUNTED)
     ids = opened(tmp_path / "ids", query=asked, arrivals="distinct", **BY_EVENT)
-    as_iris: list[list[Row]] = [[(time, f"{USERS}{user}", n) for time, user, n in rows] for rows in (STREAM, REMOTE)]
+    as_iris: list[list[Row]] = [
+        [(time, f"{USERS}{user}", n) for time, user, n in rows] for rows in (STREAM, REMOTE)
+    ]
     text = catalog(arrivals="distinct", **BY_EVENT).replace(
         'key = "http://example.org/user/{subject}"', 'key = "{subject}"'
     )
@@ -80,23 +82,33 @@ def test_a_service_that_is_no_recording_is_replaced_by_remote_csv(tmp_path: Path
 
 
 def test_parquet_is_read_as_csv_is(tmp_path: Path) -> None:
-    folder = write(tmp_path / "parquet", STREAM, REMOTE, catalog().replace("remote.csv", "remote.parquet"))
+    folder = write(
+        tmp_path / "parquet", STREAM, REMOTE, catalog().replace("remote.csv", "remote.parquet")
+    )
     for name, rows in (("stream", STREAM), ("remote", REMOTE)):
         (folder / f"{name}.csv").unlink()
-        columns = dict(zip(("time_ms", "subject", "value"), map(list, zip(*rows, strict=True)), strict=True))
+        columns = dict(
+            zip(("time_ms", "subject", "value"), map(list, zip(*rows, strict=True)), strict=True)
+        )
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
     assert answers(open_trace(folder, query())) == answers(opened(tmp_path / "csv"))
 
 
 def test_what_a_recorder_has_written_is_a_recording(tmp_path: Path) -> None:
-    text = catalog(subject="http://example.org/user/{user}").replace("stream.csv", "events").replace("time_ms", "t", 1)
+    text = (
+        catalog(subject="http://example.org/user/{user}")
+        .replace("stream.csv", "events")
+        .replace("time_ms", "t", 1)
+    )
     text = text.replace('"value"', '"n"', 1).replace("remote.csv", "remote.jsonl")
     folder = write(tmp_path / "recorded", [], [], text)
     (folder / "stream.csv").unlink()
     (folder / "events").mkdir()
     (folder / "events" / "1.ndjson").write_text(lines(STREAM[:3]) + "not JSON\n", "utf-8")
     (folder / "events" / "2.ndjson").write_text(lines(STREAM[3:]), "utf-8")
-    said = [f'{{"time_ms": {time}, "subject": "{user}", "value": {n}}}\n' for time, user, n in REMOTE]
+    said = [
+        f'{{"time_ms": {time}, "subject": "{user}", "value": {n}}}\n' for time, user, n in REMOTE
+    ]
     (folder / "remote.jsonl").write_text("".join(said), "utf-8")
     trace = open_trace(folder, query())
     assert answers(trace) == answers(opened(tmp_path / "plain"))
@@ -105,10 +117,15 @@ def test_what_a_recorder_has_written_is_a_recording(tmp_path: Path) -> None:
 
 def test_rows_may_stand_in_any_order(tmp_path: Path) -> None:
     usual = opened(tmp_path / "sorted")
-    shuffled = opened(tmp_path / "shuffled", stream=[*STREAM[3:], *STREAM[:3]], remote=[*REMOTE[::-1]])
+    shuffled = opened(
+        tmp_path / "shuffled", stream=[*STREAM[3:], *STREAM[:3]], remote=[*REMOTE[::-1]]
+    )
     assert answers(shuffled) == answers(usual)
     assert shuffled.notes["events behind later ones, taken in the order of their times"] == 3
-    assert shuffled.notes["rows of the remote behind later ones, taken in the order of their times"] == 4
+    assert (
+        shuffled.notes["rows of the remote behind later ones, taken in the order of their times"]
+        == 4
+    )
 
 
 def test_equal_rows_are_as_many_events_and_counted(tmp_path: Path) -> None:
@@ -140,20 +157,52 @@ def test_a_remote_may_have_nothing_any_more(tmp_path: Path) -> None:
 
 
 BAD = {
-    "time": ([(1, "ann", 1), ("noon", "bob", 2)], REMOTE, "stream.csv:3: time_ms is not in whole milliseconds"),
+    "time": (
+        [(1, "ann", 1), ("noon", "bob", 2)],
+        REMOTE,
+        "stream.csv:3: time_ms is not in whole milliseconds",
+    ),
     "no time": ([("", "ann", 1)], REMOTE, "stream.csv:2: time_ms is not"),
     "subject": ([(1, "", 1)], REMOTE, "stream.csv:2: there is no subject"),
-    "value": ([(1, "ann", 1.5), (2, "bob", "x")], REMOTE, r"stream.csv:2: the value is not a whole number \(and in 1"),
+    "value": (
+        [(1, "ann", 1.5), (2, "bob", "x")],
+        REMOTE,
+        r"stream.csv:2: the value is not a whole number \(and in 1",
+    ),
     "no value": ([(1, "ann", "")], REMOTE, "stream.csv:2: the value is not a whole number"),
-    "no IRI": ([(1, "a b", 1)], REMOTE, 'stream.csv:2: the field "subject" does not fit into an IRI'),
+    "no IRI": (
+        [(1, "a b", 1)],
+        REMOTE,
+        'stream.csv:2: the field "subject" does not fit into an IRI',
+    ),
     "no events": ([], REMOTE, "no event that can be used"),
-    "remote's time": (STREAM, [("x", "ann", 1)], 'remote.csv:2: "time_ms" is not in whole milliseconds'),
-    "remote's value": (STREAM, [(0, "ann", 1), (1, "ann", "x")], 'remote.csv:3: "value" is not xsd:integer'),
+    "remote's time": (
+        STREAM,
+        [("x", "ann", 1)],
+        'remote.csv:2: "time_ms" is not in whole milliseconds',
+    ),
+    "remote's value": (
+        STREAM,
+        [(0, "ann", 1), (1, "ann", "x")],
+        'remote.csv:3: "value" is not xsd:integer',
+    ),
     "remote's subject": (STREAM, [(0, "", 1)], 'remote.csv:2: no "subject"'),
-    "two values": (STREAM, [(0, "ann", 1), (3, "ann", 2), (3, "ann", 4)], "remote.csv:4: .* has another value at the"),
+    "two values": (
+        STREAM,
+        [(0, "ann", 1), (3, "ann", 2), (3, "ann", 4)],
+        "remote.csv:4: .* has another value at the",
+    ),
     "no remote": (STREAM, [], "remote.csv has no rows"),
-    "late remote": (STREAM, [(3, "ann", 1)], "the remote's recording begins at 3 ms, the replay at 0 ms"),
-    "too short": ([(1, "ann", 1)], [(0, "ann", 1)], "no window of 9 ms closes within the recording"),
+    "late remote": (
+        STREAM,
+        [(3, "ann", 1)],
+        "the remote's recording begins at 3 ms, the replay at 0 ms",
+    ),
+    "too short": (
+        [(1, "ann", 1)],
+        [(0, "ann", 1)],
+        "no window of 9 ms closes within the recording",
+    ),
     "a clock that jumps": (
         [(1, "ann", 1), (10**9, "ann", 1), (10**9 + 1, "ann", 1)],
         REMOTE,
@@ -177,20 +226,26 @@ def test_a_folder_without_a_catalog_is_no_recording(tmp_path: Path) -> None:
 def test_a_header_must_be_the_plain_one(tmp_path: Path) -> None:
     folder = write(tmp_path, STREAM, REMOTE)
     (folder / "stream.csv").write_text(rows_text(STREAM, header="when,who,what"), "utf-8")
-    with pytest.raises(UserError, match="has the columns when, who, what\n  hint: the first line of a plain file is"):
+    with pytest.raises(
+        UserError,
+        match="has the columns when, who, what\n  hint: the first line of a plain file is",
+    ):
         open_trace(folder, query())
 
 
 def test_two_files_of_one_thing_are_one_too_many(tmp_path: Path) -> None:
     folder = write(tmp_path, STREAM, REMOTE)
-    pq.write_table(pa.table({"time_ms": [1], "subject": ["a"], "value": [1]}), folder / "stream.parquet")
+    pq.write_table(
+        pa.table({"time_ms": [1], "subject": ["a"], "value": [1]}), folder / "stream.parquet"
+    )
     with pytest.raises(UserError, match=r"has both stream\.csv and stream\.parquet"):
         open_trace(folder, query())
 
 
 def test_ids_and_iris_are_not_mixed(tmp_path: Path) -> None:
     text = catalog().replace(
-        'remote = "table"\npath = "remote.csv"\ntime = "time_ms"', 'remote = "table"\npath = "x.csv"'
+        'remote = "table"\npath = "remote.csv"\ntime = "time_ms"',
+        'remote = "table"\npath = "x.csv"',
     )
     with pytest.raises(UserError, match="both plain ids and IRIs"):
         open_trace(write(tmp_path, STREAM, [(0, "ann", 1), (0, f"{USERS}bob", 1)], text), query())

@@ -13,7 +13,9 @@ from tests.support.worlds import catalog_text, query_text
 
 
 def bind(query: str, catalog: str) -> BoundQuery | BoundWindowed:
-    return bind_query(query, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}), name="q")
+    return bind_query(
+        query, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}), name="q"
+    )
 
 
 def many(catalog: str) -> str:
@@ -28,13 +30,29 @@ STAR = "?user :mentions ?mentions . ?user :mentions ?again"
     [
         (query_text(), catalog_text(), BoundQuery),
         (query_text(), many(catalog_text()), BoundWindowed),
-        (query_text().replace("?user :mentions ?mentions", STAR), catalog_text(arrivals="all"), BoundWindowed),
-        (query_text().replace("?user :mentions ?mentions", STAR), catalog_text(arrivals="latest"), BoundQuery),
-        ("ASK " + query_text().split("AS ?score)")[1].split("ORDER")[0], catalog_text(), BoundWindowed),
+        (
+            query_text().replace("?user :mentions ?mentions", STAR),
+            catalog_text(arrivals="all"),
+            BoundWindowed,
+        ),
+        (
+            query_text().replace("?user :mentions ?mentions", STAR),
+            catalog_text(arrivals="latest"),
+            BoundQuery,
+        ),
+        (
+            "ASK " + query_text().split("AS ?score)")[1].split("ORDER")[0],
+            catalog_text(),
+            BoundWindowed,
+        ),
     ],
 )
-def test_a_query_is_evaluated_incrementally_where_that_gives_the_same(query: str, catalog: str, kind: type) -> None:
-    prefixed = query if query.lstrip().startswith("PREFIX") else "PREFIX : <http://example.org/> " + query
+def test_a_query_is_evaluated_incrementally_where_that_gives_the_same(
+    query: str, catalog: str, kind: type
+) -> None:
+    prefixed = (
+        query if query.lstrip().startswith("PREFIX") else "PREFIX : <http://example.org/> " + query
+    )
     bound = bind(prefixed, catalog)
     assert type(bound) is kind
     assert bound.name == "q"
@@ -61,7 +79,9 @@ def test_a_name_that_the_catalog_lacks_is_said_with_the_nearest(
 
 
 def test_a_window_s_own_start_comes_before_the_stream_s() -> None:
-    query = query_text().replace("STEP 3ms]", 'STEP 3ms START "1970-01-01T00:00:00.007Z"^^xsd:dateTime]')
+    query = query_text().replace(
+        "STEP 3ms]", 'STEP 3ms START "1970-01-01T00:00:00.007Z"^^xsd:dateTime]'
+    )
     bound = bind(query, catalog_text(start="start_ms = 5"))
     assert isinstance(bound, BoundQuery)
     assert bound.windows.t0_ms == 7

@@ -52,7 +52,9 @@ class Wide:
     between: str = " "
 
     def text(self, count: int) -> str:
-        return PREFIX + self.make(self.between.join(self.item.replace("$", str(at)) for at in range(count)))
+        return PREFIX + self.make(
+            self.between.join(self.item.replace("$", str(at)) for at in range(count))
+        )
 
     def place(self, at: int) -> int:
         """Return where an item begins."""
@@ -66,21 +68,34 @@ class Wide:
     @property
     def most(self) -> int:
         """Number that is accepted."""
-        return bisect_left(range(1, 2 * self.limit.most), True, key=lambda count: bool(self.said(count)))
+        return bisect_left(
+            range(1, 2 * self.limit.most), True, key=lambda count: bool(self.said(count))
+        )
 
 
 WIDE = {
     "computed columns": Wide(COLUMNS, query, "(1 + 1 AS ?a$)"),
     "columns": Wide(COLUMNS, query, "?a$"),
-    "columns of aggregates": Wide(COLUMNS, lambda items: query(items, tail="GROUP BY ?s"), "(SUM(?p + $) AS ?a$)"),
-    "columns of VALUES": Wide(COLUMNS, lambda items: query(body=f"VALUES ( {items} ) {{ }}"), "?a$"),
-    "variables of a template": Wide(
-        COLUMNS, lambda items: query(f"{{ ?s :p {items} }}", head="CONSTRUCT", tail="LIMIT 3"), "?a$", " , "
+    "columns of aggregates": Wide(
+        COLUMNS, lambda items: query(items, tail="GROUP BY ?s"), "(SUM(?p + $) AS ?a$)"
     ),
-    "what is described": Wide(COLUMNS, lambda items: query(items, head="DESCRIBE", tail="LIMIT 3"), "?a$"),
+    "columns of VALUES": Wide(
+        COLUMNS, lambda items: query(body=f"VALUES ( {items} ) {{ }}"), "?a$"
+    ),
+    "variables of a template": Wide(
+        COLUMNS,
+        lambda items: query(f"{{ ?s :p {items} }}", head="CONSTRUCT", tail="LIMIT 3"),
+        "?a$",
+        " , ",
+    ),
+    "what is described": Wide(
+        COLUMNS, lambda items: query(items, head="DESCRIBE", tail="LIMIT 3"), "?a$"
+    ),
     "keys of ORDER BY": Wide(ORDER_KEYS, lambda items: query(tail=f"ORDER BY {items}"), "(?p + $)"),
     "keys of GROUP BY": Wide(
-        GROUP_KEYS, lambda items: query("(COUNT(*) AS ?n)", tail=f"GROUP BY {items}"), "(?p + $ AS ?a$)"
+        GROUP_KEYS,
+        lambda items: query("(COUNT(*) AS ?n)", tail=f"GROUP BY {items}"),
+        "(?p + $ AS ?a$)",
     ),
     "triple patterns": Wide(JOINED, within, "?s :p ?o$ ."),
     "objects": Wide(JOINED, lambda items: query(body=f"?s :p {items} ."), "?p", " , "),
@@ -88,14 +103,24 @@ WIDE = {
     "unions": Wide(JOINED, within, "{ ?s :p ?p } UNION { ?s :q ?p }"),
     "sub-queries": Wide(JOINED, within, "{ SELECT ?s { ?s :p ?p } LIMIT 3 }"),
     "blocks of VALUES": Wide(JOINED, within, "VALUES ?p { 1 2 3 }"),
-    "windows": Wide(JOINED, lambda items: f"SELECT ?s {WINDOW} WHERE {{ {items} }}", "WINDOW :v { ?s :p ?p }"),
+    "windows": Wide(
+        JOINED, lambda items: f"SELECT ?s {WINDOW} WHERE {{ {items} }}", "WINDOW :v { ?s :p ?p }"
+    ),
     "repeated paths": Wide(JOINED, within, "?s :p* ?s ."),
     "steps": Wide(JOINED, lambda items: query(body=f"OPTIONAL {{ ?s {items} ?o }}"), ":p", "/"),
-    "steps, inverted": Wide(JOINED, lambda items: query(body=f"OPTIONAL {{ ?s ^( {items} ) ?o }}"), ":p", "/"),
-    "steps of a repeated path": Wide(NESTED_STEPS, lambda items: query(body=f"?s ( {items} )* ?o"), ":p", "/"),
-    "steps of an alternative": Wide(NESTED_STEPS, lambda items: query(body=f"?s :p|{items} ?o"), ":p", "/"),
+    "steps, inverted": Wide(
+        JOINED, lambda items: query(body=f"OPTIONAL {{ ?s ^( {items} ) ?o }}"), ":p", "/"
+    ),
+    "steps of a repeated path": Wide(
+        NESTED_STEPS, lambda items: query(body=f"?s ( {items} )* ?o"), ":p", "/"
+    ),
+    "steps of an alternative": Wide(
+        NESTED_STEPS, lambda items: query(body=f"?s :p|{items} ?o"), ":p", "/"
+    ),
     "alternatives": Wide(ALTERNATIVES, lambda items: query(body=f"?s {items} ?o"), ":p", "|"),
-    "repeated alternatives": Wide(ALTERNATIVES, lambda items: query(body=f"?s ( {items} )+ ?o"), ":p", "|"),
+    "repeated alternatives": Wide(
+        ALTERNATIVES, lambda items: query(body=f"?s ( {items} )+ ?o"), ":p", "|"
+    ),
     "braces in UNION": Wide(PATTERNS, within, "{ }", " UNION "),
     "branches": Wide(PATTERNS, within, "{ ?s :p ?p }", " UNION "),
     "BIND": Wide(DEPTH, within, "BIND(?p + $ AS ?a$)"),
@@ -105,12 +130,16 @@ WIDE = {
     "FILTER": Wide(DEPTH, within, "FILTER(?p != $00)"),
     "FILTER EXISTS": Wide(DEPTH, within, "FILTER EXISTS { ?s :p ?p }"),
     "FILTER NOT EXISTS": Wide(DEPTH, within, "FILTER NOT EXISTS { ?s :q ?p }"),
-    "HAVING": Wide(DEPTH, lambda items: query(tail=f"GROUP BY ?s HAVING {items}"), "(COUNT(*) != $00)"),
+    "HAVING": Wide(
+        DEPTH, lambda items: query(tail=f"GROUP BY ?s HAVING {items}"), "(COUNT(*) != $00)"
+    ),
     "&&": Wide(DEPTH, lambda items: query(body=f"FILTER( {items} )"), "?p", " && "),
     "||": Wide(DEPTH, lambda items: query(body=f"FILTER( {items} )"), "?p = $", " || "),
     "+": Wide(DEPTH, lambda items: query(f"( {items} AS ?sum)"), "?p", " + "),
     "*": Wide(DEPTH, lambda items: query(f"( {items} AS ?product)"), "?p", " * "),
-    "sums of aggregates": Wide(DEPTH, lambda items: query(f"( {items} AS ?n)", tail="GROUP BY ?s"), "SUM(?p)", " + "),
+    "sums of aggregates": Wide(
+        DEPTH, lambda items: query(f"( {items} AS ?n)", tail="GROUP BY ?s"), "SUM(?p)", " + "
+    ),
 }
 """Limited constructs, by name."""
 
@@ -130,7 +159,9 @@ DEEP: dict[str, Callable[[int], str]] = {
         " ".join(f"(?p + {at} AS ?a{at})" for at in range(99)),
         "OPTIONAL { ?s :p ?p " * (depth // 2) + "BIND(1 AS ?one) " + " }" * (depth // 2),
         "ORDER BY " + " ".join(f"(?p * {at})" for at in range(50)),
-    ).replace("BIND(1 AS ?one)", " ".join(f"BIND({at} AS ?b{at})" for at in range(max(1, depth // 4)))),
+    ).replace(
+        "BIND(1 AS ?one)", " ".join(f"BIND({at} AS ?b{at})" for at in range(max(1, depth // 4)))
+    ),
 }
 LONG = {
     "IN": query(body=f"FILTER(?p IN ({', '.join(f'?p + {at}' for at in range(8_000))}))"),
@@ -140,7 +171,10 @@ LONG = {
     "negated": query(body=f"?s !({'|'.join(f':n{at}' for at in range(15_000))}) ?o"),
     "templates": query("{" + "?s :p ?p . " * 5_000 + "}", head="CONSTRUCT"),
     "descriptions": query(" ".join(f":s{at}" for at in range(10_000)), head="DESCRIBE"),
-    "sums": query(" ".join(f"({' + '.join(['SUM(?p)'] * 90)} AS ?n{at})" for at in range(100)), tail="GROUP BY ?s"),
+    "sums": query(
+        " ".join(f"({' + '.join(['SUM(?p)'] * 90)} AS ?n{at})" for at in range(100)),
+        tail="GROUP BY ?s",
+    ),
 }
 """Wide and harmless constructs: only the text's length limits them."""
 
@@ -157,7 +191,9 @@ def answered(text: str, folder: Path) -> int:
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_what_is_as_wide_as_allowed_is_evaluated_and_the_first_beyond_is_named(name: str, tmp_path: Path) -> None:
+def test_what_is_as_wide_as_allowed_is_evaluated_and_the_first_beyond_is_named(
+    name: str, tmp_path: Path
+) -> None:
     wide = WIDE[name]
     most = wide.most
     assert wide.limit.most - SLACK <= most * (2 if name == "branches" else 1) <= wide.limit.most + 1
@@ -173,9 +209,13 @@ def test_what_is_as_wide_as_allowed_is_evaluated_and_the_first_beyond_is_named(n
 
 @pytest.mark.parametrize("name", DEEP)
 def test_what_is_as_deep_as_allowed_is_evaluated(name: str, tmp_path: Path) -> None:
-    deep = bisect_left(range(1, 2 * DEPTH.most), True, key=lambda at: not check_query(PREFIX + DEEP[name](at)).ok)
+    deep = bisect_left(
+        range(1, 2 * DEPTH.most), True, key=lambda at: not check_query(PREFIX + DEEP[name](at)).ok
+    )
     assert deep > DEPTH.most // 5
-    assert [each.code for each in check_query(PREFIX + DEEP[name](2 * DEPTH.most)).diagnostics] == ["nesting"]
+    assert [each.code for each in check_query(PREFIX + DEEP[name](2 * DEPTH.most)).diagnostics] == [
+        "nesting"
+    ]
     assert answered(DEEP[name](deep), tmp_path) == 1
 
 
@@ -202,7 +242,10 @@ def test_each_limit_is_tried() -> None:
 
 def test_several_limits_are_complained_about_together() -> None:
     text = query(" ".join(f"?a{at}" for at in range(101)), tail="ORDER BY " + " ".join(["?s"] * 51))
-    assert [each.code for each in check_query(PREFIX + text).diagnostics] == ["too-wide", "too-wide"]
+    assert [each.code for each in check_query(PREFIX + text).diagnostics] == [
+        "too-wide",
+        "too-wide",
+    ]
 
 
 def test_check_and_run_refuse_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,4 +256,6 @@ def test_check_and_run_refuse_alike(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert main([*arguments, str(tmp_path / "wide.rspql")]) == 2
         captured = capsys.readouterr()
         said.append(captured.out + captured.err)
-    assert all("wide.rspql:2:" in each and "the query is nested too deeply" in each for each in said)
+    assert all(
+        "wide.rspql:2:" in each and "the query is nested too deeply" in each for each in said
+    )

@@ -38,7 +38,9 @@ def test_a_star_around_the_key_becomes_columns_and_constants() -> None:
         ("?u :followers ?f OPTIONAL { ?u :name ?n }", "u", "and nothing else"),
     ],
 )
-def test_what_is_no_such_star_is_refused_with_its_place(pattern: str, key: str | None, said: str) -> None:
+def test_what_is_no_such_star_is_refused_with_its_place(
+    pattern: str, key: str | None, said: str
+) -> None:
     found = star_of(group(pattern), key, PROPERTIES)
     assert isinstance(found, Diagnostic)
     assert said in found.message

@@ -56,10 +56,18 @@ def test_what_is_not_available_is_not_chosen() -> None:
 def test_where_scores_fall_it_is_not_costs_that_decide(
     changes: bool, recurring: bool, may_retain: bool, may_approximate: bool, expected: Strategy
 ) -> None:
-    workload = of(100, changes=changes, recurring=recurring, may_retain=may_retain, may_approximate=may_approximate)
+    workload = of(
+        100,
+        changes=changes,
+        recurring=recurring,
+        may_retain=may_retain,
+        may_approximate=may_approximate,
+    )
     choice = choose(workload)
     assert (choice.strategy, choice.expected) == (expected, {})
-    assert choice.why.startswith("scores change" if changes else "newer arrivals replace older ones")
+    assert choice.why.startswith(
+        "scores change" if changes else "newer arrivals replace older ones"
+    )
 
 
 def test_a_hint_overrides() -> None:
@@ -83,17 +91,29 @@ def test_a_hint_overrides() -> None:
         (of(1, may_retain=False), "refilled", "may not be kept"),
     ],
 )
-def test_a_hint_that_cannot_be_followed_is_refused(workload: Workload, hint: str, message: str) -> None:
+def test_a_hint_that_cannot_be_followed_is_refused(
+    workload: Workload, hint: str, message: str
+) -> None:
     with pytest.raises(HintError, match=message):
         choose(workload, hint=hint)
 
 
-asked = st.builds(TopKRequest, st.builds(Windows, st.integers(1, 10**6), st.integers(1, 10**6)), st.integers(1, 10_000))
+asked = st.builds(
+    TopKRequest,
+    st.builds(Windows, st.integers(1, 10**6), st.integers(1, 10**6)),
+    st.integers(1, 10_000),
+)
 
 
 @example(asked=[TopKRequest(Windows(9, 1), 2)], rate=1.0, batch=1.0)
-@given(asked=st.lists(asked, min_size=1, max_size=5), rate=st.floats(0.001, 1000), batch=st.floats(1, 1e6))
-def test_costs_are_positive_and_grow_with_what_steps_take(asked: list[TopKRequest], rate: float, batch: float) -> None:
+@given(
+    asked=st.lists(asked, min_size=1, max_size=5),
+    rate=st.floats(0.001, 1000),
+    batch=st.floats(1, 1e6),
+)
+def test_costs_are_positive_and_grow_with_what_steps_take(
+    asked: list[TopKRequest], rate: float, batch: float
+) -> None:
     workload = Workload(tuple(asked), rate, batch)
     now = expectations(workload, MEASURED)
     arrivals = ("each_arrival", "shared_arrival", "blocks_arrival")

@@ -76,14 +76,16 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
             replay.assert_right(answer, replay.known())
         if shape.joined and answer.status is not Status.APPROXIMATE:
             full = len(answer.rows) == shape.k
-            assert replay.reach(answer) < (shape.sign * answer.rows[-1].score if full else -math.inf) or (
-                replay.reach(answer) == -math.inf
-            )
+            assert replay.reach(answer) < (
+                shape.sign * answer.rows[-1].score if full else -math.inf
+            ) or (replay.reach(answer) == -math.inf)
         if answer.status is Status.EXACT:
             replay.assert_right(answer, replay.remote.followers)
         if not shape.joined:
             assert answer.status is (Status.APPROXIMATE if has_late else Status.EXACT)
-        event(f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'joined' if shape.joined else 'alone'}")
+        event(
+            f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'joined' if shape.joined else 'alone'}"
+        )
 
 
 @settings(max_examples=30, deadline=None)
@@ -128,18 +130,27 @@ def test_both_evaluations_give_the_same(shape: Shape) -> None:
         )
         assert ours.keys() == theirs.keys()
         for name in ours:
-            assert ours[name] == (pytest.approx(theirs[name]) if isinstance(ours[name], float) else theirs[name])
+            assert ours[name] == (
+                pytest.approx(theirs[name]) if isinstance(ours[name], float) else theirs[name]
+            )
 
 
 def _value(term: Any) -> Any:
-    return float(str(term)) if str(getattr(term, "datatype", "")) in (XSD + "double", XSD + "decimal") else term.n3()
+    return (
+        float(str(term))
+        if str(getattr(term, "datatype", "")) in (XSD + "double", XSD + "decimal")
+        else term.n3()
+    )
 
 
 def test_keys_that_have_left_all_windows_leave_nothing_behind() -> None:
     shape = plain(pattern="?post :mentions ?user", width=10, slide=5)
     query = ContinuousQuery(shape.bind(), None)
     for round_ in range(200):
-        posts = [Post(1 + 5 * round_, f"s{round_}-{at}", f"u{round_}-{at}", None, None) for at in range(10)]
+        posts = [
+            Post(1 + 5 * round_, f"s{round_}-{at}", f"u{round_}-{at}", None, None)
+            for at in range(10)
+        ]
         query.add(STREAM, decoded(query._bound, posts))
         list(query.advance(STREAM, 1 + 5 * round_))
     operator = query.operator
@@ -151,7 +162,10 @@ def test_keys_that_have_left_all_windows_leave_nothing_behind() -> None:
 def test_ties_at_the_border_go_by_the_key_s_text_whichever_came_first() -> None:
     shape = plain(pattern="?post :mentions ?user", k=2)
     query = ContinuousQuery(shape.bind(), None)
-    query.add(STREAM, decoded(query._bound, [Post(1, "s1", "d", None, None), Post(1, "s2", "b", None, None)]))
+    query.add(
+        STREAM,
+        decoded(query._bound, [Post(1, "s1", "d", None, None), Post(1, "s2", "b", None, None)]),
+    )
     list(query.advance(STREAM, 3))
     posts = [Post(5, f"s{at}", user, None, None) for at, user in enumerate("dcab", start=3)]
     query.add(STREAM, decoded(query._bound, posts))
@@ -160,10 +174,26 @@ def test_ties_at_the_border_go_by_the_key_s_text_whichever_came_first() -> None:
 
 
 def test_a_newer_arrival_of_a_subject_moves_it_to_another_key_or_to_none() -> None:
-    shape = plain(pattern="?post :mentions ?user ; :x ?x", width=9, slide=3, k=5, columns=3, score="?s - 2 * ?n")
+    shape = plain(
+        pattern="?post :mentions ?user ; :x ?x",
+        width=9,
+        slide=3,
+        k=5,
+        columns=3,
+        score="?s - 2 * ?n",
+    )
     query = ContinuousQuery(shape.bind(), None)
-    posts = [Post(1, "p", "ann", 5, None), Post(2, "q", "ann", 7, None), Post(4, "p", "bob", 6, None)]
-    query.add(STREAM, decoded(query._bound, [*posts, Post(8, "q", None, 1, None), Post(18, "z", None, None, None)]))
+    posts = [
+        Post(1, "p", "ann", 5, None),
+        Post(2, "q", "ann", 7, None),
+        Post(4, "p", "bob", 6, None),
+    ]
+    query.add(
+        STREAM,
+        decoded(
+            query._bound, [*posts, Post(8, "q", None, 1, None), Post(18, "z", None, None, None)]
+        ),
+    )
     shown = [
         {str(row.bindings["user"]): int(row.bindings["s"]) for row in answer.rows}
         for answer in query.advance(STREAM, 18)
@@ -182,15 +212,21 @@ def test_a_sum_beyond_64_bits_is_an_error_to_both(score: str) -> None:
     for each in (query, other):
         each.add(STREAM, decoded(query._bound, posts))
     for one, its in zip(query.advance(STREAM, 9), other.advance(STREAM, 9), strict=True):
-        shown = [{row.bindings["user"]: sorted(row.bindings) for row in each.rows} for each in (one, its)]
+        shown = [
+            {row.bindings["user"]: sorted(row.bindings) for row in each.rows} for each in (one, its)
+        ]
         assert shown[0] == shown[1]
         assert len(one.rows) == (3 if score == "?n" else 2)
 
 
 def test_what_the_condition_on_an_aggregate_leaves_out_is_not_asked_for() -> None:
-    shape = plain(pattern="?post :mentions ?user", joined=True, having="FILTER(?n > 1)", items=1, columns=1)
+    shape = plain(
+        pattern="?post :mentions ?user", joined=True, having="FILTER(?n > 1)", items=1, columns=1
+    )
     remote = Table({'"a"': 9, '"b"': 3})
-    query = ContinuousQuery(shape.bind(), Maintainer(ReplicaStore("user", ["followers"]), remote, Budget(1, 1, 5.0)))
+    query = ContinuousQuery(
+        shape.bind(), Maintainer(ReplicaStore("user", ["followers"]), remote, Budget(1, 1, 5.0))
+    )
     posts = [Post(1, f"s{at}", user, None, None) for at, user in enumerate("abbcdefg")]
     query.add(STREAM, decoded(query._bound, posts))
     (answer,) = query.advance(STREAM, 3)
@@ -217,9 +253,14 @@ def test_of_many_keys_that_differ_what_they_could_reach_is_never_understated() -
     shape = plain(joined=True, columns=7, score="?s - 2 * ?n", bounded=True)
     scoring = ReplicaScoring(shape.bind().plan.score, ReplicaStore("user", ["followers"]))
     chance = np.random.default_rng(3)
-    parts = tuple(np.append(chance.integers(-99, 99, 2_000), math.nan).astype(float) for _ in range(2))
+    parts = tuple(
+        np.append(chance.integers(-99, 99, 2_000), math.nan).astype(float) for _ in range(2)
+    )
     reaches = scoring.reaches(parts, 2_001)
-    each = [scoring.reach(point, point) for point in zip(*(part.tolist() for part in parts), strict=True)]
+    each = [
+        scoring.reach(point, point)
+        for point in zip(*(part.tolist() for part in parts), strict=True)
+    ]
     assert (reaches[:-1] >= each[:-1]).all()
     assert reaches[-1] == math.inf
     few = tuple(part[:100] for part in parts)
@@ -234,8 +275,20 @@ def test_of_many_keys_that_differ_what_they_could_reach_is_never_understated() -
         ("?p :y ?user", "(COUNT(*) AS ?n)", "all", "", "a double on the stream"),
         ("?p :mentions ?user ; :x ?x", "(COUNT(*) AS ?n)", "all", "", "latest arrivals count"),
         ("?p :x ?x . ?q :mentions ?user", "(COUNT(*) AS ?n)", "latest", "", "share their subject"),
-        ("?p :mentions ?user FILTER(?user > 3)", "(COUNT(*) AS ?n)", "all", "", "not a number on the stream"),
-        ("?user :x ?x", "(COUNT(*) AS ?n)", "all", 'solutions = "many"', "several solutions at the remote"),
+        (
+            "?p :mentions ?user FILTER(?user > 3)",
+            "(COUNT(*) AS ?n)",
+            "all",
+            "",
+            "not a number on the stream",
+        ),
+        (
+            "?user :x ?x",
+            "(COUNT(*) AS ?n)",
+            "all",
+            'solutions = "many"',
+            "several solutions at the remote",
+        ),
     ],
 )
 def test_what_is_not_kept_up_to_date_is_evaluated_by_window_and_it_is_said_why(
@@ -256,7 +309,9 @@ def test_what_is_not_kept_up_to_date_is_evaluated_by_window_and_it_is_said_why(
         k=3,
         offset=0,
     )
-    catalog = CATALOG.format(arrivals=arrivals, start="", solutions=solutions, policy="", n=0, items=0)
+    catalog = CATALOG.format(
+        arrivals=arrivals, start="", solutions=solutions, policy="", n=0, items=0
+    )
     found = bind_query(text, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
     assert isinstance(found, BoundWindowed)
     assert found.reason is not None

@@ -31,14 +31,18 @@ class Several(TableRemote):
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
         found = super().fetch(keys, timeout)
-        others = [{"user": row["user"], "followers": integer(self._more(row["user"]))} for row in found]
+        others = [
+            {"user": row["user"], "followers": integer(self._more(row["user"]))} for row in found
+        ]
         return [*found, *(row for row in others if row["user"] in map(user_term, SEVERAL))]
 
     def load(self, timeout: float, may_ask: object = None) -> Iterator[list[Solution]]:
         yield self.fetch([user_term(user) for user in self.followers], timeout)
 
     def _more(self, key: str) -> int:
-        return next(count for user, count in self.followers.items() if user_term(user) == key) + MORE
+        return (
+            next(count for user, count in self.followers.items() if user_term(user) == key) + MORE
+        )
 
 
 def replayed(shape: Shape) -> Replay:
@@ -52,7 +56,9 @@ def replayed(shape: Shape) -> Replay:
 
 @settings(max_examples=80)
 @given(shapes)
-def test_an_answer_that_chose_is_never_exact_and_one_that_is_exact_is_right_for_any_choice(shape: Shape) -> None:
+def test_an_answer_that_chose_is_never_exact_and_one_that_is_exact_is_right_for_any_choice(
+    shape: Shape,
+) -> None:
     replay = replayed(shape)
     for answer in replay.answers():
         event(f"{answer.status}, {'some' if answer.counts.ambiguous else 'none'} ambiguous")
@@ -63,15 +69,22 @@ def test_an_answer_that_chose_is_never_exact_and_one_that_is_exact_is_right_for_
             assert shown(answer) == replay.right(answer, known_followers(replay.query))
         if answer.status is Status.EXACT:
             for more in (0, MORE):
-                chosen = {user: count + more * (user in SEVERAL) for user, count in followers.items()}
+                chosen = {
+                    user: count + more * (user in SEVERAL) for user, count in followers.items()
+                }
                 assert shown(answer) == replay.right(answer, chosen)
 
 
 @pytest.mark.parametrize("refill", [False, True])
-def test_an_answer_for_which_all_was_fetched_is_certified_if_one_of_several_was_chosen(refill: bool) -> None:
+def test_an_answer_for_which_all_was_fetched_is_certified_if_one_of_several_was_chosen(
+    refill: bool,
+) -> None:
     shape = Shape(0, 0, 2, 1, 0, 9, 3, 2, 9, 9, "all", True, None, 0, False, False, refill)
     replay = Replay(shape)
-    for followers, expected in (({"a": 1, "b": 1}, Status.CERTIFIED), ({"b": 1, "e": 1}, Status.EXACT)):
+    for followers, expected in (
+        ({"a": 1, "b": 1}, Status.CERTIFIED),
+        ({"b": 1, "e": 1}, Status.EXACT),
+    ):
         query = continuous(replay.bound, Several(followers))
         query.add(STREAM, records(replay.bound, [Event(1, user, 1) for user in followers]))
         (answer,) = query.advance(STREAM, 9)
@@ -86,7 +99,9 @@ def test_evaluated_window_by_window_all_of_a_key_s_solutions_join_and_the_answer
     found = windowed(replay)
     assert isinstance(found.evaluation, SparqlEvaluation)
     (part,) = found._bound.plan.remotes
-    keeper = Maintainer(SolutionStore(part.key, part.variables), replay.remote, Budget(1000, 1000, 5.0))
+    keeper = Maintainer(
+        SolutionStore(part.key, part.variables), replay.remote, Budget(1000, 1000, 5.0)
+    )
     query = Fed(SparqlEvaluation(found._bound, [keeper]), found._bound)
     query.add(STREAM, records(replay.bound, [Event(1, "a", 1), Event(2, "b", 1)]))
     (answer,) = query.advance(STREAM, 9)

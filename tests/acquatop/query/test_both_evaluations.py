@@ -97,22 +97,39 @@ def test_filters_offsets_and_functions_mean_the_same_to_both(
     replay.bound = bound(text, catalog_text(arrivals=shape.arrivals, start="start_ms = 0", n=1000))
     budget = Budget(1000, 1000, 5.0)
     remote = FilteringRemote(replay.remote, replay.bound.plan.service.group)
-    incremental = ContinuousQuery(replay.bound, Maintainer(ReplicaStore("user", ["user", "followers"]), remote, budget))
+    incremental = ContinuousQuery(
+        replay.bound, Maintainer(ReplicaStore("user", ["user", "followers"]), remote, budget)
+    )
     replay.query = Both(incremental, windowed(replay))  # type: ignore[assignment]
     for one, other in replay.answers():  # type: ignore[misc]
         assert [row.score for row in other.rows] == pytest.approx([row.score for row in one.rows])
         assert one.status is other.status is Status.EXACT
-        types = [[term_json(row.bindings["score"])["datatype"] for row in each.rows] for each in (one, other)]
-        if "IF" not in score and "COALESCE" not in score and "least" not in score:  # whose type is that of the choice
-            assert all(ours == theirs or theirs.endswith("#double") for ours, theirs in zip(*types, strict=True))
+        types = [
+            [term_json(row.bindings["score"])["datatype"] for row in each.rows]
+            for each in (one, other)
+        ]
+        if (
+            "IF" not in score and "COALESCE" not in score and "least" not in score
+        ):  # whose type is that of the choice
+            assert all(
+                ours == theirs or theirs.endswith("#double")
+                for ours, theirs in zip(*types, strict=True)
+            )
 
 
 class OddTable(TableRemote):
     """A remote some of whose values are no numbers."""
 
     def fetch(self, keys: Sequence[str], timeout: float) -> list[Solution]:
-        odd = {user_term("a"): '"many"', user_term("b"): f"<{NS}many>", user_term("d"): f'"NaN"^^<{XSD}double>'}
-        return [{**row, "followers": odd.get(row["user"], row["followers"])} for row in super().fetch(keys, timeout)]
+        odd = {
+            user_term("a"): '"many"',
+            user_term("b"): f"<{NS}many>",
+            user_term("d"): f'"NaN"^^<{XSD}double>',
+        }
+        return [
+            {**row, "followers": odd.get(row["user"], row["followers"])}
+            for row in super().fetch(keys, timeout)
+        ]
 
 
 class FilteringRemote:
@@ -137,7 +154,9 @@ class FilteringRemote:
 
 @settings(max_examples=45)
 @given(shapes, st.none() | st.integers(0, 10), st.sampled_from(["?mentions > 3", "?mentions > 99"]))
-def test_both_answer_the_same_windows_whatever_a_filter_leaves(shape: Shape, start: int | None, kept: str) -> None:
+def test_both_answer_the_same_windows_whatever_a_filter_leaves(
+    shape: Shape, start: int | None, kept: str
+) -> None:
     shape = replace(shape, items=1000, n=1000, policy=None, start=start, changes=0)
     text = TEXT.format(
         score="?mentions + ?followers",
@@ -151,7 +170,9 @@ def test_both_answer_the_same_windows_whatever_a_filter_leaves(shape: Shape, sta
     )
     replay = Replay(shape)
     begin = "" if start is None else f"start_ms = {start}"
-    replay.bound = bound(text, catalog_text(arrivals=shape.arrivals, start=begin, n=1000, items=1000))
+    replay.bound = bound(
+        text, catalog_text(arrivals=shape.arrivals, start=begin, n=1000, items=1000)
+    )
     ways: list[list[int]] = []
     cut = len(replay.events) // 2
     for query in (continuous(replay.bound, replay.remote), windowed(replay)):
@@ -178,9 +199,18 @@ def test_both_skip_the_same_windows() -> None:
     replay.bound = bound(text, catalog_text(arrivals="all"))
     shown = []
     for query in (continuous(replay.bound, replay.remote), windowed(replay)):
-        events = [Event(5, "a", 1), Event(70_000, "a", 9), Event(90_000, "a", 0), Event(90_200, "a", 1)]
+        events = [
+            Event(5, "a", 1),
+            Event(70_000, "a", 9),
+            Event(90_000, "a", 0),
+            Event(90_200, "a", 1),
+        ]
         query.add(STREAM, records(replay.bound, events))
-        answers = [*query.advance(STREAM, 40_000), *query.advance(STREAM, 90_100), *query.finish(STREAM)]
+        answers = [
+            *query.advance(STREAM, 40_000),
+            *query.advance(STREAM, 90_100),
+            *query.finish(STREAM),
+        ]
         shown.append([(answer.closes_ms, answer.counts.skipped) for answer in answers])
     assert shown[0] == shown[1]
     assert [closes for closes, _ in shown[0]][:5] == [5, 6, 7, 8, 70_000]
@@ -192,7 +222,11 @@ def test_both_give_the_same_scores(shape: Shape, start: int) -> None:
     replay = Replay(replace(shape, items=1000, n=1000, policy=None, start=start))
     replay.query = Both(replay.query, windowed(replay))  # type: ignore[assignment]
     for one, other in replay.answers():  # type: ignore[misc]
-        assert (one.window, one.opens_ms, one.closes_ms) == (other.window, other.opens_ms, other.closes_ms)
+        assert (one.window, one.opens_ms, one.closes_ms) == (
+            other.window,
+            other.opens_ms,
+            other.closes_ms,
+        )
         assert [row.score for row in other.rows] == pytest.approx([row.score for row in one.rows])
         assert [set(row.bindings) for row in other.rows] == [set(row.bindings) for row in one.rows]
         assert one.status is other.status is Status.EXACT

@@ -30,14 +30,22 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         assert answer.counts.late == 0
         if answer.status is not Status.APPROXIMATE:
             assert shown(answer) == replay.right(answer, known_followers(replay.query))
-            inside = solutions_in(replay.events, answer.opens_ms, answer.closes_ms, latest=shape.arrivals == "latest")
-            unknown = [pair for pair in inside if replay.query.maintainer.store.rows([user_term(pair[0])])[0] < 0]
+            inside = solutions_in(
+                replay.events, answer.opens_ms, answer.closes_ms, latest=shape.arrivals == "latest"
+            )
+            unknown = [
+                pair
+                for pair in inside
+                if replay.query.maintainer.store.rows([user_term(pair[0])])[0] < 0
+            ]
             assert all(shape.cannot_reach(answer, mentions) for _, mentions in unknown)
         if answer.status is Status.EXACT:
             assert shown(answer) == replay.right(answer, replay.remote.followers)
         if shape.refill and answer.status is Status.APPROXIMATE:
             assert "no value from the remote yet" in (answer.reason or "")
-        event(f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'refilled' if shape.refill else 'dropped'}")
+        event(
+            f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'refilled' if shape.refill else 'dropped'}"
+        )
 
 
 @settings(max_examples=45)
@@ -49,7 +57,9 @@ def test_enough_budget_and_candidates_are_always_exact(shape: Shape) -> None:
 
 
 def test_what_comes_too_late_makes_the_windows_that_are_still_open_uncertain() -> None:
-    query_bound = bound(query_text(width=9, slide=3, k=1), catalog_text(start="start_ms = 0", items=9, n=9))
+    query_bound = bound(
+        query_text(width=9, slide=3, k=1), catalog_text(start="start_ms = 0", items=9, n=9)
+    )
     query = continuous(query_bound, TableRemote({"a": 1, "b": 1}))
     query.add(STREAM, records(query_bound, [Event(5, "a", 1), Event(10, "a", 1)]))
     (first,) = query.advance(STREAM, 9)
@@ -57,7 +67,9 @@ def test_what_comes_too_late_makes_the_windows_that_are_still_open_uncertain() -
     later = list(query.advance(STREAM, 30))
     assert (first.status, first.counts.late) == (Status.EXACT, 0)
     assert later[0].counts.late == 1
-    assert [answer.status for answer in later[:2]] == [Status.APPROXIMATE] * 2  # (3, 12] and (6, 15] should hold b
+    assert [answer.status for answer in later[:2]] == [
+        Status.APPROXIMATE
+    ] * 2  # (3, 12] and (6, 15] should hold b
     assert "too late" in (later[0].reason or "")
     assert all(answer.status is Status.EXACT for answer in later[2:])
 
@@ -78,6 +90,10 @@ def test_a_jump_in_time_skips_the_empty_windows_and_says_how_many() -> None:
     query = continuous(query_bound, TableRemote({"a": 1}))
     query.add(STREAM, records(query_bound, [Event(1, "a", 1), Event(10**12, "a", 2)]))
     answers = list(query.advance(STREAM, 10**12))
-    assert [(answer.closes_ms, len(answer.rows)) for answer in answers] == [(1, 1), (2, 0), (10**12, 1)]
+    assert [(answer.closes_ms, len(answer.rows)) for answer in answers] == [
+        (1, 1),
+        (2, 0),
+        (10**12, 1),
+    ]
     assert [answer.counts.skipped for answer in answers] == [0, 0, 10**12 - 3]
     assert shown(answers[2]) == [("a", 2, 5)]

@@ -56,7 +56,9 @@ class Trade(NamedTuple):
 
     def line(self) -> bytes:
         record = {"t": self.t, "id": self.id, "price": self.price, "share": NS + "s"}
-        return json.dumps({name: value for name, value in record.items() if value is not None}).encode()
+        return json.dumps(
+            {name: value for name, value in record.items() if value is not None}
+        ).encode()
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,9 @@ class Shape:
     @property
     def text(self) -> str:
         order = "DESC" if self.descending else "ASC"
-        return TOP.format(n=self.n, step=self.step, k=self.k, offset=self.offset, order=order, output=self.output)
+        return TOP.format(
+            n=self.n, step=self.step, k=self.k, offset=self.offset, order=order, output=self.output
+        )
 
     def batches(self) -> Iterator[list[Trade]]:
         """Yield the trades, cut."""
@@ -86,7 +90,9 @@ class Shape:
 
 
 def bind(text: str, arrivals: str = "distinct", start: str = "") -> BoundCounted:
-    catalog = Catalog.parse(CATALOG.format(arrivals=arrivals, start=start), file=Path("c.toml"), variables={})
+    catalog = Catalog.parse(
+        CATALOG.format(arrivals=arrivals, start=start), file=Path("c.toml"), variables={}
+    )
     bound = bind_query(text, catalog, name="q")
     assert isinstance(bound, BoundCounted)
     return bound
@@ -122,7 +128,10 @@ def answers(shape: Shape, *, lateness: int = 1_000, kept: bool = False) -> list[
 
 def in_order(trades: Sequence[Trade]) -> list[Trade]:
     """Return trades as they are counted: something comes after nothing."""
-    return sorted(trades, key=lambda each: (each.t, f"{NS}trade/{each.id}>", each.price is not None, each.price or 0))
+    return sorted(
+        trades,
+        key=lambda each: (each.t, f"{NS}trade/{each.id}>", each.price is not None, each.price or 0),
+    )
 
 
 def right(shape: Shape, trades: Sequence[Trade], closes: int) -> list[tuple[int, int]]:
@@ -138,7 +147,10 @@ def right(shape: Shape, trades: Sequence[Trade], closes: int) -> list[tuple[int,
 
 
 def shown(answer: Answer) -> list[tuple[int, int]]:
-    return [(int(row.bindings["trade"].rpartition("/")[2]), int(row.bindings["price"])) for row in answer.rows]
+    return [
+        (int(row.bindings["trade"].rpartition("/")[2]), int(row.bindings["price"]))
+        for row in answer.rows
+    ]
 
 
 def canonical(found: Sequence[Answer]) -> str:
@@ -240,7 +252,11 @@ def test_aggregates_of_the_last_elements_are_right(shape: Shape) -> None:
     hand_in(query, bound, trades)
     for answer in query.finish(STREAM):
         closes = (answer.window + 1) * shape.step
-        prices = [trade.price for trade in trades[max(0, closes - shape.n) : closes] if trade.price is not None]
+        prices = [
+            trade.price
+            for trade in trades[max(0, closes - shape.n) : closes]
+            if trade.price is not None
+        ]
         counts = {int(row.bindings["price"]): int(row.bindings["n"]) for row in answer.rows}
         assert counts == {price: prices.count(price) for price in prices}
 
@@ -253,8 +269,14 @@ def test_any_query_sees_the_last_elements_and_now_is_when_the_newest_happened() 
     query = begun(bound)
     hand_in(query, bound, [Trade(60_000 * at, at, 10 + at) for at in range(1, 6)])
     found = list(query.finish(STREAM))
-    ends = [{line.split()[2].split('"')[1] for line in answer.triples if "/at>" in line} for answer in found]
-    prices = [{line.split()[2].split('"')[1] for line in answer.triples if "/was>" in line} for answer in found]
+    ends = [
+        {line.split()[2].split('"')[1] for line in answer.triples if "/at>" in line}
+        for answer in found
+    ]
+    prices = [
+        {line.split()[2].split('"')[1] for line in answer.triples if "/was>" in line}
+        for answer in found
+    ]
     # The fifth is in no window: one closes with every second element.
     assert ends == [{"2"}, {"4"}]
     assert prices == [{"11", "12"}, {"13", "14"}]
@@ -264,8 +286,12 @@ def test_triples_are_counted_where_a_record_is_one() -> None:
     text = "ASK FROM NAMED WINDOW :w ON :stream [TRIPLES 5] WHERE { WINDOW :w { ?trade :price ?price } }"
     with pytest.raises(Exception, match="a record of the stream may be up to 2 triples"):
         bind(text)
-    one = CATALOG.replace('":share" = {{ field = "share", datatype = "iri" }}', "").format(arrivals="all", start="")
-    assert isinstance(bind_query(text, Catalog.parse(one, file=Path("c.toml"), variables={})), BoundCounted)
+    one = CATALOG.replace('":share" = {{ field = "share", datatype = "iri" }}', "").format(
+        arrivals="all", start=""
+    )
+    assert isinstance(
+        bind_query(text, Catalog.parse(one, file=Path("c.toml"), variables={})), BoundCounted
+    )
 
 
 @pytest.mark.parametrize(
@@ -281,14 +307,19 @@ def test_triples_are_counted_where_a_record_is_one() -> None:
 def test_the_cheapest_structure_is_chosen(
     n: int, step: int, k: int, arrivals: str, chosen: Strategy, warned: bool
 ) -> None:
-    bound = bind(TOP.format(output="RSTREAM", n=n, step=step, order="DESC", k=k, offset=0), arrivals)
+    bound = bind(
+        TOP.format(output="RSTREAM", n=n, step=step, order="DESC", k=k, offset=0), arrivals
+    )
     assert bound.choice is not None
     assert (bound.choice.strategy, bool(bound.warnings)) == (chosen, warned)
 
 
 def test_the_catalog_may_ask_for_panes() -> None:
     text = TOP.format(output="RSTREAM", n=9, step=1, order="DESC", k=1, offset=0)
-    for strategy, chosen in (("pane-dominance", Strategy.EACH), ("shared-skyline", Strategy.BLOCKS)):
+    for strategy, chosen in (
+        ("pane-dominance", Strategy.EACH),
+        ("shared-skyline", Strategy.BLOCKS),
+    ):
         choice = bind(text, start=f'strategy = "{strategy}"').choice
         assert choice is not None
         assert choice.strategy is chosen
@@ -301,7 +332,9 @@ def top(n: int, step: int = 1, k: int = 2) -> str:
     return TOP.format(output="RSTREAM", n=n, step=step, order="ASC", k=k, offset=0)
 
 
-def test_what_comes_too_late_has_no_position_and_makes_those_windows_uncertain_that_lack_it() -> None:
+def test_what_comes_too_late_has_no_position_and_makes_those_windows_uncertain_that_lack_it() -> (
+    None
+):
     bound = bind(top(n=3))
     query = begun(bound)
     hand_in(query, bound, [Trade(at, at, at) for at in (10, 20, 30, 40)])
@@ -354,7 +387,9 @@ def test_only_what_may_still_be_among_the_best_is_held() -> None:
     query = begun(bound)
     prices = np.random.default_rng(4).permutation(60_000).tolist()
     for start in range(0, 60_000, 15_000):
-        hand_in(query, bound, [Trade(at, at, 1 + prices[at]) for at in range(start, start + 15_000)])
+        hand_in(
+            query, bound, [Trade(at, at, 1 + prices[at]) for at in range(start, start + 15_000)]
+        )
         list(query.advance(Tick(STREAM, start + 14_999, 0.0)))
     # The skyband of 3 in 10 000 is some 30.
     assert query.sizes("q").candidates < 1_100

@@ -66,7 +66,9 @@ class Post:
 
     def line(self) -> bytes:
         said = {"t": self.t, "id": self.number, "by": f"{NS}user/{self.by}", "value": self.value}
-        return json.dumps({name: value for name, value in said.items() if value is not None}).encode()
+        return json.dumps(
+            {name: value for name, value in said.items() if value is not None}
+        ).encode()
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ class Shape:
             direction="DESC" if self.descending else "ASC",
             **{name: getattr(self, name) for name in ("width", "slide", "k")},
         )
-        catalog = CATALOG.format(**with_policy({"policy": self.policy, "n": self.n, "items": self.items}))
+        catalog = CATALOG.format(
+            **with_policy({"policy": self.policy, "n": self.n, "items": self.items})
+        )
         found = bind_query(text, Catalog.parse(catalog, file=Path("catalog.toml"), variables={}))
         assert isinstance(found, BoundQuery), found.reason
         return found
@@ -134,7 +138,9 @@ class Replay:
         self.shape = shape
         self.random = random.Random(shape.seed)
         self.posts = [self.post(number) for number in range(shape.posts)]
-        self.remote = TableRemote({user: self.random.randint(0, shape.values) for user in USERS if user != "c"})
+        self.remote = TableRemote(
+            {user: self.random.randint(0, shape.values) for user in USERS if user != "c"}
+        )
         self.bound = shape.bind()
         self.keeper: Maintainer[ReplicaStore] | None = None
         if shape.joined:
@@ -154,7 +160,10 @@ class Replay:
         """Hand in posts as an executor would: the job travels there, and its parts back."""
         lines = pa.record_batch([pa.array([post.line() for post in posts], pa.binary())], ["value"])
         job = Job(self.bound.stream.mapping, self.query.reducers(STREAM))
-        parts = [Part.from_bytes(part.to_bytes()) for part in cloudpickle.loads(cloudpickle.dumps(job))([lines])]
+        parts = [
+            Part.from_bytes(part.to_bytes())
+            for part in cloudpickle.loads(cloudpickle.dumps(job))([lines])
+        ]
         if parts:
             self.query.evaluation.add(STREAM, parts, self.query.names)
         self.handed_in += posts
@@ -180,7 +189,9 @@ class Replay:
         for post in self.handed_in:
             if post.value is None or not answer.opens_ms < post.t <= answer.closes_ms:
                 continue
-            if (self.shape.filtered and post.value <= 1) or (self.shape.joined and post.by not in followers):
+            if (self.shape.filtered and post.value <= 1) or (
+                self.shape.joined and post.by not in followers
+            ):
                 continue
             score = 2 * post.value + (followers[post.by] if self.shape.joined else 0)
             rows.append((-self.shape.sign * score, -post.t, f"<{NS}post/{post.number}>", score))
@@ -210,9 +221,17 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
             assert shown(answer) == replay.right(answer, replay.remote.followers)
         if not shape.joined and not shape.late:
             assert answer.status is Status.EXACT
-        if shape.items == 8 and shape.n == 3 and shape.preload and not shape.changes and not shape.late:
+        if (
+            shape.items == 8
+            and shape.n == 3
+            and shape.preload
+            and not shape.changes
+            and not shape.late
+        ):
             assert answer.status is Status.EXACT
-        event(f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'joined' if shape.joined else 'alone'}")
+        event(
+            f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'joined' if shape.joined else 'alone'}"
+        )
 
 
 @settings(max_examples=16)

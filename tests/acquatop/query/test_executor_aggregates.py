@@ -74,7 +74,12 @@ class Lives:
     def hand_in(self, posts: Sequence[Post]) -> None:
         records = decoded(self.twins.bound, posts)
         self.here.add(STREAM, list(reduced(records, self.here.reducers(STREAM))), self.here.names)
-        self.step([Part.from_bytes(part.to_bytes()) for part in reduced(records, self.group.reducers(STREAM))])
+        self.step(
+            [
+                Part.from_bytes(part.to_bytes())
+                for part in reduced(records, self.group.reducers(STREAM))
+            ]
+        )
 
     def advance(self, watermark: int) -> None:
         right = [answer.canonical() for answer in self.here.advance(Tick(STREAM, watermark, 0.0))]
@@ -104,7 +109,9 @@ class Lives:
 
 @settings(max_examples=10)
 @given(shapes, st.integers(0, 2**32))
-def test_it_goes_on_from_either_state_and_no_file_is_missing_or_left(shape: Shape, seed: int) -> None:
+def test_it_goes_on_from_either_state_and_no_file_is_missing_or_left(
+    shape: Shape, seed: int
+) -> None:
     chance = random.Random(seed)
     with quick_folder() as folder:
         lives = Lives(Twins(replace(shape, joined=False), folder))
@@ -127,7 +134,10 @@ def test_it_goes_on_from_either_state_and_no_file_is_missing_or_left(shape: Shap
 
 def some_posts(count: int = 60) -> list[Post]:
     chance = random.Random(3)
-    return [Post(1 + at // 3, f"s{at}", chance.choice("abcdefgh"), chance.randrange(9), None) for at in range(count)]
+    return [
+        Post(1 + at // 3, f"s{at}", chance.choice("abcdefgh"), chance.randrange(9), None)
+        for at in range(count)
+    ]
 
 
 def test_chunks_are_made_one_before_they_are_many() -> None:
@@ -137,14 +147,21 @@ def test_chunks_are_made_one_before_they_are_many() -> None:
             twins.add(STREAM, decoded(twins.bound, [post]))
             content = twins.groups[1]._content._content
             assert all(len(chunks) <= 4 for pane in content._panes.values() for chunks in pane)
-        assert [there.canonical() == here.canonical() for here, there in twins.advance(STREAM, 40)] == 4 * [True]
+        assert [
+            there.canonical() == here.canonical() for here, there in twins.advance(STREAM, 40)
+        ] == 4 * [True]
 
 
 def test_the_same_events_in_two_partitions_are_in_two_files_and_done_again_in_one() -> None:
     with quick_folder() as folder:
         twins = Twins(plain(pattern="?post :mentions ?user"), folder)
         for posts in ("s1", "s2", "s2"):
-            list(reduced(decoded(twins.bound, [Post(1, posts, "a", None, None)]), twins.groups[1].reducers(STREAM)))
+            list(
+                reduced(
+                    decoded(twins.bound, [Post(1, posts, "a", None, None)]),
+                    twins.groups[1].reducers(STREAM),
+                )
+            )
         assert len(list(folder.iterdir())) == 2
 
 
@@ -159,27 +176,49 @@ def test_a_file_that_is_missing_is_named() -> None:
 
 
 def test_a_key_has_the_same_bucket_everywhere() -> None:
-    assert buckets_of(pa.array([f"<{NS}user/{at}>" for at in range(6)]), 5).tolist() == [4, 3, 2, 1, 1, 2]
+    assert buckets_of(pa.array([f"<{NS}user/{at}>" for at in range(6)]), 5).tolist() == [
+        4,
+        3,
+        2,
+        1,
+        1,
+        2,
+    ]
 
 
 # The catalog ------------------------------------------------------------------------------------------
 
 
 def catalog(path: Path, keys: str = "executors", **changes: object) -> Catalog:
-    values: dict[str, object] = {"start": "", "solutions": "", "policy": None, "n": 2, "items": 3, **changes}
-    text = CATALOG.format(**{"arrivals": f'distinct"\nbuckets = 3\nkeys = "{keys}', **with_policy(values)})
-    return Catalog.parse(text.replace('"events"', f'"{path}"'), file=Path("catalog.toml"), variables={})
+    values: dict[str, object] = {
+        "start": "",
+        "solutions": "",
+        "policy": None,
+        "n": 2,
+        "items": 3,
+        **changes,
+    }
+    text = CATALOG.format(
+        **{"arrivals": f'distinct"\nbuckets = 3\nkeys = "{keys}', **with_policy(values)}
+    )
+    return Catalog.parse(
+        text.replace('"events"', f'"{path}"'), file=Path("catalog.toml"), variables={}
+    )
 
 
 def test_executors_need_distinct_arrivals(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match=r'(?s)needs a stream whose arrivals are distinct, not "all".*hint: set'):
+    with pytest.raises(
+        CatalogError, match=r'(?s)needs a stream whose arrivals are distinct, not "all".*hint: set'
+    ):
         catalog(tmp_path, arrivals='all"\nkeys = "executors')
 
 
 @pytest.mark.parametrize(
     ("changes", "said"), [({"policy": "WSJ-LRU"}, "WSJ-LRU"), ({"n": "2\nrefill = true"}, "refill")]
 )
-def test_what_looks_at_solutions_is_refused(tmp_path: Path, changes: dict[str, object], said: str) -> None:
+def test_what_looks_at_solutions_is_refused(
+    tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
     text = plain(pattern="?post :mentions ?user", joined=True).text()
     with pytest.raises(QueryError, match=said):
         bind_query(text, catalog(tmp_path, **changes))

@@ -140,7 +140,9 @@ class Played:
         for lines in cuts:
             parts = list(job([pa.record_batch([pa.array(lines, pa.binary())], ["value"])]))
             if parts:
-                self.group.add(STREAM, [Part.from_bytes(part.to_bytes()) for part in parts], list(self.members))
+                self.group.add(
+                    STREAM, [Part.from_bytes(part.to_bytes()) for part in parts], list(self.members)
+                )
 
     def of(self, name: str) -> list[str]:
         return [told(answer) for answer in self.said if answer.query == name]
@@ -199,10 +201,15 @@ class Replay:
 
     def batch(self, step: int) -> list[tuple[int, bytes]]:
         shape, chance = self.shape, self.chance
-        self.now += chance.choice([0, 5, 5, 20]) + (chance.randrange(shape.gap + 1) if chance.random() < 0.2 else 0)
+        self.now += chance.choice([0, 5, 5, 20]) + (
+            chance.randrange(shape.gap + 1) if chance.random() < 0.2 else 0
+        )
         earliest, self.now = self.now, self.now + shape.spread
         size = chance.randrange(12 + shape.spread // 2)
-        times = [chance.randint(earliest, self.now) - chance.randrange(shape.disorder + 1) for _ in range(size)]
+        times = [
+            chance.randint(earliest, self.now) - chance.randrange(shape.disorder + 1)
+            for _ in range(size)
+        ]
         times = [time - 40 if chance.random() < shape.late else time for time in times]
         return [(time, line(chance, shape, time, f"{step}-{at}")) for at, time in enumerate(times)]
 

@@ -108,7 +108,8 @@ class Panes(Thing):
         count = chance.randint(0, 5)
         times = pa.array([chance.randint(at - 6, at + 9) for _ in range(count)], pa.int64())
         names, terms = (
-            pa.array([chance.choice(each) for _ in range(count)], pa.string()) for each in ("ab", (None, "x"))
+            pa.array([chance.choice(each) for _ in range(count)], pa.string())
+            for each in ("ab", (None, "x"))
         )
         gone = pa.array([chance.random() < 0.2 for _ in range(count)], pa.bool_())
         late = self.held.add(pa.table({TIME: times, IDENTITY: names, GONE: gone, "?v": terms}))
@@ -122,7 +123,9 @@ class Occupied(Thing):
         return NonEmptyWindows(WINDOWS)
 
     def step(self, at: int, chance: Chance) -> object:
-        times = np.array([chance.randint(at, 3 * at + 9) for _ in range(chance.randint(0, 3))], np.int64)
+        times = np.array(
+            [chance.randint(at, 3 * at + 9) for _ in range(chance.randint(0, 3))], np.int64
+        )
         self.held.note(np.column_stack(WINDOWS.spans(times)), min(times.tolist(), default=None))
         if chance.random() < 0.5:
             self.held.close(at)
@@ -135,7 +138,11 @@ class Codes(Thing):
 
     def step(self, at: int, chance: Chance) -> object:
         found = self.held.encode(some(chance)).tolist()
-        self.held.release(np.array([code for code in self.held.used().tolist() if chance.random() < 0.2], np.int64))
+        self.held.release(
+            np.array(
+                [code for code in self.held.used().tolist() if chance.random() < 0.2], np.int64
+            )
+        )
         return found, self.held.used().tolist(), self.held.size
 
 
@@ -171,7 +178,9 @@ class Waits(Thing):
     def step(self, at: int, chance: Chance) -> object:
         names = dict.fromkeys(some(chance))
         numbers, terms = (0.1 * at, float("nan"))[: self.numbers], (f'"{at}"', "é")[: self.numbers]
-        more = [Solution(name, chance.choice(TEXTS), at, numbers, terms, at, at + 2) for name in names]
+        more = [
+            Solution(name, chance.choice(TEXTS), at, numbers, terms, at, at + 2) for name in names
+        ]
         shed = self.held.put(more)
         taken = self.held.take(set(some(chance, 1)))
         self.held.close_before(at)
@@ -238,7 +247,10 @@ class Stream(Thing):
         return RelationToStream(self.output)
 
     def step(self, at: int, chance: Chance) -> object:
-        found = (Row(rank, {"x": Literal(text)}, 0.5 * rank, None, 1.5) for rank, text in enumerate(some(chance)))
+        found = (
+            Row(rank, {"x": Literal(text)}, 0.5 * rank, None, 1.5)
+            for rank, text in enumerate(some(chance))
+        )
         return self.held(replace(NOTHING, window=at, rows=tuple(found)))
 
 
@@ -255,7 +267,9 @@ class Counted(Thing):
         return WindowCounters()
 
     def step(self, at: int, chance: Chance) -> object:
-        bad = pa.array([chance.choice([None, "no time", "no subject"]) for _ in range(3)], pa.string())
+        bad = pa.array(
+            [chance.choice([None, "no time", "no subject"]) for _ in range(3)], pa.string()
+        )
         self.held.count(pa.record_batch({BAD: bad}))
         self.held.late += chance.randint(0, 2)
         self.held.skipped += chance.randint(0, 2)
@@ -266,7 +280,9 @@ class Ordered(Thing):
     def make(self) -> RefreshOrder:
         store = ReplicaStore("k", ["v"])
         store.put(TEXTS, [{"k": text, "v": "<urn:v>"} for text in TEXTS], now=1.0)
-        return RefreshOrder(store, DEFAULT_RANKERS["RND"](), slide_ms=1000, random=np.random.default_rng(5))
+        return RefreshOrder(
+            store, DEFAULT_RANKERS["RND"](), slide_ms=1000, random=np.random.default_rng(5)
+        )
 
     def step(self, at: int, chance: Chance) -> object:
         proposed = Proposed(tuple(TEXTS), np.full(len(TEXTS), np.nan), np.full(len(TEXTS), at))
@@ -279,7 +295,9 @@ class Joined(Thing):
 
     def step(self, at: int, chance: Chance) -> object:
         keys = pa.array(some(chance), pa.string())
-        self.held.add_pane(Pane(pa.table({KEY: keys, GONE: pa.array([False] * len(keys), pa.bool_())}), at, at + 3))
+        self.held.add_pane(
+            Pane(pa.table({KEY: keys, GONE: pa.array([False] * len(keys), pa.bool_())}), at, at + 3)
+        )
         self.held.close_before(at)
         proposed = self.held.propose(at, Proposed((), np.empty(0), np.empty(0, np.int64)))
         return proposed.keys, proposed.lasts.tolist()
@@ -296,7 +314,9 @@ class Graph(Thing):
     def make(self) -> Any:
         store, window = QuadStore(), GRAPH.windows[0]
         mapping = window.stream.mapping
-        return WindowGraph(store, window.name, WINDOWS, mapping, latest_only=self.latest_only), store
+        return WindowGraph(
+            store, window.name, WINDOWS, mapping, latest_only=self.latest_only
+        ), store
 
     def snapshot(self) -> bytes:
         return pack_parts({str(at): each.snapshot() for at, each in enumerate(self.held)})
@@ -338,8 +358,14 @@ class Values:
     def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
         return parts[0] + np.array([self.of.get(key, np.nan) for key in keys.tolist()])
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
-        return highs[0] + (100.0 if keys is None else max((self.of.get(key, 0.0) for key in keys.tolist()), default=0))
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
+        return highs[0] + (
+            100.0
+            if keys is None
+            else max((self.of.get(key, 0.0) for key in keys.tolist()), default=0)
+        )
 
 
 class Dominance(Thing):
@@ -370,7 +396,14 @@ class Dominance(Thing):
         self.held._check()
         top = self.held.top(at)
         self.held.close_before(at + 1)
-        return rejected, listed(top.rows), top.merits.tolist(), top.certainty, top.bound, self.held.rejected
+        return (
+            rejected,
+            listed(top.rows),
+            top.merits.tolist(),
+            top.certainty,
+            top.bound,
+            self.held.rejected,
+        )
 
 
 class DistinctDominance(Dominance):
@@ -402,7 +435,9 @@ class Refills(Dominance):
 class Shares(Thing):
     """A structure that queries share, which join again by themselves."""
 
-    ASKED = MappingProxyType({"wide": TopKRequest(WINDOWS, 3), "narrow": TopKRequest(Windows(4, 5, 1), 2)})
+    ASKED = MappingProxyType(
+        {"wide": TopKRequest(WINDOWS, 3), "narrow": TopKRequest(Windows(4, 5, 1), 2)}
+    )
 
     def make(self) -> SharedSkyline:
         held = SharedSkyline(0, stretch=2, room=8)
@@ -411,11 +446,17 @@ class Shares(Thing):
         return held
 
     def step(self, at: int, chance: Chance) -> object:
-        times = np.array(sorted(chance.randint(3 * at + 1, 3 * at + 12) for _ in range(chance.randint(0, 6))), np.int64)
+        times = np.array(
+            sorted(chance.randint(3 * at + 1, 3 * at + 12) for _ in range(chance.randint(0, 6))),
+            np.int64,
+        )
         merits = np.array([float(chance.randint(0, 5)) for _ in times])
         names = objects([f"{at} {number}" for number in range(len(times))])
         self.held.add(Rows(times, names, names, (merits,)))
-        said = [(name, top.window, top.rows.identities.tolist()) for name, top in self.held.advance(3 * at)]
+        said = [
+            (name, top.window, top.rows.identities.tolist())
+            for name, top in self.held.advance(3 * at)
+        ]
         self.held._check()
         return said, self.held.held().identities.tolist()
 
@@ -442,9 +483,13 @@ class Straggles(Thing):
     def step(self, at: int, chance: Chance) -> object:
         size = chance.randint(0, 3)
         times = np.array([chance.randint(at, at + 9) for _ in range(size)], np.int64)
-        names, merits = objects(some(chance, 9)[:size] + ["x"] * size)[:size], np.arange(size) + chance.random()
+        names, merits = (
+            objects(some(chance, 9)[:size] + ["x"] * size)[:size],
+            np.arange(size) + chance.random(),
+        )
         self.held.add(
-            Scored(merits, Rows(times, names, names, (merits,), (names,))), ArrivalWatermarks.at(at, -99, size)
+            Scored(merits, Rows(times, names, names, (merits,), (names,))),
+            ArrivalWatermarks.at(at, -99, size),
         )
         self.held.let_go(at - 5)
         top = self.held.among(Top(at // 3, NO_ROWS, np.empty(0)), self.ANSWERED, 2)
@@ -458,19 +503,39 @@ class Logs(Thing):
         return PaneLog()
 
     def step(self, at: int, chance: Chance) -> object:
-        times = np.array(sorted(chance.randint(at, at + 9) for _ in range(chance.randint(0, 3))), np.int64)
+        times = np.array(
+            sorted(chance.randint(at, at + 9) for _ in range(chance.randint(0, 3))), np.int64
+        )
         counts = np.array([chance.randint(0, 2) for _ in times], np.int64)
         self.held.add(Parted(times, counts, counts), ArrivalWatermarks.at(at, -99, len(times)))
         if chance.random() < 0.3:
             self.held.let_go(at - 5)
         answered, span = self.ANSWERED, WINDOWS.bounds(at // 3)
-        known = self.held.newest(answered), self.held.first_after(answered, at), self.held.is_empty(answered, *span)
+        known = (
+            self.held.newest(answered),
+            self.held.first_after(answered, at),
+            self.held.is_empty(answered, *span),
+        )
         return len(self.held), known, self.held.unscored(answered, *span)
 
 
 THINGS: list[type[Thing]] = [
     *(Shares, Straggles, Logs),
-    *(Panes, Occupied, Codes, Solved, Waits, WaitsForNothing, Sample, OfStream, Stream, Gone, All, Counted, Ordered),
+    *(
+        Panes,
+        Occupied,
+        Codes,
+        Solved,
+        Waits,
+        WaitsForNothing,
+        Sample,
+        OfStream,
+        Stream,
+        Gone,
+        All,
+        Counted,
+        Ordered,
+    ),
     *(Joined, Graph, LatestGraph, Dominance, DistinctDominance, FixedDominance, Refills),
 ]
 
@@ -491,7 +556,9 @@ def test_it_goes_on_wherever_it_is_cut(kind: type[Thing], seed: int, cut: int) -
         other.go_on_from(snapshot)
         assert other.snapshot() == snapshot
         for at in range(cut, cut + 12):
-            assert repr(other.step(at, Chance(seed + at))) == repr(whole.step(at, Chance(seed + at)))
+            assert repr(other.step(at, Chance(seed + at))) == repr(
+                whole.step(at, Chance(seed + at))
+            )
         assert other.snapshot() == whole.snapshot()
 
 
@@ -506,7 +573,11 @@ def test_damage_is_noticed(kind: type[Thing]) -> None:
             kind().go_on_from(wrong)
     for at in (chance.randrange(len(snapshot)) for _ in range(20)):
         with pytest.raises(SnapshotError):
-            kind().go_on_from(snapshot[:at] + bytes([snapshot[at] ^ 1 << chance.randrange(8)]) + snapshot[at + 1 :])
+            kind().go_on_from(
+                snapshot[:at]
+                + bytes([snapshot[at] ^ 1 << chance.randrange(8)])
+                + snapshot[at + 1 :]
+            )
 
 
 def test_proposers_know_their_own_snapshots() -> None:
@@ -537,7 +608,10 @@ class Cut:
 
     def run(self, seed: int) -> list[object]:
         query, chance, seen = self.begin(), Chance(seed), []
-        pending = {stream: sorted(records, key=lambda each: each.t) for stream, records in self.replay.streams.items()}
+        pending = {
+            stream: sorted(records, key=lambda each: each.t)
+            for stream, records in self.replay.streams.items()
+        }
         for number in range(10**6):
             if not pending:
                 return seen
@@ -546,7 +620,10 @@ class Cut:
                 query = self.begin()
                 query.resume(before)
             stream = chance.choice(sorted(pending))
-            due = [pending[stream].pop(0) for _ in range(min(len(pending[stream]), chance.randint(1, 9)))]
+            due = [
+                pending[stream].pop(0)
+                for _ in range(min(len(pending[stream]), chance.randint(1, 9)))
+            ]
             if due:
                 query.add(stream, batch(self.replay.bound, stream, due))
                 answers = list(query.advance(stream, due[-1].t - 1))
@@ -565,12 +642,20 @@ class Cut:
 def shown(answer: Answer) -> object:
     """Return what does not depend on time."""
     spent = replace(answer.spending, seconds=0.0)
-    return answer.canonical(), spent, answer.refreshed, answer.counts, [row.refreshed for row in answer.rows]
+    return (
+        answer.canonical(),
+        spent,
+        answer.refreshed,
+        answer.counts,
+        [row.refreshed for row in answer.rows],
+    )
 
 
 @settings(max_examples=20)
 @given(shapes, st.sets(st.integers(0, 12), min_size=1, max_size=3))
-def test_a_query_that_is_evaluated_anew_goes_on_wherever_it_is_cut(shape: Shape, cuts: set[int]) -> None:
+def test_a_query_that_is_evaluated_anew_goes_on_wherever_it_is_cut(
+    shape: Shape, cuts: set[int]
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quad_store, "RENEWAL", 10)
         assert Cut(Replay(shape), cuts).run(shape.seed) == Cut(Replay(shape), set()).run(shape.seed)
@@ -578,7 +663,10 @@ def test_a_query_that_is_evaluated_anew_goes_on_wherever_it_is_cut(shape: Shape,
 
 def test_the_snapshot_of_another_query_is_refused() -> None:
     text = "SELECT ?s {} WHERE {{ WINDOW :{} {{ ?s :p ?p }} }}"
-    one, other = (at_work(bound(text.format(f"FROM NAMED WINDOW :{name} ON :a [RANGE 1ms]", name)))[0] for name in "vw")
+    one, other = (
+        at_work(bound(text.format(f"FROM NAMED WINDOW :{name} ON :a [RANGE 1ms]", name)))[0]
+        for name in "vw"
+    )
     with pytest.raises(SnapshotError, match="not of"):
         other.resume(one.snapshot())
     with pytest.raises(SnapshotError):
@@ -611,17 +699,27 @@ def test_another_process_finds_what_is_retained(tmp_path: Path) -> None:
     assert done.stdout.split() == ["3", "30", "143", str(len(texts) - 3)]
 
 
-hash_texts = st.lists(st.text("ab\0é", max_size=40) | st.text("ab\0", min_size=250, max_size=260), max_size=40)
+hash_texts = st.lists(
+    st.text("ab\0é", max_size=40) | st.text("ab\0", min_size=250, max_size=260), max_size=40
+)
 
 
 @given(hash_texts, st.integers(0, 9), st.integers(0, 9))
-def test_equal_texts_have_equal_hashes_and_others_have_others(texts: list[str], at: int, start: int) -> None:
+def test_equal_texts_have_equal_hashes_and_others_have_others(
+    texts: list[str], at: int, start: int
+) -> None:
     hashes = IdentityHash(b"secret")
     heads, tails = hashes.of(texts)
     of = dict(zip(texts, zip(heads.tolist(), tails.tolist(), strict=True), strict=True))
-    assert len(set(of.values())) == len({head for head, _ in of.values()}) == len({tail for _, tail in of.values()})
+    assert (
+        len(set(of.values()))
+        == len({head for head, _ in of.values()})
+        == len({tail for _, tail in of.values()})
+    )
     assert len(of) == len(set(of.values()))
-    chunks = pa.chunked_array([pa.array(texts[:at], pa.string()), pa.array(texts, pa.string())[start:]])
+    chunks = pa.chunked_array(
+        [pa.array(texts[:at], pa.string()), pa.array(texts, pa.string())[start:]]
+    )
     again = zip(*(column.tolist() for column in hashes.of(chunks)), strict=True)
     assert list(again) == [of[text] for text in chunks.to_pylist()]
     if texts:
@@ -632,7 +730,11 @@ def test_equal_texts_have_equal_hashes_and_others_have_others(texts: list[str], 
 def test_what_stands_behind_a_text_does_not_count() -> None:
     hashes = IdentityHash(bytes(16))
     alone = [hashes.of([text])[0][0] for text in TEXTS]
-    assert hashes.of(TEXTS)[0].tolist() == hashes.of(pa.array(TEXTS).dictionary_encode())[0].tolist() == alone
+    assert (
+        hashes.of(TEXTS)[0].tolist()
+        == hashes.of(pa.array(TEXTS).dictionary_encode())[0].tolist()
+        == alone
+    )
     assert [len(column) for column in hashes.of([])] == [0, 0]
 
 
@@ -647,14 +749,18 @@ def test_parts_are_as_long_as_they_say() -> None:
 
 
 def test_a_table_comes_back_with_its_types() -> None:
-    types = pa.schema([("a", pa.int64()), ("b", pa.large_string()), ("c", pa.dictionary(pa.int32(), pa.string()))])
+    types = pa.schema(
+        [("a", pa.int64()), ("b", pa.large_string()), ("c", pa.dictionary(pa.int32(), pa.string()))]
+    )
     table = pa.table([[1, None, 3], ["x", None, "é"], ["u", "u", None]], types)
     for each in (table, table.slice(1), table.slice(3), pa.concat_tables([table, table])):
         assert unpack_table(pack_table(each)).equals(each)
         assert unpack_table(pack_table(each)).schema == each.schema
 
 
-@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64])
+@pytest.mark.parametrize(
+    "kind", [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64]
+)
 def test_chance_goes_on(kind: Callable[[int], Any]) -> None:
     one, other = np.random.Generator(kind(1)), np.random.Generator(kind(2))
     one.integers(0, 9, 5)

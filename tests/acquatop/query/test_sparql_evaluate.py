@@ -40,7 +40,9 @@ def cells(result: SparqlResult) -> list[list[str]]:
     return [[str(term) for term in row.values()] for row in result.rows]
 
 
-MIXED = ':k :p 1 , 1.0 , 1e0 , "1" , "a"@en , "a"@fr , "a" , true , :k , :l . :l :p 1 , "b" . :m :p 2 .'
+MIXED = (
+    ':k :p 1 , 1.0 , 1e0 , "1" , "a"@en , "a"@fr , "a" , true , :k , :l . :l :p 1 , "b" . :m :p 2 .'
+)
 
 
 @pytest.mark.parametrize(
@@ -63,12 +65,16 @@ def test_the_order_in_which_triples_came_changes_nothing(query: str, seed: int) 
 
 
 def test_limit_without_order_takes_the_least_terms() -> None:
-    assert cells(evaluate("SELECT ?o { GRAPH :w { :k :p ?o } } LIMIT 2", stored(MIXED))) == [["<urn:k>"], ["<urn:l>"]]
+    assert cells(evaluate("SELECT ?o { GRAPH :w { :k :p ?o } } LIMIT 2", stored(MIXED))) == [
+        ["<urn:k>"],
+        ["<urn:l>"],
+    ]
 
 
 def test_blank_nodes_that_the_engine_makes_up_are_named_in_order() -> None:
     result = evaluate(
-        "SELECT ?s (BNODE() AS ?b) { GRAPH :w { ?s :p ?o } } ORDER BY ?s LIMIT 2", stored(":k :p 1 . :l :p 1 .")
+        "SELECT ?s (BNODE() AS ?b) { GRAPH :w { ?s :p ?o } } ORDER BY ?s LIMIT 2",
+        stored(":k :p 1 . :l :p 1 ."),
     )
     assert cells(result) == [["<urn:k>", "_:b0"], ["<urn:l>", "_:b1"]]
 
@@ -81,11 +87,18 @@ def test_a_template_makes_a_blank_node_for_each_solution_and_skips_what_is_no_tr
     assert "<urn:l> <urn:x> <urn:k> ." in triples
     assert "<urn:k> <urn:l> <urn:y> ." in triples
     assert not any(line.startswith('"') or "urn:z" in line for line in triples)
-    assert "_:" not in evaluate("CONSTRUCT { :a :b :c } { GRAPH :w { ?s :p ?o } }", stored(":k :p 1 .")).triples[0]
+    assert (
+        "_:"
+        not in evaluate(
+            "CONSTRUCT { :a :b :c } { GRAPH :w { ?s :p ?o } }", stored(":k :p 1 .")
+        ).triples[0]
+    )
 
 
 def test_construct_may_group() -> None:
-    query = "CONSTRUCT { ?s :is ?o , 1 } { GRAPH :w { ?s :p ?o } } GROUP BY ?s HAVING (COUNT(*) > 5)"
+    query = (
+        "CONSTRUCT { ?s :is ?o , 1 } { GRAPH :w { ?s :p ?o } } GROUP BY ?s HAVING (COUNT(*) > 5)"
+    )
     assert [line.split()[0] for line in evaluate(query, stored(MIXED)).triples] == ["<urn:k>"]
 
 
@@ -103,15 +116,26 @@ def test_ask_says_whether_there_is_a_solution() -> None:
 
 
 def test_functions_of_one_s_own_are_called_by_their_iris() -> None:
-    functions = DEFAULT_FUNCTIONS.with_function("urn:twice", scoring_function(lambda x: 2 * x, (1,)))
-    query = parse(PREFIX + "SELECT (:twice(?o) AS ?x) (math:sqrt(?o) AS ?y) { GRAPH :w { :k :p ?o } }")
-    evaluator = Evaluator(query, stored(':k :p 9 , "nine" .'), windows=["urn:w"], functions=functions)
+    functions = DEFAULT_FUNCTIONS.with_function(
+        "urn:twice", scoring_function(lambda x: 2 * x, (1,))
+    )
+    query = parse(
+        PREFIX + "SELECT (:twice(?o) AS ?x) (math:sqrt(?o) AS ?y) { GRAPH :w { :k :p ?o } }"
+    )
+    evaluator = Evaluator(
+        query, stored(':k :p 9 , "nine" .'), windows=["urn:w"], functions=functions
+    )
     rows = evaluator.evaluate({}, 0).rows
-    assert [{name: term.value for name, term in row.items()} for row in rows] == [{}, {"x": "18", "y": "3"}]
+    assert [{name: term.value for name, term in row.items()} for row in rows] == [
+        {},
+        {"x": "18", "y": "3"},
+    ]
 
 
 def test_keys_are_sorted_terms_without_blank_nodes() -> None:
-    evaluator = Evaluator(parse("ASK {}"), stored(':k :p [] , :l , "a\\n\\"b\\""@en , 1 , 1 .'), windows=["urn:w"])
+    evaluator = Evaluator(
+        parse("ASK {}"), stored(':k :p [] , :l , "a\\n\\"b\\""@en , 1 , 1 .'), windows=["urn:w"]
+    )
     source = parse(PREFIX + "ASK { GRAPH :w { ?s :p ?o } }").where
     assert source is not None
     integer = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -123,11 +147,19 @@ def test_the_keys_of_a_cut_sub_select_are_those_that_the_query_uses() -> None:
     query = PREFIX + "SELECT ?s { { SELECT ?s { GRAPH :w { ?s :p ?o } } ORDER BY ?o LIMIT 2 } }"
     where = parse(query).where
     assert where is not None
-    used = [f"<{term}>" for row in evaluate(query.removeprefix(PREFIX), store).rows for term in (row["s"].value,)]
-    assert Evaluator(parse("ASK {}"), store, windows=["urn:w"]).keys("s", where, {}, 0) == sorted(used)
+    used = [
+        f"<{term}>"
+        for row in evaluate(query.removeprefix(PREFIX), store).rows
+        for term in (row["s"].value,)
+    ]
+    assert Evaluator(parse("ASK {}"), store, windows=["urn:w"]).keys("s", where, {}, 0) == sorted(
+        used
+    )
 
 
-@pytest.mark.parametrize("inner", ["{ SELECT ?s { ?s :p ?o } LIMIT 2 }", "SERVICE :other { ?s :p ?o }"])
+@pytest.mark.parametrize(
+    "inner", ["{ SELECT ?s { ?s :p ?o } LIMIT 2 }", "SERVICE :other { ?s :p ?o }"]
+)
 def test_what_a_remote_answers_is_not_touched(inner: str) -> None:
     query = parse(PREFIX + f"SELECT * {{ SERVICE :r {{ {inner} }} }}")
     assert query.where is not None
@@ -141,7 +173,9 @@ def test_what_a_remote_answers_is_not_touched(inner: str) -> None:
 
 def test_a_template_shows_a_remote_s_blank_nodes_as_such() -> None:
     iri = blank_iri("<urn:k>", "b0")
-    query = f"CONSTRUCT {{ ?s :is ?b . ?s ?b ?s }} {{ GRAPH :w {{ ?s :p ?o }} BIND(<{iri}> AS ?b) }}"
+    query = (
+        f"CONSTRUCT {{ ?s :is ?b . ?s ?b ?s }} {{ GRAPH :w {{ ?s :p ?o }} BIND(<{iri}> AS ?b) }}"
+    )
     (triple,) = evaluate(query, stored(":k :p 1 .")).triples
     assert triple == f"<urn:k> <urn:is> _:{blank_label(iri)} ."
 

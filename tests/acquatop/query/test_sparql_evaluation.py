@@ -28,7 +28,10 @@ from tests.support.worlds import NS, XSD
 
 def rows_of(results: Any) -> list[tuple[tuple[str, str], ...]]:
     names = [variable.value for variable in results.variables]
-    rows = [tuple((name, str(row[name])) for name in sorted(names) if row[name] is not None) for row in results]
+    rows = [
+        tuple((name, str(row[name])) for name in sorted(names) if row[name] is not None)
+        for row in results
+    ]
     return sorted(rows)
 
 
@@ -39,7 +42,10 @@ def rows_shown(answer: Answer) -> list[tuple[tuple[str, str], ...]]:
         datatype = ox.NamedNode(str(term.datatype)) if term.datatype else None
         return str(ox.Literal(str(term), datatype=datatype))
 
-    return sorted(tuple((name, text(row.bindings[name])) for name in sorted(row.bindings)) for row in answer.rows)
+    return sorted(
+        tuple((name, text(row.bindings[name])) for name in sorted(row.bindings))
+        for row in answer.rows
+    )
 
 
 def assert_right(answer: Answer, results: Any) -> None:
@@ -79,7 +85,11 @@ def expected_instants(replay: Replay, instants: list[int]) -> list[int]:
         records = replay.streams[window.stream.iri]
         if window.windows.t0_ms is None and not records:
             continue
-        first = 0 if window.windows.t0_ms is not None else window.windows.first(min(each.t for each in records))
+        first = (
+            0
+            if window.windows.t0_ms is not None
+            else window.windows.first(min(each.t for each in records))
+        )
         closes = (window.windows.bounds(index)[1] for index in range(first, first + 200))
         due.update(each for each in closes if instants and each <= instants[-1])
     return sorted(due)
@@ -93,7 +103,9 @@ IN_ORDER = f"SELECT (GROUP_CONCAT(?r) AS ?all) (SAMPLE(?s) AS ?one) {V} WHERE {{
 def test_no_cut_into_batches_changes_a_byte(shape: Shape, query: str, other_cut: int) -> None:
     shape = replace(shape, query=query, items=99, load=False)
     replay = Replay(shape)
-    first, second = ([answer.canonical() for answer in replay.answers(cut)] for cut in (shape.seed, other_cut))
+    first, second = (
+        [answer.canonical() for answer in replay.answers(cut)] for cut in (shape.seed, other_cut)
+    )
     assert first == second
 
 
@@ -107,14 +119,20 @@ def test_what_is_exact_follows_a_remote_that_changes(shape: Shape) -> None:
 
 
 ONE = "FROM NAMED WINDOW :w ON :a [RANGE 9ms STEP 3ms]"
-JOIN = f"SELECT ?s ?f {ONE} WHERE {{ WINDOW :w {{ ?s :p ?p }} SERVICE :people {{ ?s :friend ?f }} }}"
+JOIN = (
+    f"SELECT ?s ?f {ONE} WHERE {{ WINDOW :w {{ ?s :p ?p }} SERVICE :people {{ ?s :friend ?f }} }}"
+)
 
 
 def friends(**known: str) -> ox.Store:
     store = ox.Store()
     for subject, names in known.items():
         for name in names:
-            store.add(ox.Quad(ox.NamedNode(NS + subject), ox.NamedNode(NS + "friend"), ox.NamedNode(NS + name)))
+            store.add(
+                ox.Quad(
+                    ox.NamedNode(NS + subject), ox.NamedNode(NS + "friend"), ox.NamedNode(NS + name)
+                )
+            )
     return store
 
 
@@ -126,9 +144,14 @@ def feed(query: Fed, bound_query: BoundWindowed, *records: Record, stream: str =
 def test_all_solutions_of_a_key_join_and_status_says_what_is_known() -> None:
     bound_query = bound(JOIN, start="start_ms = 0", items=1, requests=1)
     query, (remote,) = at_work(bound_query, friends(k="lm", l="k"))
-    first, second, third = feed(query, bound_query, Record(4, "k", 1), Record(5, "l", 1), Record(15, "m", 1))
+    first, second, third = feed(
+        query, bound_query, Record(4, "k", 1), Record(5, "l", 1), Record(15, "m", 1)
+    )
     assert (first.status, len(first.rows)) == (Status.APPROXIMATE, 2)
-    assert first.reason == "1 of the keys to ask <http://example.org/people> for have no answer from it yet"
+    assert (
+        first.reason
+        == "1 of the keys to ask <http://example.org/people> for have no answer from it yet"
+    )
     assert (second.status, len(second.rows)) == (Status.CERTIFIED, 3)
     assert (third.status, third.rows) == (Status.EXACT, ())
     assert [len(asked) for asked in remote.asked] == [1, 1, 1]
@@ -157,7 +180,9 @@ def test_a_pattern_without_a_key_is_fetched_whole() -> None:
 
 
 def test_what_comes_too_late_is_counted_and_makes_windows_uncertain() -> None:
-    bound_query = bound(f"SELECT ?s {ONE} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}", start="start_ms = 0")
+    bound_query = bound(
+        f"SELECT ?s {ONE} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}", start="start_ms = 0"
+    )
     query, _ = at_work(bound_query)
     (first,) = feed(query, bound_query, Record(5, "k", 1), Record(10, "k", 1))
     query.add(A, batch(bound_query, A, [Record(8, "m", 1)]))
@@ -174,7 +199,9 @@ def test_time_is_that_of_the_stream_that_lags_most() -> None:
     bound_query = bound(text)
     query, _ = at_work(bound_query)
     assert feed(query, bound_query, Record(5, "k", 1), Record(25, "k", 1)) == []
-    (at_4, at_8) = feed(query, bound_query, Record(3, "m", 1), Record(6, "n", 1), Record(9, "l", 1), stream=B)
+    (at_4, at_8) = feed(
+        query, bound_query, Record(3, "m", 1), Record(6, "n", 1), Record(9, "l", 1), stream=B
+    )
     (at_10,) = feed(query, bound_query, Record(11, "l", 1), stream=B)
     assert [answer.closes_ms for answer in (at_4, at_8, at_10)] == [4, 8, 10]
     assert at_4.rows == at_8.rows == ()
@@ -209,20 +236,22 @@ def test_a_remote_s_blank_nodes_are_kept_and_shown_as_such() -> None:
     bound_query = bound(text, start="start_ms = 0")
     data = friends(l="k")
     for subject in "kl":
-        data.add(ox.Quad(ox.NamedNode(NS + subject), ox.NamedNode(NS + "friend"), ox.BlankNode("b0")))
+        data.add(
+            ox.Quad(ox.NamedNode(NS + subject), ox.NamedNode(NS + "friend"), ox.BlankNode("b0"))
+        )
     query, _ = at_work(bound_query, data)
     (answer,) = feed(query, bound_query, Record(1, "k", 1), Record(2, "l", 1), Record(9, "l", 1))
     found = [row.bindings["f"] for row in answer.rows]
     assert (answer.status, len(found), len(set(found))) == (Status.EXACT, 3, 3)
     assert [isinstance(term, BNode) for term in found].count(True) == 2
-    assert {str(row.bindings["is"]) for row in answer.rows} == {"false"}  # a limit: the engine sees an IRI
+    assert {str(row.bindings["is"]) for row in answer.rows} == {
+        "false"
+    }  # a limit: the engine sees an IRI
 
 
 def test_keys_match_whatever_their_characters() -> None:
     odd = "a\tb\x08\x0c\0\x01\x7f\"'\\\n\u00e9"
-    text = (
-        f"SELECT ?s ?r {ONE} WHERE {{ WINDOW :w {{ ?x :r ?r }} SERVICE :people {{ ?s :name ?r }} }} ORDER BY ?r LIMIT 2"
-    )
+    text = f"SELECT ?s ?r {ONE} WHERE {{ WINDOW :w {{ ?x :r ?r }} SERVICE :people {{ ?s :name ?r }} }} ORDER BY ?r LIMIT 2"
     bound_query = bound(text, start="start_ms = 0")
     assert bound_query.remotes[0].part.key == "r"
     data = ox.Store()
@@ -258,7 +287,9 @@ def test_ill_typed_literals_from_a_remote_break_nothing() -> None:
 
 
 def test_a_query_that_joins_later_shows_only_windows_it_has_seen_from_their_start() -> None:
-    bound_query = bound(f"SELECT ?s {ONE} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}", start="start_ms = 0")
+    bound_query = bound(
+        f"SELECT ?s {ONE} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}", start="start_ms = 0"
+    )
     query, _ = at_work(bound_query)
     query.start_after(A, 10)
     answers = feed(query, bound_query, Record(11, "k", 1), Record(14, "l", 2), Record(30, "l", 2))
@@ -272,7 +303,11 @@ def test_a_jump_in_time_skips_the_empty_windows_and_says_how_many() -> None:
     bound_query = bound(text, start="start_ms = 0")
     query, _ = at_work(bound_query)
     answers = feed(query, bound_query, Record(1, "k", 1), Record(10**12, "l", 2))
-    assert [(answer.closes_ms, len(answer.rows)) for answer in answers] == [(1, 1), (2, 0), (10**12, 1)]
+    assert [(answer.closes_ms, len(answer.rows)) for answer in answers] == [
+        (1, 1),
+        (2, 0),
+        (10**12, 1),
+    ]
     assert [answer.counts.skipped for answer in answers] == [0, 0, 10**12 - 3]
 
 
@@ -284,7 +319,12 @@ def test_istream_and_dstream_say_what_is_new_and_what_has_gone() -> None:
             bound_query = bound(f"REGISTER {output} :out AS {form} {where}", start="start_ms = 0")
             query, _ = at_work(bound_query)
             answers = feed(
-                query, bound_query, Record(1, "k", 1), Record(4, "k", 1), Record(5, "l", 1), Record(12, "k", 1)
+                query,
+                bound_query,
+                Record(1, "k", 1),
+                Record(4, "k", 1),
+                Record(5, "l", 1),
+                Record(12, "k", 1),
             )
             shown[output, form.split()[0]] = [
                 len(answer.triples)
@@ -306,7 +346,9 @@ def test_istream_and_dstream_say_what_is_new_and_what_has_gone() -> None:
 
 def test_static_graphs_are_read_once_and_described_with_the_windows(tmp_path: Path) -> None:
     file = tmp_path / "static.ttl"
-    file.write_text("@prefix : <http://example.org/> .\n:k :lives [ :in :town ] ; :age 03 .\n:z :age 1 .\n")
+    file.write_text(
+        "@prefix : <http://example.org/> .\n:k :lives [ :in :town ] ; :age 03 .\n:z :age 1 .\n"
+    )
     graphs = f'[graphs."{NS}static"]\npath = "{file}"'
     text = f"DESCRIBE ?s {ONE} FROM :static WHERE {{ ?s :age ?age WINDOW :w {{ ?s :p ?p }} }}"
     bound_query = bound(text, start="start_ms = 0", graphs=graphs)
@@ -320,10 +362,15 @@ def test_static_graphs_are_read_once_and_described_with_the_windows(tmp_path: Pa
         '<k> <p> "7"^^<http://www.w3.org/2001/XMLSchema#integer> .',
         "_:g0b1 <in> <town> .",
     ] or answer.triples[-1] == f"_:g0b0 <{NS}in> <{NS}town> ."
-    with pytest.raises(UserError, match=r"static\.ttl: the graph <http://example.org/static> cannot be read: No such"):
+    with pytest.raises(
+        UserError,
+        match=r"static\.ttl: the graph <http://example.org/static> cannot be read: No such",
+    ):
         at_work(bound_query)
     file.write_text("@prefix : <http://example.org/> .\n:k :lives\n")
-    with pytest.raises(UserError, match=r"static\.ttl:\d: the graph <http://example.org/static> cannot be read"):
+    with pytest.raises(
+        UserError, match=r"static\.ttl:\d: the graph <http://example.org/static> cannot be read"
+    ):
         at_work(bound_query)
 
 

@@ -72,7 +72,9 @@ def compare(windows: Windows, events: list[Record], latest: bool, seed: int) -> 
             one.show_next()
             assert one.shown is not None
             right = content(events, *windows.bounds(one.shown), latest=latest)
-            assert shown(store) == sorted({f"{each.subject} {each.predicate} {each.object}" for each in right})
+            assert shown(store) == sorted(
+                {f"{each.subject} {each.predicate} {each.object}" for each in right}
+            )
             assert not one.is_uncertain
 
 
@@ -89,7 +91,9 @@ def test_a_triple_stays_as_long_as_some_record_in_the_window_says_it() -> None:
 
 def test_a_newer_record_replaces_all_that_an_older_one_said_of_its_subject() -> None:
     one, store = graph(Windows(10, 10, 0), latest=True)
-    one.add(batch(BOUND, STREAM, [Record(5, "k", r="y"), Record(4, "k", 1, r="x"), Record(4, "l", 2)]))
+    one.add(
+        batch(BOUND, STREAM, [Record(5, "k", r="y"), Record(4, "k", 1, r="x"), Record(4, "l", 2)])
+    )
     one.show_next()
     assert shown(store) == sorted([f'<{NS}k> <{NS}r> "y"', f"<{NS}l> <{NS}p> {ox.Literal(2)}"])
 
@@ -138,4 +142,6 @@ def test_the_store_is_renewed_and_keeps_what_it_holds(monkeypatch: pytest.Monkey
     assert store.current is first
     store.change(graph_name, lines[4:6], [])
     assert store.current is not first
-    assert sorted(str(quad.object) for quad in store.current) == [f"<urn:o{at}>" for at in range(6, 10)]
+    assert sorted(str(quad.object) for quad in store.current) == [
+        f"<urn:o{at}>" for at in range(6, 10)
+    ]

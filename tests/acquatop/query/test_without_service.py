@@ -17,7 +17,16 @@ from tests.support.fed import Fed
 from tests.support.queries.both import Both
 from tests.support.queries.joined import Replay, Shape, shapes
 from tests.support.single_query import ContinuousQuery
-from tests.support.worlds import STREAM, Event, bound, catalog_text, integer, records, solutions_in, user_term
+from tests.support.worlds import (
+    STREAM,
+    Event,
+    bound,
+    catalog_text,
+    integer,
+    records,
+    solutions_in,
+    user_term,
+)
 
 TEXT = """PREFIX : <http://example.org/>
 SELECT ?user ?mentions {selected}
@@ -29,12 +38,16 @@ ORDER BY {direction}({score}) LIMIT {k}"""
 def bind(shape: Shape, **changes: str) -> BoundQuery:
     values = {"selected": "(2 * ?mentions AS ?score)", "score": "?score", "filtered": "", **changes}
     direction = "DESC" if shape.descending else "ASC"
-    text = TEXT.format(width=shape.width, slide=shape.slide, k=shape.k, direction=direction, **values)
+    text = TEXT.format(
+        width=shape.width, slide=shape.slide, k=shape.k, direction=direction, **values
+    )
     return bound(text, catalog(shape))
 
 
 def catalog(shape: Shape) -> str:
-    return catalog_text(arrivals=shape.arrivals, start="" if shape.start is None else f"start_ms = {shape.start}")
+    return catalog_text(
+        arrivals=shape.arrivals, start="" if shape.start is None else f"start_ms = {shape.start}"
+    )
 
 
 @settings(max_examples=70)
@@ -45,11 +58,19 @@ def test_every_answer_is_exact_and_the_one_that_sorting_everything_gives(shape: 
     replay.query = ContinuousQuery(replay.bound, None)
     for answer in replay.answers():
         replay.query.operator.list._check()
-        inside = solutions_in(replay.events, answer.opens_ms, answer.closes_ms, latest=shape.arrivals == "latest")
+        inside = solutions_in(
+            replay.events, answer.opens_ms, answer.closes_ms, latest=shape.arrivals == "latest"
+        )
 
-        def place(pair: tuple[str, int], times: dict[tuple[str, int], int] = inside) -> tuple[int, int, str]:
+        def place(
+            pair: tuple[str, int], times: dict[tuple[str, int], int] = inside
+        ) -> tuple[int, int, str]:
             user, mentions = pair
-            identity = user_term(user) if shape.arrivals == "latest" else f"{user_term(user)} {integer(mentions)}"
+            identity = (
+                user_term(user)
+                if shape.arrivals == "latest"
+                else f"{user_term(user)} {integer(mentions)}"
+            )
             return -shape.sign * mentions, -times[pair], identity
 
         right = sorted(inside, key=place)[: shape.k]
@@ -62,7 +83,11 @@ def test_every_answer_is_exact_and_the_one_that_sorting_everything_gives(shape: 
 
 
 @settings(max_examples=30)
-@given(shapes, st.sampled_from(["", "FILTER(?mentions > 2)", "FILTER(10 / ?mentions > 2)"]), st.booleans())
+@given(
+    shapes,
+    st.sampled_from(["", "FILTER(?mentions > 2)", "FILTER(10 / ?mentions > 2)"]),
+    st.booleans(),
+)
 def test_both_evaluations_give_the_same_scores(shape: Shape, filtered: str, bare: bool) -> None:
     shape = replace(shape, start=0)
     replay = Replay(shape)
@@ -73,7 +98,11 @@ def test_both_evaluations_give_the_same_scores(shape: Shape, filtered: str, bare
     other_way = Fed(SparqlEvaluation(windowed), windowed)
     replay.query = Both(ContinuousQuery(replay.bound, None), other_way)  # type: ignore[assignment]
     for one, other in replay.answers():  # type: ignore[misc]
-        assert (one.window, one.closes_ms, one.status) == (other.window, other.closes_ms, other.status)
+        assert (one.window, one.closes_ms, one.status) == (
+            other.window,
+            other.closes_ms,
+            other.status,
+        )
         values = [[int(row.bindings["mentions"]) for row in each.rows] for each in (one, other)]
         assert values[0] == values[1]
         assert [set(row.bindings) for row in one.rows] == [set(row.bindings) for row in other.rows]

@@ -28,7 +28,11 @@ def proposed(keys: str) -> Proposed:
 def order(policy: str = "TSM", wait: float = 0.0, now: float = 100.0) -> str:
     store = store_of({"a": 9.0, "b": 2.0, "c": 5.0}, {"x": 80.0, "y": 99.0})
     make = RefreshOrder(
-        store, DEFAULT_RANKERS[policy](), slide_ms=1000, ask_absent_after=wait, random=np.random.default_rng(0)
+        store,
+        DEFAULT_RANKERS[policy](),
+        slide_ms=1000,
+        ask_absent_after=wait,
+        random=np.random.default_rng(0),
     )
     return "".join(make(["u", "w"], proposed("abxc"), ["y", "x"], window=0, k=2, now=now))
 
@@ -50,7 +54,9 @@ def test_a_ranker_that_gives_no_order_is_named() -> None:
         def __call__(self, candidates: Candidates) -> np.ndarray:
             return np.array([7])
 
-    make = RefreshOrder(store_of({"a": 1.0}, {}), Odd(), slide_ms=1000, random=np.random.default_rng(0))
+    make = RefreshOrder(
+        store_of({"a": 1.0}, {}), Odd(), slide_ms=1000, random=np.random.default_rng(0)
+    )
     with pytest.raises(RankerError, match="Odd returned positions that none of 1 candidates has"):
         make([], proposed("a"), [], window=0, k=1, now=2.0)
 

@@ -39,7 +39,12 @@ def test_each_proposes_what_its_name_says() -> None:
         proposer_of("QQ-LRU", store)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.text("abcdefgh", max_size=6)), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(1, 4), st.text("abcdefgh", max_size=6)),
+        max_size=12,
+    )
+)
 def test_the_window_s_join_proposes_the_keys_of_the_open_windows_and_their_last(
     steps: list[tuple[int, int, str]],
 ) -> None:

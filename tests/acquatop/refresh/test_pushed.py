@@ -46,14 +46,18 @@ class Pushed:
         self.feed = Told()
         self.known = dict(known)
         store = ReplicaStore("user", ["user", "followers"])
-        rows = [{"user": user_term(user), "followers": integer(count)} for user, count in known.items()]
+        rows = [
+            {"user": user_term(user), "followers": integer(count)} for user, count in known.items()
+        ]
         store.put([row["user"] for row in rows], rows, 0.0)
         keeper = Maintainer(store, TableRemote(), NOTHING, feed=Subscription(self.feed))
         self.query = ContinuousQuery(bound_query, keeper, clock=lambda: 0.0)
 
     def tell(self, user: str, count: int, now: float) -> None:
         self.known[user] = count
-        self.feed.sink({user_term(user): [{"user": user_term(user), "followers": integer(count)}]}, now)
+        self.feed.sink(
+            {user_term(user): [{"user": user_term(user), "followers": integer(count)}]}, now
+        )
 
 
 steps = st.lists(
@@ -67,7 +71,9 @@ steps = st.lists(
 
 
 @settings(max_examples=40)
-@given(steps, st.sampled_from(sorted(SCORES)), st.sampled_from(["latest", "distinct"]), st.booleans())
+@given(
+    steps, st.sampled_from(sorted(SCORES)), st.sampled_from(["latest", "distinct"]), st.booleans()
+)
 def test_answers_are_right_for_what_it_has_told(
     steps: list[tuple[str, str, int]], score: str, arrivals: str, descending: bool
 ) -> None:
@@ -88,7 +94,10 @@ def test_answers_are_right_for_what_it_has_told(
             now += 3
             for answer in world.query.advance(STREAM, now - 1):
                 inside = solutions_in(events, answer.opens_ms, answer.closes_ms, latest=True)
-                worth = {pair: of_mentions * pair[1] + of_followers * world.known[pair[0]] for pair in inside}
+                worth = {
+                    pair: of_mentions * pair[1] + of_followers * world.known[pair[0]]
+                    for pair in inside
+                }
                 right = sorted(worth.values(), reverse=descending)[:2]
                 assert [row.score for row in answer.rows] == right
                 assert answer.status is not Status.APPROXIMATE
@@ -122,7 +131,9 @@ def test_it_is_said_that_it_is_chosen() -> None:
     assert "N chosen while running" in said
     assert "structure: refilled" in said
     assert catalog.services["http://example.org/people"].refresh.refill
-    with pytest.raises(CatalogError, match='n = "auto" is found from what has to be refilled: leave "refill" out'):
+    with pytest.raises(
+        CatalogError, match='n = "auto" is found from what has to be refilled: leave "refill" out'
+    ):
         Catalog.parse(catalog_text(n='"auto"'), file=Path("catalog.toml"), variables={})
     with pytest.raises(CatalogError, match='"n" must be a whole number'):
         Catalog.parse(catalog_text(n='"some"'), file=Path("catalog.toml"), variables={})

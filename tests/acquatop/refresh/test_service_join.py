@@ -32,7 +32,9 @@ def part(text: str, key: str | None, source: str = "") -> RemotePart:
 def join(policy: str) -> tuple[ReplicaJoin, SolutionStore]:
     store = SolutionStore("k", ["k", "v"])
     keeper = Maintainer(store, TableRemote(), Budget(9, 9, 1.0))
-    order = RefreshOrder(store, DEFAULT_RANKERS[policy](), slide_ms=1000, random=np.random.default_rng(0))
+    order = RefreshOrder(
+        store, DEFAULT_RANKERS[policy](), slide_ms=1000, random=np.random.default_rng(0)
+    )
     return ReplicaJoin(part("?k :p ?v", "k"), keeper, order), store
 
 
@@ -46,7 +48,9 @@ def join(policy: str) -> tuple[ReplicaJoin, SolutionStore]:
         ("WST", "ba", "un"),
     ],
 )
-def test_unknown_keys_come_first_then_the_ranker_s_then_absent_ones(policy: str, results: str, order: str) -> None:
+def test_unknown_keys_come_first_then_the_ranker_s_then_absent_ones(
+    policy: str, results: str, order: str
+) -> None:
     one, store = join(policy)
     for at, key in enumerate("dabc"):
         store.put([f"<urn:{key}>"], [{"k": f"<urn:{key}>", "v": integer(1)}], now=at)
@@ -78,7 +82,9 @@ def test_all_that_is_known_becomes_a_block_of_values() -> None:
         ("BIND(1 AS ?w) ?k :p ?v", False),
     ],
 )
-def test_only_what_begins_with_the_key_is_restricted_from_the_start(pattern: str, is_bound: bool) -> None:
+def test_only_what_begins_with_the_key_is_restricted_from_the_start(
+    pattern: str, is_bound: bool
+) -> None:
     assert is_bound_from_the_start("k", group(pattern)) is is_bound
 
 

@@ -51,7 +51,9 @@ class Slow:
         self.workers = Held()
         access = Access(block_size=block_size, workers=self.workers)
         account = Account(budget, quota=Quota(), clock=self.clock)
-        self.remotes = [replace_block(GraphRemote(each.part), block_size) for each in self.bound.remotes]
+        self.remotes = [
+            replace_block(GraphRemote(each.part), block_size) for each in self.bound.remotes
+        ]
         keepers = [
             Maintainer(
                 SolutionStore(each.part.key, each.part.variables),
@@ -78,7 +80,10 @@ def replace_block(remote: GraphRemote, block_size: int) -> GraphRemote:
     st.sampled_from([TWO, WHOLE]),
     st.builds(Budget, st.integers(0, 9), st.integers(0, 4), st.just(1.0)),
     st.integers(1, 4),
-    st.lists(st.tuples(st.sets(st.sampled_from("klmnop")), st.lists(st.integers(0, 9), max_size=4)), max_size=8),
+    st.lists(
+        st.tuples(st.sets(st.sampled_from("klmnop")), st.lists(st.integers(0, 9), max_size=4)),
+        max_size=8,
+    ),
 )
 def test_no_evaluation_spends_more_than_the_budget_that_its_parts_share(
     text: str, budget: Budget, block_size: int, steps: list[tuple[set[str], list[int]]]
@@ -86,7 +91,10 @@ def test_no_evaluation_spends_more_than_the_budget_that_its_parts_share(
     slow = Slow(text, budget, block_size)
     for at, (subjects, answered) in enumerate(steps):
         before = len(slow.workers.pending)
-        slow.query.add(A, batch(slow.bound, A, [Record(9 + 3 * at, subject, 1) for subject in sorted(subjects)]))
+        slow.query.add(
+            A,
+            batch(slow.bound, A, [Record(9 + 3 * at, subject, 1) for subject in sorted(subjects)]),
+        )
         (answer,) = slow.query.advance(A, 9 + 3 * at)
         sent = len(slow.workers.pending) - before
         assert sent == answer.spending.requests <= budget.requests
@@ -110,7 +118,12 @@ def test_a_remote_that_hangs_keeps_no_other_from_being_asked_and_heard() -> None
     first, second = (each.part for each in two.remotes)
     remotes = [Hanging(first), GraphRemote(second, block_size=1)]
     keepers = [
-        Maintainer(SolutionStore(part.key, part.variables), remote, Budget(99, 99, 0.2), access=Access(concurrency=2))
+        Maintainer(
+            SolutionStore(part.key, part.variables),
+            remote,
+            Budget(99, 99, 0.2),
+            access=Access(concurrency=2),
+        )
         for part, remote in zip((first, second), remotes, strict=True)
     ]
     query = Fed(SparqlEvaluation(two, keepers), two)

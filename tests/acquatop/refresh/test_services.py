@@ -33,14 +33,26 @@ def look_up(ids: list[str]) -> dict[str, dict[str, object]]:
 
 
 def catalog(folder: Path, service: str, tables: str = MAPPING, **changes: object) -> Catalog:
-    values = {"path": folder / "events", "start": "start_ms = 0", "items": 9, "requests": 9, **changes}
+    values = {
+        "path": folder / "events",
+        "start": "start_ms = 0",
+        "items": 9,
+        "requests": 9,
+        **changes,
+    }
     text = catalog_text(**values).replace('endpoint = "http://127.0.0.1:9/query"', service)
     return Catalog.parse(text + tables, file=folder / "catalog.toml", variables={"TOKEN": "hush"})
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    events = [Event(1, "ann", 1), Event(2, "bob", 1), Event(3, "cid", 9), Event(8, "ann", 3), Event(14, "bob", 1)]
+    events = [
+        Event(1, "ann", 1),
+        Event(2, "bob", 1),
+        Event(3, "cid", 9),
+        Event(8, "ann", 3),
+        Event(14, "bob", 1),
+    ]
     (tmp_path / "events").write_bytes(b"".join(event.line() + b"\n" for event in events))
     return tmp_path
 
@@ -55,7 +67,9 @@ def shown(answer: Answer) -> dict[str, float | None]:
 
 
 def test_a_python_function(folder: Path) -> None:
-    first, *_, last = answers(catalog(folder, f'remote = "python"\nfunction = "{__name__}:look_up"'))
+    first, *_, last = answers(
+        catalog(folder, f'remote = "python"\nfunction = "{__name__}:look_up"')
+    )
     assert shown(first) == {"ann": 11.0, "bob": 9.0}
     assert shown(last) == {"bob": 9.0}
     assert (first.status, first.spending.items, first.expected is not None) == ("exact", 3, True)
@@ -79,7 +93,9 @@ def test_a_table_that_is_replayed_along_with_the_stream(folder: Path, text: str,
 
 
 def test_what_a_remote_has_and_cannot_be_used_is_counted(folder: Path) -> None:
-    (folder / "people.jsonl").write_text('{"id": "ann", "followers": "many"}\n{"id": "bob", "followers": 7}\n', "utf-8")
+    (folder / "people.jsonl").write_text(
+        '{"id": "ann", "followers": "many"}\n{"id": "bob", "followers": 7}\n', "utf-8"
+    )
     first, *_ = answers(catalog(folder, 'remote = "table"\npath = "people.jsonl"\nload = false'))
     assert shown(first) == {"bob": 9.0}
     assert dict(first.counts.rejected) == {'"followers" is not xsd:integer': 1}
@@ -128,38 +144,54 @@ def test_a_run_again_with_the_same_ledger_spends_nothing_more(folder: Path) -> N
     strict = catalog(folder, service, "strict = true\n" + MAPPING)
     first, again = answers(strict), answers(strict)
     assert sum(answer.spending.items for answer in first) > 0
-    assert all(one.spending.items + two.spending.items <= 9 for one, two in zip(first, again, strict=True))
+    assert all(
+        one.spending.items + two.spending.items <= 9 for one, two in zip(first, again, strict=True)
+    )
     # Only the evaluation that spent last may spend what it left over.
     assert sum(answer.spending.items > 0 for answer in again) <= 1
     assert (folder / "acquatop-spending.sqlite").exists()
-    (folder / "acquatop-spending.sqlite").write_text("no ledger at all, but long enough to look like something" * 99)
+    (folder / "acquatop-spending.sqlite").write_text(
+        "no ledger at all, but long enough to look like something" * 99
+    )
     with pytest.raises(EnvironmentProblem, match=r"acquatop-spending\.sqlite"):
         answers(strict)
 
 
 def test_a_replica_that_is_bounded_gives_the_same_answers(folder: Path) -> None:
     service = f'remote = "python"\nfunction = "{__name__}:look_up"'
-    free, bounded = answers(catalog(folder, service)), answers(catalog(folder, service + "\ncapacity = 1"))
+    free, bounded = (
+        answers(catalog(folder, service)),
+        answers(catalog(folder, service + "\ncapacity = 1")),
+    )
     assert [answer.canonical() for answer in free] == [answer.canonical() for answer in bounded]
 
 
 def test_a_table_s_feed_is_dated_as_the_table_is(folder: Path) -> None:
     rows = ["id,t,followers", "ann,0,5", "bob,0,7", "ann,10,50", "bob,13,0"]
     (folder / "people.csv").write_text("\n".join(rows) + "\n", "utf-8")
-    (folder / "changes.jsonl").write_text('{"id": "ann", "followers": 44}\n{"id": "bob"}\nnonsense\n', "utf-8")
+    (folder / "changes.jsonl").write_text(
+        '{"id": "ann", "followers": 44}\n{"id": "bob"}\nnonsense\n', "utf-8"
+    )
     feed = f'[services."{NS}people".feed]\nkind = "lines"\npath = "changes.jsonl"\n'
     service = 'remote = "table"\npath = "people.csv"\ntime = "t"'
     for answer in answers(catalog(folder, service, MAPPING + feed)):
-        truth = {"ann": 50 if answer.closes_ms >= 10 else 5, "bob": 0 if answer.closes_ms >= 13 else 7}
+        truth = {
+            "ann": 50 if answer.closes_ms >= 10 else 5,
+            "bob": 0 if answer.closes_ms >= 13 else 7,
+        }
         if answer.status == "exact":
             mentions = {"ann": 3 if answer.closes_ms >= 8 else 1, "bob": 1}
-            assert shown(answer) == {name: 2.0 * mentions[name] + truth[name] for name in shown(answer)}
+            assert shown(answer) == {
+                name: 2.0 * mentions[name] + truth[name] for name in shown(answer)
+            }
 
 
 def test_feeds_end_with_their_queries(folder: Path) -> None:
     feed = f'[services."{NS}people".feed]\nkind = "lines"\npath = "changes.jsonl"\n'
     before = threading.active_count()
-    with Engine(catalog(folder, 'remote = "push"', MAPPING + feed), runtime="local", until_end=True) as engine:
+    with Engine(
+        catalog(folder, 'remote = "push"', MAPPING + feed), runtime="local", until_end=True
+    ) as engine:
         for _ in range(3):
             list(engine.register(query_text()))
         ended = [each for each in threading.enumerate() if "feed" in each.name]
@@ -186,9 +218,17 @@ def test_what_records_cannot_answer_is_said_with_its_place(folder: Path) -> None
 
 def test_the_example_of_x_is_a_good_catalog_and_a_good_query() -> None:
     example = ROOT / "examples" / "x"
-    address = {"X_URL": "https://api.x.com", "X_LOG": "received", "X_BEARER_TOKEN": "hush", "LATENESS": "10s"}
+    address = {
+        "X_URL": "https://api.x.com",
+        "X_LOG": "received",
+        "X_BEARER_TOKEN": "hush",
+        "LATENESS": "10s",
+    }
     found = Catalog.load(example / "catalog.toml", variables=address)
     bound = bind_query((example / "query.rspql").read_text("utf-8"), found)
     (service,) = found.services.values()
-    assert (service.block_size, [str(limit) for limit in service.limits]) == (100, ["300 requests per 15m"])
+    assert (service.block_size, [str(limit) for limit in service.limits]) == (
+        100,
+        ["300 requests per 15m"],
+    )
     assert bound.name

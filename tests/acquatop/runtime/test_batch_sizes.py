@@ -56,7 +56,9 @@ class Life:
     def take(self, pipeline: Pipeline, batch: Batch) -> None:
         position = batch.position
         if "offsets" in position:
-            self.batches.append((position["batch"], offset_in(position["offsets"]), position["pace"]))
+            self.batches.append(
+                (position["batch"], offset_in(position["offsets"]), position["pace"])
+            )
         if self.dies_at == len(self.batches) > 0:
             raise KilledError("killed")
         TAKE(pipeline, batch)
@@ -75,7 +77,14 @@ def write(folder: Path, lateness: int) -> None:
     (folder / "events").write_text("".join(lines))
 
 
-def live(folder: Path, spark: SparkSession | None, state: str | None, dies_at: int = 0, *, reads: str = QUERY) -> Life:
+def live(
+    folder: Path,
+    spark: SparkSession | None,
+    state: str | None,
+    dies_at: int = 0,
+    *,
+    reads: str = QUERY,
+) -> Life:
     """Read all that there is, unless it dies before."""
     life = Life(dies_at)
     catalog = Catalog.parse(CATALOG.format(folder=folder), file=Path("catalog.toml"), variables={})
@@ -150,6 +159,8 @@ def test_a_restart_reads_on_as_it_would_have_been_read(
     # The numbers of plans differ: Spark's next plan begins where the last batch was left.
     assert [batch[1:] for batch in second.batches] == [batch[1:] for batch in whole.batches[kept:]]
     again = next(
-        at for at in range(len(first.answers) + 1) if first.answers[at:] == second.answers[: len(first.answers) - at]
+        at
+        for at in range(len(first.answers) + 1)
+        if first.answers[at:] == second.answers[: len(first.answers) - at]
     )
     assert first.answers[:again] + second.answers == whole.answers

@@ -30,7 +30,9 @@ def test_the_first_suitable_one_is_taken(tmp_path: Path, monkeypatch: pytest.Mon
     assert [candidate.version for candidate in java.candidates()][:2] == [8, 21]
 
 
-def test_a_java_too_old_is_said_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_too_old_is_said_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = pretend_java(tmp_path / "old", "11.0.2")
     monkeypatch.setenv("JAVA_HOME", str(old))
     monkeypatch.setenv("PATH", "/nowhere")
@@ -54,16 +56,27 @@ def test_no_java_at_all_is_said_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "opens"), [(17, ["[--add-opens=java.base/sun.security.action=ALL-UNNAMED]"]), (25, [])]
+    ("version", "opens"),
+    [(17, ["[--add-opens=java.base/sun.security.action=ALL-UNNAMED]"]), (25, [])],
 )
-def test_the_launcher_leaves_out_only_what_that_java_lacks(tmp_path: Path, version: int, opens: list[str]) -> None:
+def test_the_launcher_leaves_out_only_what_that_java_lacks(
+    tmp_path: Path, version: int, opens: list[str]
+) -> None:
     command = tmp_path / "it's java"
     command.write_text('#!/bin/sh\nfor each do echo "[$each]"; done\n')
     command.chmod(0o755)
     with java.java_home(java.Java(command, version, "here")) as home:
         shown = subprocess.run(
             [
-                *(f"{home}/bin/java", "-cp", "a b", "--add-modules=jdk.incubator.vector", "--add-modules=x", "", "*"),
+                *(
+                    f"{home}/bin/java",
+                    "-cp",
+                    "a b",
+                    "--add-modules=jdk.incubator.vector",
+                    "--add-modules=x",
+                    "",
+                    "*",
+                ),
                 "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
             ],
             capture_output=True,

@@ -46,21 +46,36 @@ def command(folder: Path, *more: str, **stream: str) -> list[str]:
 
 def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(arguments, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=350)
+    return subprocess.run(
+        arguments, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=350
+    )
 
 
 def test_what_is_planned_at_once_need_not_be_sent_at_once(tmp_path: Path) -> None:
     rows = 700_000
     numbers = np.random.default_rng(1).integers(0, rows, rows)
-    pq.write_table(pa.table({"k": numbers, "n": numbers[::-1], "t": np.arange(rows) // 10}), tmp_path / "rows.parquet")
+    pq.write_table(
+        pa.table({"k": numbers, "n": numbers[::-1], "t": np.arange(rows) // 10}),
+        tmp_path / "rows.parquet",
+    )
     stream = {"connector": "parquet", "options": f'path = "{tmp_path}/rows.parquet"'}
     # Some 170 MB, of which a driver with so little memory is sent 16 at a time.
-    given = command(*(tmp_path, "--until-end"), **stream, subject="{k}", time="t", number="n", datatype="xsd:integer")
+    given = command(
+        *(tmp_path, "--until-end"),
+        **stream,
+        subject="{k}",
+        time="t",
+        number="n",
+        datatype="xsd:integer",
+    )
     done = run([*given, "--conf", LITTLE, "--to", f"canonical:{tmp_path}/spark"])
     assert (done.returncode, done.stderr) == (0, "")
-    assert run([*given, "--runtime", "local", "--to", f"canonical:{tmp_path}/local"]).returncode == 0
+    assert (
+        run([*given, "--runtime", "local", "--to", f"canonical:{tmp_path}/local"]).returncode == 0
+    )
     here, there = (
-        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("spark", "local")
+        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
+        for name in ("spark", "local")
     )
     assert here == there != {}
 
@@ -69,10 +84,22 @@ def test_a_source_that_sends_too_much_at_once_ends_the_run(tmp_path: Path) -> No
     text = "x" * 400
     options = 'format = "rate-micro-batch", rowsPerBatch = 400000, numPartitions = 4, advanceMillisPerBatch = 1000'
     stream = {"connector": "spark", "options": options, "time": "timestamp", "number": "value"}
-    done = run(command(tmp_path, "--conf", LITTLE, **stream, subject=text + "{value}", datatype=f":key/{text}{{}}"))
+    done = run(
+        command(
+            tmp_path,
+            "--conf",
+            LITTLE,
+            **stream,
+            subject=text + "{value}",
+            datatype=f":key/{text}{{}}",
+        )
+    )
     assert done.returncode == 1
     assert done.stdout == ""
-    assert "acquatop: the stream <http://example.org/s> has failed on Spark: Spark's Java has run out of" in done.stderr
+    assert (
+        "acquatop: the stream <http://example.org/s> has failed on Spark: Spark's Java has run out of"
+        in done.stderr
+    )
     assert "hint: give it more (--conf spark.driver.memory=4g" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -81,16 +108,21 @@ def test_a_java_that_is_killed_ends_the_run(tmp_path: Path) -> None:
     options = 'format = "rate-micro-batch", rowsPerBatch = 10, advanceMillisPerBatch = 20000'
     stream = {"connector": "spark", "options": options, "time": "timestamp", "number": "value"}
     arguments = command(tmp_path, "--json", **stream, subject="{value}", datatype=":key/{}")
-    child = subprocess.Popen([*arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [*arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert child.stdout is not None
     assert child.stdout.readline().startswith("{")
-    found = subprocess.run(["pgrep", "-P", str(child.pid), "java"], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        ["pgrep", "-P", str(child.pid), "java"], capture_output=True, text=True, check=True
+    )
     os.kill(int(found.stdout), signal.SIGKILL)
     # It would go on for ever.
     _, said = child.communicate(timeout=200)
     assert child.returncode == 1
     assert (
-        said == "acquatop: the stream <http://example.org/s> has failed on Spark: Spark's Java has ended (signal 9)\n"
+        said
+        == "acquatop: the stream <http://example.org/s> has failed on Spark: Spark's Java has ended (signal 9)\n"
     )
 
 
@@ -98,7 +130,8 @@ def test_a_result_that_is_lost_in_the_driver_ends_its_job(tmp_path: Path) -> Non
     done = run([sys.executable, "-m", "tests.support.lost_result", str(tmp_path)])
     assert done.returncode == 0, done.stderr[-3000:]
     assert (
-        json.loads(done.stdout.splitlines()[-1]) == "results have been lost in the driver, whose Java was out of memory"
+        json.loads(done.stdout.splitlines()[-1])
+        == "results have been lost in the driver, whose Java was out of memory"
     )
     assert "TaskResultGetter" in done.stderr
 
@@ -114,7 +147,9 @@ def test_what_is_under_way_is_not_lost(spark: SparkSession) -> None:
     looking = threading.Thread(target=look)
     looking.start()
     try:
-        assert sum(map(len, context.parallelize(range(4), 4).map(lambda at: bytes(3 << 20)).collect())) == 4 * (3 << 20)
+        assert sum(
+            map(len, context.parallelize(range(4), 4).map(lambda at: bytes(3 << 20)).collect())
+        ) == 4 * (3 << 20)
     finally:
         ended.set()
         looking.join()

@@ -26,7 +26,14 @@ from acquatop.runtime.spark import SparkCarrier, SparkRuntime
 from examples.oxigraph import OxigraphServer
 from tests.support.windowed import Record
 from tests.support.windowed import catalog as two_streams
-from tests.support.worlds import Event, brute_force, catalog_text, query_text, solutions_in, user_term
+from tests.support.worlds import (
+    Event,
+    brute_force,
+    catalog_text,
+    query_text,
+    solutions_in,
+    user_term,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
 USERS = {f"u{number}": 7 * number % 13 for number in range(13)}
@@ -40,7 +47,10 @@ def runtime(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def people(server: OxigraphServer) -> OxigraphServer:
-    rows = " ".join(f"{user_term(user)} <http://example.org/followers> {count} ." for user, count in USERS.items())
+    rows = " ".join(
+        f"{user_term(user)} <http://example.org/followers> {count} ."
+        for user, count in USERS.items()
+    )
     server.update(f"INSERT DATA {{ {rows} }}")
     return server
 
@@ -50,8 +60,16 @@ def open_engine(people: OxigraphServer, tmp_path: Path, spark: SparkSession) -> 
     opened: list[Engine] = []
 
     def open_(runtime: str, *, until_end: bool = True, **changes: object) -> Engine:
-        values = {"path": tmp_path / "events", "endpoint": people.query_url, "items": 100, "n": 500, **changes}
-        catalog = Catalog.parse(catalog_text(**values), file=tmp_path / "catalog.toml", variables={})
+        values = {
+            "path": tmp_path / "events",
+            "endpoint": people.query_url,
+            "items": 100,
+            "n": 500,
+            **changes,
+        }
+        catalog = Catalog.parse(
+            catalog_text(**values), file=tmp_path / "catalog.toml", variables={}
+        )
         opened.append(Engine(catalog, runtime=runtime, until_end=until_end, spark=spark))
         return opened[-1]
 
@@ -62,7 +80,10 @@ def open_engine(people: OxigraphServer, tmp_path: Path, spark: SparkSession) -> 
 
 def some_events(count: int = 400) -> list[Event]:
     chance = random.Random(3)
-    return [Event(1 + number // 8, chance.choice(list(USERS)), chance.randrange(9)) for number in range(count)]
+    return [
+        Event(1 + number // 8, chance.choice(list(USERS)), chance.randrange(9))
+        for number in range(count)
+    ]
 
 
 def write(tmp_path: Path, lines: list[bytes], files: int = 1) -> None:
@@ -75,7 +96,11 @@ def write(tmp_path: Path, lines: list[bytes], files: int = 1) -> None:
 
 def shown(answer: Answer) -> list[tuple[str, int, int]]:
     return [
-        (str(row.bindings["user"]).rsplit("/", 1)[1], int(row.bindings["mentions"]), round(row.score))
+        (
+            str(row.bindings["user"]).rsplit("/", 1)[1],
+            int(row.bindings["mentions"]),
+            round(row.score),
+        )
         for row in answer.rows
     ]
 
@@ -85,15 +110,27 @@ def test_answers_are_right(open_engine: Open, runtime: str, arrivals: str, tmp_p
     events = some_events()
     write(tmp_path, [event.line() for event in events])
     answers = list(open_engine(runtime, arrivals=arrivals).register(query_text(k=3)))
-    assert [answer.window for answer in answers] == list(range(answers[0].window, answers[0].window + len(answers)))
+    assert [answer.window for answer in answers] == list(
+        range(answers[0].window, answers[0].window + len(answers))
+    )
     assert answers[-1].closes_ms >= events[-1].t > answers[-1].opens_ms
     for answer in answers:
-        right = brute_force(events, answer.opens_ms, answer.closes_ms, USERS, k=3, latest=arrivals == "latest", sign=1)
+        right = brute_force(
+            events,
+            answer.opens_ms,
+            answer.closes_ms,
+            USERS,
+            k=3,
+            latest=arrivals == "latest",
+            sign=1,
+        )
         assert shown(answer) == right
         assert answer.status is Status.EXACT
 
 
-def test_every_runtime_and_every_cut_into_batches_gives_the_same_bytes(open_engine: Open, tmp_path: Path) -> None:
+def test_every_runtime_and_every_cut_into_batches_gives_the_same_bytes(
+    open_engine: Open, tmp_path: Path
+) -> None:
     lines = [event.line() for event in some_events()]
     documents = set()
     for runtime in RUNTIMES:
@@ -115,7 +152,9 @@ WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} }} ORDER BY DESC(?mentions) L
 def test_windows_that_count_elements_are_the_same_bytes(
     open_engine: Open, arrivals: str, step: int, tmp_path: Path
 ) -> None:
-    distinct = [replace(event, user=f"{event.user}-{at}") for at, event in enumerate(some_events(120))]
+    distinct = [
+        replace(event, user=f"{event.user}-{at}") for at, event in enumerate(some_events(120))
+    ]
     documents = set()
     for runtime in RUNTIMES:
         write(tmp_path, [event.line() for event in distinct], files=3)
@@ -140,14 +179,21 @@ WHERE {
 ORDER BY DESC(?score) LIMIT 3"""
 
 
-def test_events_of_one_millisecond_may_come_one_by_one(open_engine: Open, runtime: str, tmp_path: Path) -> None:
+def test_events_of_one_millisecond_may_come_one_by_one(
+    open_engine: Open, runtime: str, tmp_path: Path
+) -> None:
     """A batch for each line: windows close at the time of several events."""
     events = [Event(1 + number // 4, list(USERS)[number % 13], number % 5) for number in range(40)]
     write(tmp_path, [event.line() for event in events])
 
     def answered(runtime: str, options: str) -> list[list[dict[str, Any]]]:
         engine = open_engine(runtime, arrivals="distinct", options=options)
-        texts = {"top": query_text(k=3), "last": LAST.format(step=1), "per user": AGGREGATED, "whole": WHOLE}
+        texts = {
+            "top": query_text(k=3),
+            "last": LAST.format(step=1),
+            "per user": AGGREGATED,
+            "whole": WHOLE,
+        }
         queries = [engine.register(text, name=name) for name, text in texts.items()]
         answers = [list(query) for query in queries]
         assert sum(answer.counts.late for several in answers for answer in several) == 0
@@ -159,7 +205,9 @@ def test_events_of_one_millisecond_may_come_one_by_one(open_engine: Open, runtim
 
 
 @pytest.mark.parametrize("arrivals", ["all", "latest"])
-def test_aggregates_per_key_are_right_and_the_same_bytes(open_engine: Open, arrivals: str, tmp_path: Path) -> None:
+def test_aggregates_per_key_are_right_and_the_same_bytes(
+    open_engine: Open, arrivals: str, tmp_path: Path
+) -> None:
     events = some_events()
     documents = set()
     for runtime, files in zip(RUNTIMES, (1, 3), strict=True):
@@ -168,21 +216,33 @@ def test_aggregates_per_key_are_right_and_the_same_bytes(open_engine: Open, arri
         documents.add(json.dumps([answer.canonical() for answer in answers]))
         for answer in answers:
             values: dict[str, list[tuple[int, int]]] = {}
-            inside = solutions_in(events, answer.opens_ms, answer.closes_ms, latest=arrivals == "latest")
+            inside = solutions_in(
+                events, answer.opens_ms, answer.closes_ms, latest=arrivals == "latest"
+            )
             for (user, mentions), time in inside.items():
                 values.setdefault(user, []).append((time, mentions))
             rows = [
-                (len(each) * USERS[user] + sum(mentions for _, mentions in each), max(each)[0], user, len(each))
+                (
+                    len(each) * USERS[user] + sum(mentions for _, mentions in each),
+                    max(each)[0],
+                    user,
+                    len(each),
+                )
                 for user, each in values.items()
             ]
             rows.sort(key=lambda row: (-row[0], -row[1], user_term(row[2])))
-            found = [(row.score, row.bindings["user"].n3(), int(row.bindings["n"])) for row in answer.rows]
+            found = [
+                (row.score, row.bindings["user"].n3(), int(row.bindings["n"]))
+                for row in answer.rows
+            ]
             assert found == [(score, user_term(user), count) for score, _, user, count in rows[:3]]
             assert answer.status is Status.EXACT
     assert len(documents) == 1
 
 
-def test_bad_items_are_counted_and_stop_nothing(open_engine: Open, runtime: str, tmp_path: Path) -> None:
+def test_bad_items_are_counted_and_stop_nothing(
+    open_engine: Open, runtime: str, tmp_path: Path
+) -> None:
     good = [event.line() for event in some_events(40)]
     write(tmp_path, [good[0], b"{", *good[1:20], b'{"user": "x"}', *good[20:], b"\xff", b"{"])
     answers = list(open_engine(runtime).register(query_text()))
@@ -194,9 +254,15 @@ def test_bad_items_are_counted_and_stop_nothing(open_engine: Open, runtime: str,
     assert sum(answer.counts.events for answer in answers) == 44
 
 
-def test_a_live_stream_answers_as_its_windows_close(open_engine: Open, runtime: str, tmp_path: Path) -> None:
+def test_a_live_stream_answers_as_its_windows_close(
+    open_engine: Open, runtime: str, tmp_path: Path
+) -> None:
     write(tmp_path, [Event(2, "u1", 3).line(), Event(5, "u2", 4).line()])
-    answers = iter(open_engine(runtime, until_end=False, start="start_ms = 0").register(query_text(width=4, slide=4)))
+    answers = iter(
+        open_engine(runtime, until_end=False, start="start_ms = 0").register(
+            query_text(width=4, slide=4)
+        )
+    )
     assert shown(next(answers)) == [("u1", 3, 6 + USERS["u1"])]
     with (tmp_path / "events" / "0.ndjson").open("ab") as stream:
         stream.write(Event(13, "u3", 1).line() + b"\n")
@@ -209,7 +275,9 @@ def test_the_replica_follows_the_remote_within_its_budget(
 ) -> None:
     write(tmp_path, [Event(2_000, "u1", 9).line(), Event(6_000, "u2", 3).line()])
     # One item is asked for each time, and the test has to know which: the first of the answer.
-    engine = open_engine(runtime, until_end=False, start="start_ms = 0", items=1, requests=1, policy="AT-TSM")
+    engine = open_engine(
+        runtime, until_end=False, start="start_ms = 0", items=1, requests=1, policy="AT-TSM"
+    )
     answers = iter(engine.register(query_text(width=100_000, slide=4_000, k=2)))
     with (tmp_path / "events" / "0.ndjson").open("ab") as stream:
         stream.write(Event(101_000, "u1", 9).line() + b"\n")
@@ -235,7 +303,9 @@ def test_several_queries_share_a_stream(open_engine: Open, runtime: str, tmp_pat
     assert len(next(iter(second)).rows) == 2
 
 
-def test_a_query_over_two_streams_has_the_time_of_both(spark: SparkSession, runtime: str, tmp_path: Path) -> None:
+def test_a_query_over_two_streams_has_the_time_of_both(
+    spark: SparkSession, runtime: str, tmp_path: Path
+) -> None:
     for stream, records in {
         "a": [Record(1_000, "k", 1), Record(8_000, "l", 2), Record(12_000, "m", 2)],
         "b": [Record(2_000, "x", 1), Record(9_000, "y", 2), Record(11_000, "z", 2)],
@@ -244,9 +314,14 @@ def test_a_query_over_two_streams_has_the_time_of_both(spark: SparkSession, runt
     text = """PREFIX : <http://example.org/> SELECT ?s ?t
     FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 5s]
     WHERE { WINDOW :v { ?s :p ?p } WINDOW :w { ?t :p ?p } }"""
-    with Engine(two_streams(folder=tmp_path), runtime=runtime, until_end=True, spark=spark) as engine:
+    with Engine(
+        two_streams(folder=tmp_path), runtime=runtime, until_end=True, spark=spark
+    ) as engine:
         answers = list(engine.register(text))
-    rows = [[tuple(str(term)[-1] for term in row.bindings.values()) for row in answer.rows] for answer in answers]
+    rows = [
+        [tuple(str(term)[-1] for term in row.bindings.values()) for row in answer.rows]
+        for answer in answers
+    ]
     assert [answer.closes_ms for answer in answers] == [5_000, 10_000, 15_000, 20_000]
     assert rows == [[], [("l", "y")], [("l", "z")], []]
 
@@ -346,7 +421,9 @@ def test_a_stream_whose_start_fails_on_spark_leaves_nothing_behind(
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.setattr(spark_runtime, "TRIGGER", "now and then")
-    catalog = Catalog.parse(catalog_text(path=tmp_path / "events"), file=tmp_path / "catalog.toml", variables={})
+    catalog = Catalog.parse(
+        catalog_text(path=tmp_path / "events"), file=tmp_path / "catalog.toml", variables={}
+    )
     (stream,) = catalog.streams.values()
     ended: list[object] = []
     with pytest.raises(Exception, match="now and then"):

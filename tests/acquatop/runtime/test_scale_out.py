@@ -46,14 +46,18 @@ def test_a_session_of_threads_gives_the_same_bytes(
     assert battery(catalog, spark=spark) == right
 
 
-def test_executors_that_are_processes_give_the_same_bytes(right: dict[str, list[str]], cluster: dict[str, Any]) -> None:
+def test_executors_that_are_processes_give_the_same_bytes(
+    right: dict[str, list[str]], cluster: dict[str, Any]
+) -> None:
     whole = cluster["runs"]["whole"]
     assert whole["answers"] == right
     assert len(whole["executors"]) == 2
     assert not set(whole["executors"]) & set(cluster["driver"])
 
 
-def test_a_lost_executor_changes_nothing(right: dict[str, list[str]], cluster: dict[str, Any]) -> None:
+def test_a_lost_executor_changes_nothing(
+    right: dict[str, list[str]], cluster: dict[str, Any]
+) -> None:
     lost = cluster["runs"]["lost"]
     assert lost["killed"] == 1
     assert lost["answers"] == right

@@ -79,7 +79,9 @@ def world(tmp_path: Path) -> Path:
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    return subprocess.run(command, cwd=folder, env=surroundings, capture_output=True, text=True, timeout=240)
+    return subprocess.run(
+        command, cwd=folder, env=surroundings, capture_output=True, text=True, timeout=240
+    )
 
 
 @pytest.mark.slow
@@ -105,18 +107,41 @@ def test_a_session_of_spark_submit_is_used_and_left_as_it_was(world: Path) -> No
 @pytest.mark.timeout(300)
 def test_a_run_is_where_and_as_its_options_say(world: Path) -> None:
     (world / "log").mkdir()
-    command = [sys.executable, "-m", "acquatop", "run", "query.rspql", "--catalog", "catalog.toml", "--until-end"]
-    settings = ["spark.sql.shuffle.partitions=3", "spark.eventLog.enabled=true", "spark.eventLog.compress=false"]
+    command = [
+        sys.executable,
+        "-m",
+        "acquatop",
+        "run",
+        "query.rspql",
+        "--catalog",
+        "catalog.toml",
+        "--until-end",
+    ]
+    settings = [
+        "spark.sql.shuffle.partitions=3",
+        "spark.eventLog.enabled=true",
+        "spark.eventLog.compress=false",
+    ]
     settings.append(f"spark.eventLog.dir={world}/log")
-    done = run([*command, "--json", "--master", "local[1]", *(f"--conf={each}" for each in settings)], world)
+    done = run(
+        [*command, "--json", "--master", "local[1]", *(f"--conf={each}" for each in settings)],
+        world,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert len(done.stdout.splitlines()) == 3
-    events = [json.loads(line) for file in (world / "log").rglob("events_*") for line in file.open()]
+    events = [
+        json.loads(line) for file in (world / "log").rglob("events_*") for line in file.open()
+    ]
     (properties,) = (each["Spark Properties"] for each in events if "Spark Properties" in each)
-    assert (properties["spark.master"], properties["spark.sql.shuffle.partitions"]) == ("local[1]", "3")
+    assert (properties["spark.master"], properties["spark.sql.shuffle.partitions"]) == (
+        "local[1]",
+        "3",
+    )
 
 
-@pytest.mark.parametrize("verb", [["run", "q"], ["serve"], ["record", "--query=q", "--out=o", "--runtime=spark"]])
+@pytest.mark.parametrize(
+    "verb", [["run", "q"], ["serve"], ["record", "--query=q", "--out=o", "--runtime=spark"]]
+)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -143,8 +168,22 @@ def test_a_wrong_option_is_said(
 @pytest.mark.parametrize(
     "master",
     [
-        *("local", "local[1]", "local[*]", "local[2,3]", "local[*,4]", "local-cluster[2,1,1024]", "yarn"),
-        *("spark://a:7077", "spark://a:7077,b:7077", "k8s://https://10.0.0.1:6443", "k8s://h:1", "other://x"),
+        *(
+            "local",
+            "local[1]",
+            "local[*]",
+            "local[2,3]",
+            "local[*,4]",
+            "local-cluster[2,1,1024]",
+            "yarn",
+        ),
+        *(
+            "spark://a:7077",
+            "spark://a:7077,b:7077",
+            "k8s://https://10.0.0.1:6443",
+            "k8s://h:1",
+            "other://x",
+        ),
     ],
 )
 def test_the_masters_that_spark_knows_are_taken(master: str) -> None:
@@ -178,7 +217,9 @@ def test_what_is_given_comes_before_what_the_engine_sets() -> None:
     assert (here["spark.master"], here["spark.driver.host"]) == ("local[*]", "127.0.0.1")
     java = "spark.driver.extraJavaOptions"
     assert here[java] == f"-Dlog4j2.configurationFile=file:/log4j -XX:+UseSerialGC {ENDING}"
-    there = own_properties("l", {"spark.master": "spark://h:1", "spark.ui.enabled": "true", java: "-XX:+UseZGC -Da=b"})
+    there = own_properties(
+        "l", {"spark.master": "spark://h:1", "spark.ui.enabled": "true", java: "-XX:+UseZGC -Da=b"}
+    )
     assert there["spark.ui.enabled"] == "true"
     assert "spark.driver.host" not in there
     assert there[java] == f"-Dlog4j2.configurationFile=l {ENDING} -XX:+UseZGC -Da=b"
@@ -189,4 +230,6 @@ def test_what_is_recorded_on_spark_is_replayed_in_process(
     spark: SparkSession, server: OxigraphServer, tmp_path: Path
 ) -> None:
     run = Run(tmp_path, server, seed=1, windows=3, runtime="spark")
-    assert [shown(answer) for answer in replayed(run.out)[:3]] == [shown(answer) for answer in run.answers]
+    assert [shown(answer) for answer in replayed(run.out)[:3]] == [
+        shown(answer) for answer in run.answers
+    ]

@@ -44,7 +44,13 @@ FILES = 'format = "text", path = "{folder}", maxFilesPerTrigger = 1'
 
 
 def catalog(options: str, **changes: str) -> Catalog:
-    values = {"format": "json", "subject": "user", "time": "t", "number": "mentions", "datatype": "xsd:integer"}
+    values = {
+        "format": "json",
+        "subject": "user",
+        "time": "t",
+        "number": "mentions",
+        "datatype": "xsd:integer",
+    }
     text = CATALOG.format(options=options, **{**values, **changes})
     return Catalog.parse(text, file=Path("catalog.toml"), variables={})
 
@@ -59,7 +65,9 @@ def write(folder: Path, number: int, events: Sequence[Event]) -> None:
 
 
 def events_of(number: int) -> list[Event]:
-    return [Event(4 * number + at % 4, f"u{number}-{at}", (7 * at + number) % 11) for at in range(1, 9)]
+    return [
+        Event(4 * number + at % 4, f"u{number}-{at}", (7 * at + number) % 11) for at in range(1, 9)
+    ]
 
 
 class KilledError(Exception):
@@ -91,7 +99,9 @@ class Life:
 TAKE = Pipeline.take
 
 
-def live(folder: Path, state: str, spark: SparkSession, dies_at: tuple[str, int] | None = None) -> Life:
+def live(
+    folder: Path, state: str, spark: SparkSession, dies_at: tuple[str, int] | None = None
+) -> Life:
     """Read all that there is, unless it dies before."""
     life = Life(dies_at)
     given = catalog(FILES.format(folder=folder / "events"))
@@ -107,7 +117,9 @@ def live(folder: Path, state: str, spark: SparkSession, dies_at: tuple[str, int]
     return life
 
 
-def test_an_engine_that_dies_goes_on_with_the_batches_that_it_has_not_kept(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_engine_that_dies_goes_on_with_the_batches_that_it_has_not_kept(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     for number in range(6):
         write(tmp_path / "events", number, events_of(number))
     whole = live(tmp_path, "whole", spark)
@@ -124,7 +136,9 @@ def test_an_engine_that_dies_goes_on_with_the_batches_that_it_has_not_kept(spark
     assert third.batches == whole.batches[2 + len(second.batches) :] != []
     given = first.answers
     for life in (second, third):
-        again = next(at for at in range(len(given) + 1) if given[at:] == life.answers[: len(given) - at])
+        again = next(
+            at for at in range(len(given) + 1) if given[at:] == life.answers[: len(given) - at]
+        )
         assert again >= len(given) - 1
         given = given[:again] + life.answers
     assert given == whole.answers
@@ -142,7 +156,9 @@ def test_rows_in_columns_are_matched(spark: SparkSession) -> None:
         answer = next(iter(engine.register(QUERY)))
     assert len(answer.rows) == 2
     for row in answer.rows:
-        assert str(row.bindings["s"]).rpartition("/")[2] == str(row.bindings["n"]).rpartition("/")[2]
+        assert (
+            str(row.bindings["s"]).rpartition("/")[2] == str(row.bindings["n"]).rpartition("/")[2]
+        )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +170,12 @@ def test_rows_in_columns_are_matched(spark: SparkSession) -> None:
             EnvironmentProblem,
             r'<http://example.org/s> as "kafkaesque"(.|\n)*packages',
         ),
-        ('format = "rate"', "spark", UserError, r'reads: "value"|hint: it has "timestamp", "value"'),
+        (
+            'format = "rate"',
+            "spark",
+            UserError,
+            r'reads: "value"|hint: it has "timestamp", "value"',
+        ),
         ('format = "rate"', "local", UserError, "a source of Spark's, which needs Spark"),
     ],
 )
@@ -169,9 +190,16 @@ def test_what_cannot_be_read_is_named(
         engine.register(QUERY)
 
 
-def test_what_a_source_keeps_for_itself_is_taken_over_by_the_next_checkpoint(tmp_path: Path) -> None:
+def test_what_a_source_keeps_for_itself_is_taken_over_by_the_next_checkpoint(
+    tmp_path: Path,
+) -> None:
     first = Checkpoint(tmp_path)
-    for name, text in {"sources/0/0": "noted", "sources/0/.1.tmp": "", "offsets/4": NOTE, "offsets/5": NOTE}.items():
+    for name, text in {
+        "sources/0/0": "noted",
+        "sources/0/.1.tmp": "",
+        "offsets/4": NOTE,
+        "offsets/5": NOTE,
+    }.items():
         (first.path / name).parent.mkdir(parents=True, exist_ok=True)
         (first.path / name).write_text(text)
     (tmp_path / "acquatop-unfinished-x" / "sources").mkdir(parents=True)

@@ -43,7 +43,9 @@ class Remote:
             merits: FloatArray = parts[0] * self.weights[keys]
         return merits
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
         return math.inf
 
 
@@ -93,14 +95,27 @@ def all_in_order(
 
 def listed(rows: Rows, merits: FloatArray) -> list[tuple[float, int, int, float]]:
     assert rows.identities.tolist() == rows.keys.tolist()
-    return list(zip(merits.tolist(), rows.times.tolist(), rows.keys.tolist(), rows.parts[0].tolist(), strict=True))
+    return list(
+        zip(
+            merits.tolist(),
+            rows.times.tolist(),
+            rows.keys.tolist(),
+            rows.parts[0].tolist(),
+            strict=True,
+        )
+    )
 
 
 def as_bytes(top: Top) -> tuple[bytes, ...]:
-    return tuple(column.tobytes() for column in (top.rows.times, top.rows.keys, top.rows.parts[0], top.merits))
+    return tuple(
+        column.tobytes()
+        for column in (top.rows.times, top.rows.keys, top.rows.parts[0], top.merits)
+    )
 
 
-def made(way: type[KeyedAggregate], k: int, aggregate: AggregateKind, remote: Remote, seed: int = 0) -> KeyedAggregate:
+def made(
+    way: type[KeyedAggregate], k: int, aggregate: AggregateKind, remote: Remote, seed: int = 0
+) -> KeyedAggregate:
     if way is not WindowedAggregate:
         return way(k, aggregate, remote)
     return WindowedAggregate(k, aggregate, remote, clock_of(seed))
@@ -117,7 +132,9 @@ def clock_of(seed: int) -> object:
 
 
 plain = st.sampled_from([0.0, -0.0, 1.0, 2.0, -1.0, 3.0, 7.0])
-odd = st.sampled_from([0.1, 1e16, -1e16, 2.0**31, 2.0**53 + 2, -(2.0**62), 1e-300, 5e-324, 1.7e308, -1.7e308])
+odd = st.sampled_from(
+    [0.1, 1e16, -1e16, 2.0**31, 2.0**53 + 2, -(2.0**62), 1e-300, 5e-324, 1.7e308, -1.7e308]
+)
 endless = st.sampled_from([math.inf, -math.inf, math.nan, 1.0])
 values = st.sampled_from([plain, plain, odd, endless, st.floats()]).flatmap(lambda kind: kind)
 weights = st.sampled_from([0.0, 1.0, 1.0, 2.0, -1.0, 0.5, math.nan, math.inf])
@@ -131,7 +148,12 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
     kind = draw(st.sampled_from([plain, values, values]))
     scrambled = draw(st.sampled_from([0, 0, 1, 7]))
     event = st.tuples(st.integers(1, ends), st.integers(0, KEYS - 1), kind).map(
-        lambda event: (event[0] * scrambled % 11 if scrambled else event[0], event[1], event[2], event[0])
+        lambda event: (
+            event[0] * scrambled % 11 if scrambled else event[0],
+            event[1],
+            event[2],
+            event[0],
+        )
     )
     return {
         "windows": Windows(width, slide, 0),
@@ -140,7 +162,9 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
         "aggregate": draw(st.sampled_from(list(AggregateKind))),
         "k": draw(st.integers(1, KEYS + 2)),
         "weights": draw(st.lists(weights, min_size=KEYS, max_size=KEYS)),
-        "changes": draw(st.lists(st.tuples(st.integers(0, 30), st.integers(0, KEYS + 1), weights), max_size=12)),
+        "changes": draw(
+            st.lists(st.tuples(st.integers(0, 30), st.integers(0, KEYS + 1), weights), max_size=12)
+        ),
         "seed": draw(st.integers(0, 2**32)),
     }
 
@@ -154,7 +178,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregate_view, "_OVERFULL", 1)
 
 
-def batches_of(windows: Windows, events: list[Event], chance: random.Random) -> Iterator[tuple[int, int, list[Event]]]:
+def batches_of(
+    windows: Windows, events: list[Event], chance: random.Random
+) -> Iterator[tuple[int, int, list[Event]]]:
     """Cut events into panes, and these anywhere."""
     panes: dict[tuple[int, int], list[Event]] = {}
     for event in chance.sample(events, len(events)):
@@ -188,7 +214,13 @@ class Story:
         changes: list[tuple[int, int, float]],
         seed: int,
     ) -> None:
-        self.windows, self.last, self.aggregate, self.k, self.changes = windows, last, aggregate, k, changes
+        self.windows, self.last, self.aggregate, self.k, self.changes = (
+            windows,
+            last,
+            aggregate,
+            k,
+            changes,
+        )
         self.chance = random.Random(seed)
         self.remote = Remote(np.array([*weights, 1.0, 1.0]))
         self.ways = [made(way, k, aggregate, self.remote, seed) for way in WAYS]
@@ -249,16 +281,22 @@ class Story:
         for key, weight in changes:
             self.remote.weights[key] = weight
         keys = np.array([key for key, _ in changes] * 2 + [99], dtype=np.int64)
-        solutions = {row[2] for row in all_in_order(self.aggregate, self.counted, self.remote.weights)}
+        solutions = {
+            row[2] for row in all_in_order(self.aggregate, self.counted, self.remote.weights)
+        }
         for way in self.ways:
             lost = way.change(keys)
             assert lost.keys.tolist() == sorted(
                 {event[1] for event in self.counted} & {key for key, _ in changes} - solutions
             )
-            for time, key, total in zip(lost.times.tolist(), lost.keys.tolist(), lost.parts[0].tolist(), strict=True):
+            for time, key, total in zip(
+                lost.times.tolist(), lost.keys.tolist(), lost.parts[0].tolist(), strict=True
+            ):
                 its = [event for event in self.counted if event[1] == key]
                 assert time == max(event[0] for event in its)
-                assert math.isnan(total) or total == aggregate_of(self.aggregate, [event[2] for event in its])
+                assert math.isnan(total) or total == aggregate_of(
+                    self.aggregate, [event[2] for event in its]
+                )
             way._check()
 
     def restart(self) -> None:
@@ -289,7 +327,9 @@ class Story:
     def ask(self, window: int) -> None:
         self.window = window
         counted = self.aggregate is AggregateKind.COUNT
-        self.counted = [event for event in self.inside(window) if counted or not math.isnan(event[2])]
+        self.counted = [
+            event for event in self.inside(window) if counted or not math.isnan(event[2])
+        ]
         expected = all_in_order(self.aggregate, self.inside(window), self.remote.weights)
         tops = [way.top(window) for way in self.ways]
         assert len({as_bytes(top) for top in tops}) == 1
@@ -325,7 +365,9 @@ def test_what_is_gone_leaves_nothing_behind_in_a_sum(way: type[KeyedAggregate]) 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("aggregate", ["sum", "avg"])
-def test_infinities_of_both_signs_have_no_sum_until_one_is_gone(way: type[KeyedAggregate], aggregate: str) -> None:
+def test_infinities_of_both_signs_have_no_sum_until_one_is_gone(
+    way: type[KeyedAggregate], aggregate: str
+) -> None:
     sums = way(2, aggregate, FirstPart())
     sums.add(0, 0, rows_of([(1, 0, math.inf), (1, 1, 5.0)]))
     sums.add(0, 1, rows_of([(2, 0, -math.inf)]))
@@ -363,7 +405,9 @@ def test_counts_need_no_values(way: type[KeyedAggregate]) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_the_caller_does_with_its_arrays_afterwards_does_not_matter(way: type[KeyedAggregate]) -> None:
+def test_what_the_caller_does_with_its_arrays_afterwards_does_not_matter(
+    way: type[KeyedAggregate],
+) -> None:
     sums = way(1, "sum", FirstPart())
     rows = rows_of([(1, 0, 5.0)])
     sums.add(0, 0, rows)
@@ -417,7 +461,9 @@ def test_the_cheaper_way_is_gone_and_the_other_tried_now_and_then() -> None:
     assert 1 <= ways.count(0) <= 4
     for _ in range(100):
         chooser.note(1, 9_000, 100.0)
-    assert [chooser.choose([9_000, 1_000]) for _ in range(2)] == [1, 0], "a trial, and no other at once"
+    assert [chooser.choose([9_000, 1_000]) for _ in range(2)] == [1, 0], (
+        "a trial, and no other at once"
+    )
 
 
 def test_both_ways_are_gone_at_run_time() -> None:
@@ -468,17 +514,27 @@ def test_other_bytes_are_no_snapshot(way: type[KeyedAggregate]) -> None:
     sums.add(0, 3, rows_of([(1, 2, 0.1)]))
     packed = sums.snapshot()
     assert way.restore(packed, FirstPart()).top(0).merits.tolist() == [0.1]
-    for wrong in (b"", packed[:-20], pack("aggregate", 1, State({}, {})), pack("list", 1, State({}, {}))):
+    for wrong in (
+        b"",
+        packed[:-20],
+        pack("aggregate", 1, State({}, {})),
+        pack("list", 1, State({}, {})),
+    ):
         with pytest.raises(SnapshotError):
             way.restore(wrong, FirstPart())
 
 
 @pytest.mark.parametrize("aggregate", list(AggregateKind))
 @pytest.mark.parametrize("way", WAYS)
-def test_how_arrivals_are_cut_and_ordered_changes_no_byte(way: type[KeyedAggregate], aggregate: AggregateKind) -> None:
+def test_how_arrivals_are_cut_and_ordered_changes_no_byte(
+    way: type[KeyedAggregate], aggregate: AggregateKind
+) -> None:
     chance = random.Random(11)
     pool = [0.0, -0.0, 0.1, 1e16, -1e16, 0.3, 1e-200]
-    panes = [[(chance.randrange(9), chance.randrange(6), chance.choice(pool)) for _ in range(40)] for _ in range(12)]
+    panes = [
+        [(chance.randrange(9), chance.randrange(6), chance.choice(pool)) for _ in range(40)]
+        for _ in range(12)
+    ]
     seen = set()
     for size in (1, 3, 40):
         structure = way(6, aggregate, FirstPart())
@@ -519,7 +575,12 @@ def test_many_keys_that_become_more(
         in_order = np.argsort(all_keys, kind="stable")
         ends = np.searchsorted(all_keys[in_order], np.arange(1, 5_000))
         by_key = np.split(all_values[in_order], ends)
-        afresh = np.array([aggregate_of(aggregate, of_key.tolist()) if len(of_key) else np.nan for of_key in by_key])
+        afresh = np.array(
+            [
+                aggregate_of(aggregate, of_key.tolist()) if len(of_key) else np.nan
+                for of_key in by_key
+            ]
+        )
         merits = afresh * remote.weights
         expected = np.sort(merits[~np.isnan(merits)])[::-1][:20]
         assert top.merits.tolist() == expected.tolist()
@@ -529,10 +590,18 @@ def test_many_keys_that_become_more(
 def test_the_benchmark_compares_what_gives_the_same_answers() -> None:
     costs = core_aggregates.figures(3, (core_aggregates.Case("small", 300, 500, 5),))
     assert {cost.aggregate for cost in costs} == {"count", "sum", "avg", "max"}
-    assert {"dense", "threshold view", "chosen at run time", "numpy recompute"} <= {cost.way for cost in costs}
+    assert {"dense", "threshold view", "chosen at run time", "numpy recompute"} <= {
+        cost.way for cost in costs
+    }
 
 
-SEVERAL = (AggregateKind.SUM, AggregateKind.COUNT, AggregateKind.MAX, AggregateKind.AVG, AggregateKind.MIN)
+SEVERAL = (
+    AggregateKind.SUM,
+    AggregateKind.COUNT,
+    AggregateKind.MAX,
+    AggregateKind.AVG,
+    AggregateKind.MIN,
+)
 
 
 class Sum:
@@ -543,14 +612,19 @@ class Sum:
             merits: FloatArray = parts[0] - 2 * parts[-1]
         return merits
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
         return math.inf
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(SEVERAL), min_size=1, max_size=5),
-    st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), plain | odd), max_size=9), max_size=9),
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), plain | odd), max_size=9),
+        max_size=9,
+    ),
 )
 def test_several_aggregates_are_each_what_it_is_alone(
     aggregates: list[AggregateKind], panes: list[list[tuple[int, int, float]]]
@@ -560,7 +634,11 @@ def test_several_aggregates_are_each_what_it_is_alone(
         alone = [way(99, each, FirstPart()) for each in aggregates]
         for window, pane in enumerate(panes):
             rows = rows_of(pane)
-            together.add(window, window + 2, Rows(rows.times, rows.keys, rows.keys, rows.parts * len(aggregates)))
+            together.add(
+                window,
+                window + 2,
+                Rows(rows.times, rows.keys, rows.keys, rows.parts * len(aggregates)),
+            )
             for each in alone:
                 each.add(window, window + 2, rows)
             top = together.top(window)
@@ -594,8 +672,12 @@ def test_what_is_withdrawn_is_as_if_it_had_never_come(data: st.DataObject, seed:
         for each in gone:
             held.remove(each)
 
-        def left(last: int, keys: IntArray, held: list[tuple[int, tuple[int, int, float]]] = held) -> Rows:
-            return fivefold(rows_of([row for at, row in held if at == last and row[1] in keys.tolist()]))
+        def left(
+            last: int, keys: IntArray, held: list[tuple[int, tuple[int, int, float]]] = held
+        ) -> Rows:
+            return fivefold(
+                rows_of([row for at, row in held if at == last and row[1] in keys.tolist()])
+            )
 
         rows = fivefold(rows_of([row for _, row in gone]))
         afresh = DenseAggregate(3, SEVERAL, Sum())
@@ -603,7 +685,9 @@ def test_what_is_withdrawn_is_as_if_it_had_never_come(data: st.DataObject, seed:
             afresh.add(window, last, fivefold(rows_of([row])))
         expected = as_bytes(afresh.top(window))
         for way in ways:
-            way.withdraw(np.array([last for last, _ in gone], dtype=np.int64), rows.keys, rows.parts, left)
+            way.withdraw(
+                np.array([last for last, _ in gone], dtype=np.int64), rows.keys, rows.parts, left
+            )
             way._check()
             assert as_bytes(way.top(window)) == expected
 

@@ -43,14 +43,24 @@ def test_whole_numbers_below_two_to_the_thirty_first_need_one_bin() -> None:
     assert list(digits_of(np.empty(0))) == []
 
 
-limb = st.integers(-(2**62), 2**62) | st.integers(-(2**31), 2**31) | st.sampled_from([0, -1, 1, 2**31, -(2**31), 2**30])
+limb = (
+    st.integers(-(2**62), 2**62)
+    | st.integers(-(2**31), 2**31)
+    | st.sampled_from([0, -1, 1, 2**31, -(2**31), 2**30])
+)
 
 
 @settings(max_examples=500)
-@given(st.integers(-35, 33), st.lists(st.tuples(limb, limb), min_size=1, max_size=5), st.sets(st.integers(0, 4)))
+@given(
+    st.integers(-35, 33),
+    st.lists(st.tuples(limb, limb), min_size=1, max_size=5),
+    st.sets(st.integers(0, 4)),
+)
 @example(0, [(1, 1), (0, 0), (2**22, 2**22)], set())
 @example(-2, [(1, 0), (0, 0), (0, 0), (2**30, 2**30), (2**53, 2**53 + 1)], set())
-def test_reading_rounds_once_and_to_the_nearest(low: int, pairs: list[tuple[int, int]], left_out: set[int]) -> None:
+def test_reading_rounds_once_and_to_the_nearest(
+    low: int, pairs: list[tuple[int, int]], left_out: set[int]
+) -> None:
     limbs = {
         low + at: np.array(pair, dtype=np.int64)
         for at, pair in enumerate(pairs)
@@ -61,7 +71,10 @@ def test_reading_rounds_once_and_to_the_nearest(low: int, pairs: list[tuple[int,
     with np.errstate(over="ignore"):
         found = rounded(limbs).tolist()
     for at, value in enumerate(found):
-        exact = sum((int(column[at]) * Fraction(2) ** (BITS * bin) for bin, column in limbs.items()), Fraction(0))
+        exact = sum(
+            (int(column[at]) * Fraction(2) ** (BITS * bin) for bin, column in limbs.items()),
+            Fraction(0),
+        )
         assert value == nearest(exact)
 
 
@@ -77,11 +90,15 @@ def test_a_tie_is_decided_by_what_is_far_below(more: int, exponent: int) -> None
 
 def partial_of(sums: ExactSums, values: list[float]) -> Partial:
     slots = np.zeros(len(values), dtype=np.int64)
-    return Partial(np.array([4]), np.array([len(values)]), np.array([0]), sums.fold(slots, 1, np.array(values)))
+    return Partial(
+        np.array([4]), np.array([len(values)]), np.array([0]), sums.fold(slots, 1, np.array(values))
+    )
 
 
 @given(st.lists(st.lists(near, max_size=6), min_size=1, max_size=6), st.data())
-def test_what_is_left_is_as_if_it_had_been_alone(lists: list[list[float]], data: st.DataObject) -> None:
+def test_what_is_left_is_as_if_it_had_been_alone(
+    lists: list[list[float]], data: st.DataObject
+) -> None:
     sums = ExactSums()
     sums.grow(9)
     each = [partial_of(sums, values) for values in lists]
@@ -90,7 +107,10 @@ def test_what_is_left_is_as_if_it_had_been_alone(lists: list[list[float]], data:
     gone = data.draw(st.sets(st.integers(0, len(lists) - 1)))
     sums.leave(1, [each[at] for at in gone])
     left = [value for at, values in enumerate(lists) if at not in gone for value in values]
-    assert sums.read(np.array([4, 3])).tolist() == [nearest(sum(map(Fraction, left), Fraction(0))), 0.0]
+    assert sums.read(np.array([4, 3])).tolist() == [
+        nearest(sum(map(Fraction, left), Fraction(0))),
+        0.0,
+    ]
     if not left:
         assert sums._bins == {}
 
@@ -106,7 +126,10 @@ def test_merging_is_folding_together(values: list[float], cut: int) -> None:
     for known in (5, 1_000):
         whole = folder.fold(keys, times, column, known).listed()
         numbering.grow(1_000)
-        parts = [folder.fold(keys[at], times[at], column[at], known) for at in (slice(cut), slice(cut, None))]
+        parts = [
+            folder.fold(keys[at], times[at], column[at], known)
+            for at in (slice(cut), slice(cut, None))
+        ]
         merged = folder.together(parts).listed()
         assert as_dict(merged) == as_dict(whole)
 

@@ -33,7 +33,9 @@ def test_every_window_has_the_extremes_of_what_is_left(seed: int, smallest: bool
         gone = [each for each in inside if each[0] < window]
         inside = [each for each in inside if each[0] >= window]
         extremes.leave(window, [partial_of(extremes, values, dense=False) for _, values in gone])
-        for last in chance.choice([[window + 6], [window + 6], [window + 3, window + 8], [window, window + 6], []]):
+        for last in chance.choice(
+            [[window + 6], [window + 6], [window + 3, window + 8], [window, window + 6], []]
+        ):
             keys = chance.sample(range(KEYS), chance.randint(1, KEYS))
             values = {key: float(chance.randint(0, 9) - falling * 3 * window) for key in keys}
             inside.append((last, values))

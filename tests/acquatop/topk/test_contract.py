@@ -30,7 +30,9 @@ def test_what_is_said_to_be_exact_is_right(name: str, shape: Shape) -> None:
 @EACH
 @settings(max_examples=60)
 @given(shape=shapes())
-def test_without_changes_and_arrivals_that_come_again_every_answer_is_exact(name: str, shape: Shape) -> None:
+def test_without_changes_and_arrivals_that_come_again_every_answer_is_exact(
+    name: str, shape: Shape
+) -> None:
     assert all(top.certainty is Certainty.EXACT for top in run(name, shape))
 
 
@@ -43,9 +45,14 @@ def test_with_room_for_all_every_answer_is_exact(name: str, shape: Shape) -> Non
 
 @EACH
 @settings(max_examples=50)
-@example(shape=Shape(0, Windows(3, 2, 0), k=1, n=0, levels=3, recurring=True, changes=True, keys="own"), seed=0)
+@example(
+    shape=Shape(0, Windows(3, 2, 0), k=1, n=0, levels=3, recurring=True, changes=True, keys="own"),
+    seed=0,
+)
 @given(shape=shapes(changes=True, recurring=True), seed=st.integers(0, 2**32))
-def test_how_arrivals_are_cut_into_batches_changes_nothing(name: str, shape: Shape, seed: int) -> None:
+def test_how_arrivals_are_cut_into_batches_changes_nothing(
+    name: str, shape: Shape, seed: int
+) -> None:
     cut = run(name, shape, cut=random.Random(seed))
     assert list(map(same, cut)) == list(map(same, run(name, shape)))
 
@@ -61,7 +68,9 @@ def test_a_snapshot_goes_on_as_if_nothing_had_happened(name: str, shape: Shape, 
 @EACH
 @settings(max_examples=40)
 @given(shape=shapes(changes=True, recurring=True))
-def test_looking_changes_nothing_and_what_is_predicted_is_right_for_what_is_known(name: str, shape: Shape) -> None:
+def test_looking_changes_nothing_and_what_is_predicted_is_right_for_what_is_known(
+    name: str, shape: Shape
+) -> None:
     peeked = run(name, shape, peek=True)
     assert list(map(same, peeked)) == list(map(same, run(name, shape)))
 

@@ -92,7 +92,9 @@ def test_the_cost_settles_near_that_of_the_best_fixed_size(walk: str, start: int
     simulated.run(150_000, p, q, random)
     cost = simulated.run(150_000, p, q, random)
     best = best_fixed(p, q, upkeep)
-    print(f"{walk:24} from {start:4}: {cost / best:.2f} of the best, kmax {simulated.controller.kmax}")
+    print(
+        f"{walk:24} from {start:4}: {cost / best:.2f} of the best, kmax {simulated.controller.kmax}"
+    )
     assert cost <= 2.5 * best
 
 
@@ -106,11 +108,15 @@ def test_the_cost_settles_where_upkeep_grows_with_the_size(walk: str) -> None:
     simulated = Walk(Controller(K, 100), linear)
     simulated.run(100_000, p, q, random)
     cost = simulated.run(100_000, p, q, random)
-    print(f"{walk:24}: {cost / best_fixed(p, q, linear):.2f} of the best, kmax {simulated.controller.kmax}")
+    print(
+        f"{walk:24}: {cost / best_fixed(p, q, linear):.2f} of the best, kmax {simulated.controller.kmax}"
+    )
     assert cost <= 3 * best_fixed(p, q, linear)
 
 
-@pytest.mark.parametrize(("before", "after"), [("even", "certain loss"), ("certain loss", "strictly origin-tending")])
+@pytest.mark.parametrize(
+    ("before", "after"), [("even", "certain loss"), ("certain loss", "strictly origin-tending")]
+)
 def test_the_cost_settles_anew_when_the_workload_changes(before: str, after: str) -> None:
     random = np.random.default_rng(9)
     simulated = Walk(Controller(K, 60))
@@ -118,7 +124,10 @@ def test_the_cost_settles_anew_when_the_workload_changes(before: str, after: str
     settled = simulated.controller.kmax
     simulated.run(100_000, *WALKS[after], random)
     cost = simulated.run(100_000, *WALKS[after], random)
-    print(f"{before} then {after}: {cost / best_fixed(*WALKS[after], upkeep):.2f}, kmax {settled} then", end=" ")
+    print(
+        f"{before} then {after}: {cost / best_fixed(*WALKS[after], upkeep):.2f}, kmax {settled} then",
+        end=" ",
+    )
     print(simulated.controller.kmax)
     assert cost <= 2.5 * best_fixed(*WALKS[after], upkeep)
 
@@ -132,7 +141,9 @@ def test_neither_refills_nor_upkeep_dominate() -> None:
     simulated.run(200_000, 0.1, 0.1, random)
     mean = round(sum(simulated.sizes) / len(simulated.sizes))
     interval, target = 200_000 / simulated.refills, refill(mean) / upkeep(mean)
-    print(f"interval {interval:.0f}, target {target:.0f}, kmax {min(simulated.sizes)} to {max(simulated.sizes)}")
+    print(
+        f"interval {interval:.0f}, target {target:.0f}, kmax {min(simulated.sizes)} to {max(simulated.sizes)}"
+    )
     assert target / 2 < interval < 2 * target
 
 
@@ -216,7 +227,10 @@ def test_senseless_tuning_is_refused(wrong: dict[str, float]) -> None:
 @settings(max_examples=200, deadline=None)
 @given(
     events=st.lists(
-        st.tuples(st.sampled_from("uhr"), st.integers(0, 50), st.floats(0, 10), st.integers(0, 300)), max_size=60
+        st.tuples(
+            st.sampled_from("uhr"), st.integers(0, 50), st.floats(0, 10), st.integers(0, 300)
+        ),
+        max_size=60,
     ),
     k=st.integers(1, 20),
     more=st.integers(0, 50),
@@ -250,7 +264,9 @@ def test_whatever_is_observed_the_size_stays_within_its_limits(
     p=st.fractions(Fraction(1, 50), Fraction(1, 2), max_denominator=50),
     q=st.fractions(0, Fraction(1, 2), max_denominator=50),
 )
-def test_lemma_1_is_its_closed_form_and_solves_the_walks_equations(n: int, p: Fraction, q: Fraction) -> None:
+def test_lemma_1_is_its_closed_form_and_solves_the_walks_equations(
+    n: int, p: Fraction, q: Fraction
+) -> None:
     t = q / p
     h = []
     for i in range(n):
@@ -300,7 +316,9 @@ def frequency_by_hand(n: int, p: float, q: float, steps: int) -> float:
     return frequency
 
 
-@pytest.mark.parametrize(("n", "p", "q"), [(1, 0.3, 0.2), (3, 0.5, 0.5), (4, 0.4, 0.1), (3, 0.2, 0.3), (2, 1.0, 0.0)])
+@pytest.mark.parametrize(
+    ("n", "p", "q"), [(1, 0.3, 0.2), (3, 0.5, 0.5), (4, 0.4, 0.1), (3, 0.2, 0.3), (2, 1.0, 0.0)]
+)
 def test_the_refill_frequency_is_the_walk_s(n: int, p: float, q: float) -> None:
     assert expected_frequency(n, p, q) == pytest.approx(frequency_by_hand(n, p, q, 3000), rel=1e-4)
     # As 1/Z is convex, its mean is at least that of the mean; of certain loss they are the same.
@@ -308,7 +326,9 @@ def test_the_refill_frequency_is_the_walk_s(n: int, p: float, q: float) -> None:
 
 
 def test_the_refill_frequency_of_one_step_is_known() -> None:
-    assert expected_frequency(1, 0.3, 0.2, 1e-9) == pytest.approx(-0.3 / 0.7 * math.log(0.3), rel=1e-6)
+    assert expected_frequency(1, 0.3, 0.2, 1e-9) == pytest.approx(
+        -0.3 / 0.7 * math.log(0.3), rel=1e-6
+    )
 
 
 def test_refills_are_no_more_frequent_than_table_1_says() -> None:

@@ -34,8 +34,14 @@ class Remote:
     def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
         return parts[0] + np.array([self.values.get(key, math.nan) for key in keys.tolist()])
 
-    def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
-        known = [math.inf] if keys is None else [self.values[key] for key in keys.tolist() if key in self.values]
+    def reach(
+        self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+    ) -> float:
+        known = (
+            [math.inf]
+            if keys is None
+            else [self.values[key] for key in keys.tolist() if key in self.values]
+        )
         return highs[0] + max(known, default=-math.inf)
 
 
@@ -45,7 +51,12 @@ def refilled(k: int, n: int, scoring: Scoring, *, distinct: bool, in_order: bool
 
     ticks = iter(range(10**9))
     return Refilled(
-        make, scoring, Controller(k, k + n), distinct=distinct, in_order=in_order, clock=lambda: float(next(ticks))
+        make,
+        scoring,
+        Controller(k, k + n),
+        distinct=distinct,
+        in_order=in_order,
+        clock=lambda: float(next(ticks)),
     )
 
 
@@ -55,7 +66,9 @@ WAYS: dict[str, Callable[[int, int, Scoring], PaneDominance | Refilled]] = {
     "refilled": lambda k, n, of: refilled(k, n, of, distinct=False, in_order=False),
     "refilled in order": lambda k, n, of: refilled(k, n, of, distinct=False, in_order=True),
     "refilled, distinct": lambda k, n, of: refilled(k, n, of, distinct=True, in_order=False),
-    "refilled, distinct, in order": lambda k, n, of: refilled(k, n, of, distinct=True, in_order=True),
+    "refilled, distinct, in order": lambda k, n, of: refilled(
+        k, n, of, distinct=True, in_order=True
+    ),
 }
 
 
@@ -90,7 +103,9 @@ class World:
         self.arrived[pane] = self.arrived.get(pane, []) + rows
         size = self.chance.choice([1, 7, 1000])
         for start in range(0, len(rows), size):
-            times, names, keys, _, parts = map(np.array, zip(*rows[start : start + size], strict=True))
+            times, names, keys, _, parts = map(
+                np.array, zip(*rows[start : start + size], strict=True)
+            )
             handed = Rows(times, names, keys, (parts,))
             assert not len(self.held.add(pane - WIDTH + 1, pane, handed))
             for column in (times, names, keys, parts):
@@ -116,9 +131,13 @@ class World:
         self.held._check()
 
     def right(self, window: int) -> list[tuple[int, float]]:
-        inside = [row for pane in range(window, window + WIDTH) for row in self.arrived.get(pane, [])]
+        inside = [
+            row for pane in range(window, window + WIDTH) for row in self.arrived.get(pane, [])
+        ]
         newest = {row[1]: row for row in sorted(inside)}
-        places = sorted((-(row[4] + self.remote.values[row[2]]), -row[0], row[1]) for row in newest.values())
+        places = sorted(
+            (-(row[4] + self.remote.values[row[2]]), -row[0], row[1]) for row in newest.values()
+        )
         return [(identity, -minus) for minus, _, identity in places[: self.k]]
 
     def judge(self, top: Top) -> None:
@@ -130,12 +149,21 @@ class World:
             assert shown == right
         else:
             assert top.bound is not None
-            assert all(merit <= top.bound for identity, merit in right if (identity, merit) not in shown)
+            assert all(
+                merit <= top.bound for identity, merit in right if (identity, merit) not in shown
+            )
 
 
 @settings(max_examples=120)
-@given(way=st.sampled_from(sorted(WAYS)), k=st.integers(1, 3), n=st.integers(0, 2), seed=st.integers(0, 2**32))
-def test_an_exact_answer_misses_nothing_that_was_let_go(way: str, k: int, n: int, seed: int) -> None:
+@given(
+    way=st.sampled_from(sorted(WAYS)),
+    k=st.integers(1, 3),
+    n=st.integers(0, 2),
+    seed=st.integers(0, 2**32),
+)
+def test_an_exact_answer_misses_nothing_that_was_let_go(
+    way: str, k: int, n: int, seed: int
+) -> None:
     world = World(way, k, n, random.Random(seed))
     for pane in range(10):
         world.disturb()
@@ -182,7 +210,9 @@ def test_a_pane_that_has_lost_all_that_it_held_still_knows_what_it_let_go(restor
 def test_what_a_change_lifts_is_brought_back_though_a_later_pane_holds_its_identity() -> None:
     remote = Remote({1: 0.0, 2: 0.0, 30: 0.0})
     held = refilled(1, 0, remote, distinct=False, in_order=False)
-    held.add(0, 1, Rows(np.array([1, 2]), np.array([1, 2]), np.array([1, 2]), (np.array([9.0, 8.0]),)))
+    held.add(
+        0, 1, Rows(np.array([1, 2]), np.array([1, 2]), np.array([1, 2]), (np.array([9.0, 8.0]),))
+    )
     assert held.top(0).rows.identities.tolist() == [1]
     held.close_before(1)
     held.add(2, 3, Rows(np.array([30]), np.array([2]), np.array([30]), (np.array([0.0]),)))
@@ -205,15 +235,25 @@ def test_what_is_removed_and_never_comes_again_is_forgotten() -> None:
 def test_a_column_s_type_may_differ_from_batch_to_batch(
     structure: SuperMTKN | MinTopk | PreTopk | PaneDominance,
 ) -> None:
-    structure.add(0, 0, Rows(np.array([1]), np.array([1]), np.array([1]), (np.array([2.7]),), (np.array([1.5]),)))
-    structure.add(0, 0, Rows(np.array([2]), np.array([2]), np.array([2]), (np.array([2]),), (np.array([1]),)))
+    structure.add(
+        0,
+        0,
+        Rows(np.array([1]), np.array([1]), np.array([1]), (np.array([2.7]),), (np.array([1.5]),)),
+    )
+    structure.add(
+        0, 0, Rows(np.array([2]), np.array([2]), np.array([2]), (np.array([2]),), (np.array([1]),))
+    )
     top = structure.top(0)
     assert [top.rows.parts[0].tolist(), top.rows.carried[0].tolist()] == [[2.7, 2.0], [1.5, 1.0]]
 
 
 def test_small_integers_are_scores_like_others() -> None:
     held = PaneDominance(3, distinct=True, fixed=True)
-    held.add(0, 0, Rows(np.arange(3), np.arange(3), np.arange(3), (np.array([128, 5, 3], dtype=np.uint8),)))
+    held.add(
+        0,
+        0,
+        Rows(np.arange(3), np.arange(3), np.arange(3), (np.array([128, 5, 3], dtype=np.uint8),)),
+    )
     assert held.top(0).merits.tolist() == [128.0, 5.0, 3.0]
 
 

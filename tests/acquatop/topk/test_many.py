@@ -26,7 +26,12 @@ from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.meta_query import MetaQuery
 from acquatop.topk.shared.moments import BEFORE_ALL, Series, between, first_from, last_before
 from acquatop.topk.shared.shared_skyline import SharedSkyline
-from acquatop.topk.shared.skyline import best_of_panes, undominated, undominated_within, youngest_best
+from acquatop.topk.shared.skyline import (
+    best_of_panes,
+    undominated,
+    undominated_within,
+    youngest_best,
+)
 from acquatop.windows import Windows
 from tests.support.topk_streams import INF, NAN, Arrival, Joined, Truth, plain, rows_of, windows
 
@@ -64,7 +69,9 @@ class World:
 
     def add(self, arrivals: list[Arrival]) -> None:
         rejected = self.held.add(rows_of(arrivals))
-        assert rejected.tolist() == [at for at, each in enumerate(arrivals) if np.isnan(each.x - each.y)]
+        assert rejected.tolist() == [
+            at for at, each in enumerate(arrivals) if np.isnan(each.x - each.y)
+        ]
         self.arrivals += arrivals
         self.rejected += len(rejected)
         assert self.held.rejected == self.rejected
@@ -113,9 +120,13 @@ def play(shape: Shape, world: World) -> World:
         world.join(f"q{number}", asked)
     batch: list[Arrival] = []
     for number in range(shape.size):
-        now += chance.choice([0, 1, 1, 2]) + (chance.randrange(shape.gap + 1) if chance.random() < 0.05 else 0)
+        now += chance.choice([0, 1, 1, 2]) + (
+            chance.randrange(shape.gap + 1) if chance.random() < 0.05 else 0
+        )
         time = max(world.held.meta.now + 1, now - chance.randrange(shape.lateness + 1))
-        batch.append(Arrival(time, *_names(number, shape.text), _number(chance, shape), 0.0, number))
+        batch.append(
+            Arrival(time, *_names(number, shape.text), _number(chance, shape), 0.0, number)
+        )
         if chance.random() < 0.3:
             world.add(batch)
             batch = []
@@ -225,7 +236,11 @@ def test_a_view_in_between_may_not_hold_what_its_neighbours_do(way: str) -> None
 def test_the_view_that_ends_is_often_not_the_oldest(way: str) -> None:
     world = world_of(way, wide=(12, 12, 2), narrow=(2, 2, 2))
     world.add(arrivals_of((1, 1.0), (2, 2.0), (3, 9.0), (4, 3.0), (11, 4.0)))
-    assert tops(world, 6) == [("narrow", 0, [2.0, 1.0]), ("narrow", 1, [9.0, 3.0]), ("narrow", 2, [])]
+    assert tops(world, 6) == [
+        ("narrow", 0, [2.0, 1.0]),
+        ("narrow", 1, [9.0, 3.0]),
+        ("narrow", 2, []),
+    ]
     assert tops(world, 12)[-2:] == [("wide", 0, [9.0, 4.0]), ("narrow", 5, [4.0])]
 
 
@@ -243,7 +258,9 @@ def test_who_joins_is_answered_from_what_is_to_come_and_who_leaves_is_no_more(wa
     world = world_of(way, one=(4, 2, 1))
     world.add(arrivals_of((1, 5.0), (7, 6.0)))
     assert tops(world, 5) == [("one", 0, [5.0])]
-    assert world.held.join("two", TopKRequest(Windows(4, 3, 0), 9)) == 3, "what opens at 9: 7 has come"
+    assert world.held.join("two", TopKRequest(Windows(4, 3, 0), 9)) == 3, (
+        "what opens at 9: 7 has come"
+    )
     with pytest.raises(ValueError, match="a query two already"):
         world.held.join("two", TopKRequest(Windows(4, 3, 0), 9))
     world.held.leave("one")
@@ -299,7 +316,10 @@ def test_without_queries_nothing_is_kept(way: str) -> None:
 @EACH_SHARED
 def test_of_equal_scores_the_newer_are_kept_and_no_more_than_k(way: str) -> None:
     world = World(WAYS[way](0))
-    for name, asked in (("one", TopKRequest(Windows(400, 100), 3)), ("two", TopKRequest(Windows(300, 50), 2))):
+    for name, asked in (
+        ("one", TopKRequest(Windows(400, 100), 3)),
+        ("two", TopKRequest(Windows(300, 50), 2)),
+    ):
         world.join(name, asked)
     for start in range(1, 1001, 100):
         world.add([Arrival(start + at, start + at, 0, 1.0) for at in range(100)])
@@ -312,7 +332,9 @@ def test_of_equal_scores_the_newer_are_kept_and_no_more_than_k(way: str) -> None
 def test_what_time_has_gone_past_is_refused(way: str) -> None:
     world = world_of(way, one=(4, 4, 1))
     tops(world, 4)
-    with pytest.raises(ValueError, match=r"1 of 2 arrivals are late, first 0 at 4: time has gone on to 4"):
+    with pytest.raises(
+        ValueError, match=r"1 of 2 arrivals are late, first 0 at 4: time has gone on to 4"
+    ):
         world.held.add(rows_of(arrivals_of((4, 1.0), (5, 1.0))))
     assert len(world.held.add(rows_of([]))) == 0
 
@@ -329,7 +351,9 @@ def test_the_papers_structures_hold_the_fewest_that_are_enough(way: str) -> None
     chance = random.Random(3)
     for start in range(1, 250, 12):
         # At a moment at which windows of all three close, all that has come is in the views.
-        world.add([Arrival(start + at, start + at, 0, float(chance.randrange(50))) for at in range(12)])
+        world.add(
+            [Arrival(start + at, start + at, 0, float(chance.randrange(50))) for at in range(12)]
+        )
         world.advance(start + 11)
         needed = set()
         for asked in world.queries.values():
@@ -363,7 +387,9 @@ def test_what_has_been_handed_in_early_is_thinned_out() -> None:
     since=st.integers(-20, 20),
     steps=st.lists(st.integers(0, 30), max_size=5),
 )
-def test_the_meta_query_is_all_queries(asked: list[TopKRequest], since: int, steps: list[int]) -> None:
+def test_the_meta_query_is_all_queries(
+    asked: list[TopKRequest], since: int, steps: list[int]
+) -> None:
     meta, now = MetaQuery(since), since
     for number, each in enumerate(asked):
         meta.join(str(number), each)
@@ -375,13 +401,19 @@ def test_the_meta_query_is_all_queries(asked: list[TopKRequest], since: int, ste
         opens = {opens for each in asked for opens, _ in _bounds(each, since)}
         both = opens | {closes for each in asked for _, closes in _bounds(each, since)}
         now += step
-        assert meta.openings(now, now + 30).tolist() == sorted(at for at in opens if now < at <= now + 30)
+        assert meta.openings(now, now + 30).tolist() == sorted(
+            at for at in opens if now < at <= now + 30
+        )
         cuts = between(meta.boundaries(), now, now + 30)
         assert cuts.tolist() == sorted(at for at in both if now < at <= now + 30)
         times = np.arange(now + 1, now + 20)
-        before = [max([at for at in opens if at < time], default=BEFORE_ALL) for time in times.tolist()]
+        before = [
+            max([at for at in opens if at < time], default=BEFORE_ALL) for time in times.tolist()
+        ]
         assert meta.labels(times).tolist() == before
-        assert meta.ends(times).tolist() == [min(at for at in both if at >= time) for time in times.tolist()]
+        assert meta.ends(times).tolist() == [
+            min(at for at in both if at >= time) for time in times.tolist()
+        ]
         moments, ks = meta.demand()
         assert all(earlier <= later for earlier, later in pairwise(moments.tolist()))
         for opens_at in moments.tolist():
@@ -391,23 +423,37 @@ def test_the_meta_query_is_all_queries(asked: list[TopKRequest], since: int, ste
 
 @settings(max_examples=100, deadline=None)
 @given(
-    several=st.lists(st.builds(Series, st.integers(-9, 9), st.integers(1, 9), st.integers(-9, 30)), min_size=1),
+    several=st.lists(
+        st.builds(Series, st.integers(-9, 9), st.integers(1, 9), st.integers(-9, 30)), min_size=1
+    ),
     steps=st.lists(st.sampled_from([0, 1, 2, 5, 40, 1000]), min_size=1, max_size=9),
 )
-def test_moments_are_found_however_far_times_are_apart(several: list[Series], steps: list[int]) -> None:
+def test_moments_are_found_however_far_times_are_apart(
+    several: list[Series], steps: list[int]
+) -> None:
     times = np.cumsum(steps)
     moments = {
-        at for each in several for at in range(-60, 9999) if at >= each.since and (at - each.at) % each.step == 0
+        at
+        for each in several
+        for at in range(-60, 9999)
+        if at >= each.since and (at - each.at) % each.step == 0
     }
-    assert first_from(several, times).tolist() == [min(at for at in moments if at >= time) for time in times.tolist()]
-    before = [max((at for at in moments if at < time and at > -60), default=BEFORE_ALL) for time in times.tolist()]
+    assert first_from(several, times).tolist() == [
+        min(at for at in moments if at >= time) for time in times.tolist()
+    ]
+    before = [
+        max((at for at in moments if at < time and at > -60), default=BEFORE_ALL)
+        for time in times.tolist()
+    ]
     assert last_before(several, times).tolist() == before
     meta = MetaQuery(0)
     for number, each in enumerate(several):
         meta.join_at(str(number), TopKRequest(Windows(7, each.step, each.at % each.step), 1), 0)
     together = meta.labels(times).tolist()
     meta.leave("0")
-    meta.join_at("0", TopKRequest(Windows(7, several[0].step, several[0].at % several[0].step), 1), 0)
+    meta.join_at(
+        "0", TopKRequest(Windows(7, several[0].step, several[0].at % several[0].step), 1), 0
+    )
     assert together == [meta.labels(np.array([time])).item() for time in times.tolist()]
 
 
@@ -441,7 +487,9 @@ def _bounds(asked: TopKRequest, since: int) -> Iterator[tuple[int, int]]:
             yield opens, closes
 
 
-def _closing(asked: list[TopKRequest], after: int, until: int) -> Iterator[tuple[int, int, int, int]]:
+def _closing(
+    asked: list[TopKRequest], after: int, until: int
+) -> Iterator[tuple[int, int, int, int]]:
     for order, each in enumerate(asked):
         for opens, closes in _bounds(each, after):
             if closes <= until:
@@ -466,16 +514,22 @@ def dominators_of(merits: list[float], labels: list[int]) -> list[int]:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    rows=st.lists(st.tuples(st.sampled_from([0.0, 1.0, 2.0, 3.0, INF, -INF]), st.integers(0, 1)), max_size=40),
+    rows=st.lists(
+        st.tuples(st.sampled_from([0.0, 1.0, 2.0, 3.0, INF, -INF]), st.integers(0, 1)), max_size=40
+    ),
     k=st.integers(1, 4),
 )
-def test_nothing_that_fewer_than_k_dominate_is_let_go(rows: list[tuple[float, int]], k: int) -> None:
+def test_nothing_that_fewer_than_k_dominate_is_let_go(
+    rows: list[tuple[float, int]], k: int
+) -> None:
     merits = [merit for merit, _ in rows]
     labels = np.cumsum([step for _, step in rows], dtype=np.int64)
     counts = dominators_of(merits, labels.tolist())
     needed = {at for at, count in enumerate(counts) if count < k}
     at = np.arange(len(rows))
-    scored = Scored(np.array(merits, dtype=np.float64), rows_of([Arrival(t, t, t, 0.0) for t in at.tolist()]))
+    scored = Scored(
+        np.array(merits, dtype=np.float64), rows_of([Arrival(t, t, t, 0.0) for t in at.tolist()])
+    )
     found = youngest_best(scored, labels, k).tolist()
     assert found == sorted(set(found))
     assert needed <= set(found)

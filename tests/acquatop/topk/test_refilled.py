@@ -61,7 +61,9 @@ class Remote:
         if keys is None:
             return INFINITY
         known = [self.values.get(key, math.nan) for key in keys.tolist()]
-        return max((highs[0] + value for value in known if not math.isnan(value)), default=-INFINITY)
+        return max(
+            (highs[0] + value for value in known if not math.isnan(value)), default=-INFINITY
+        )
 
 
 class Place(NamedTuple):
@@ -93,8 +95,17 @@ class Lossy:
         assert last >= max(first, self.current)
         self.kind = arrivals.identities.dtype
         merits = self.scoring.merits(arrivals.keys, arrivals.parts).tolist()
-        columns = (arrivals.times, arrivals.identities, arrivals.keys, arrivals.parts[0], arrivals.carried[0])
-        came = [Arrival(first, last, *each) for each in zip(*(each.tolist() for each in columns), strict=True)]
+        columns = (
+            arrivals.times,
+            arrivals.identities,
+            arrivals.keys,
+            arrivals.parts[0],
+            arrivals.carried[0],
+        )
+        came = [
+            Arrival(first, last, *each)
+            for each in zip(*(each.tolist() for each in columns), strict=True)
+        ]
         for window in range(max(first, self.current), last + 1):
             held = self.windows.setdefault(window, {})
             for merit, arrival in zip(merits, came, strict=True):
@@ -121,7 +132,9 @@ class Lossy:
         for held in self.windows.values():
             for identity, (merit, arrival) in list(held.items()):
                 if arrival.key in changed:
-                    new = float(self.scoring.merits(np.array([arrival.key]), (np.array([arrival.part]),))[0])
+                    new = float(
+                        self.scoring.merits(np.array([arrival.key]), (np.array([arrival.part]),))[0]
+                    )
                     held[identity] = (new, arrival)
                     if math.isnan(new) and not math.isnan(merit):
                         gone[arrival.serial] = arrival
@@ -164,7 +177,9 @@ class Lossy:
         self.dropped = {index: lost for index, lost in self.dropped.items() if index >= window}
 
     def held(self) -> Rows:
-        found = {entry[1].serial: entry for held in self.windows.values() for entry in held.values()}
+        found = {
+            entry[1].serial: entry for held in self.windows.values() for entry in held.values()
+        }
         return rows([arrival for _, arrival in sorted(found.values(), key=self.place)], self.kind)
 
     def __len__(self) -> int:
@@ -190,7 +205,9 @@ class Lossy:
         restored.kind = np.dtype(state["kind"])
         for window, held in state["windows"]:
             restored.windows[window] = {each[3]: (merit, Arrival(*each)) for merit, each in held}
-        restored.dropped = {window: (tuple(best), high) for window, (best, high) in state["dropped"]}  # type: ignore[misc]
+        restored.dropped = {
+            window: (tuple(best), high) for window, (best, high) in state["dropped"]
+        }  # type: ignore[misc]
         return restored
 
     def _check(self) -> None:
@@ -211,8 +228,15 @@ class Truth:
                 each.identity not in newest or newest[each.identity].time <= each.time
             ):
                 newest[each.identity] = each
-        scored = [(each.part + self.remote.values.get(each.key, math.nan), each) for each in newest.values()]
-        ranked = sorted((-merit, -each.time, each.identity, each.serial) for merit, each in scored if merit == merit)
+        scored = [
+            (each.part + self.remote.values.get(each.key, math.nan), each)
+            for each in newest.values()
+        ]
+        ranked = sorted(
+            (-merit, -each.time, each.identity, each.serial)
+            for merit, each in scored
+            if merit == merit
+        )
         return [(serial, -minus) for minus, _, _, serial in ranked[: self.k]]
 
     def remove(self, identities: list[Any]) -> None:
@@ -259,12 +283,22 @@ def programs(draw: st.DrawFn) -> list[Step]:
         if what in "abx":
             panes = {"a": (0, 0), "b": (0, 2), "x": (1 - WIDTH, 0)}[what]
             count = draw(st.integers(1, 5))
-            steps.append(("add", [_arrival(draw, window, panes, names, serial * 10 + at) for at in range(count)]))
+            steps.append(
+                (
+                    "add",
+                    [_arrival(draw, window, panes, names, serial * 10 + at) for at in range(count)],
+                )
+            )
         elif what == "c":
             values = draw(st.dictionaries(st.integers(0, KEYS - 1), VALUES, min_size=1, max_size=2))
             steps.append(("change", values))
         elif what == "r":
-            steps.append(("remove", draw(st.lists(st.integers(KEYS, KEYS + names - 1), min_size=1, max_size=2))))
+            steps.append(
+                (
+                    "remove",
+                    draw(st.lists(st.integers(KEYS, KEYS + names - 1), min_size=1, max_size=2)),
+                )
+            )
         elif what == "l":
             steps.append(("lost", (window, window + draw(st.integers(0, 1)))))
         else:
@@ -273,7 +307,9 @@ def programs(draw: st.DrawFn) -> list[Step]:
     return [*steps, *(("top", each) for each in range(window, window + WIDTH))]
 
 
-def _arrival(draw: st.DrawFn, window: int, panes: tuple[int, int], names: int, serial: int) -> Arrival:
+def _arrival(
+    draw: st.DrawFn, window: int, panes: tuple[int, int], names: int, serial: int
+) -> Arrival:
     """An arrival in the windows from its pane's number on: its time is the pane's."""
     pane = window + draw(st.integers(*panes))
     return Arrival(
@@ -334,13 +370,20 @@ class Run:
         self.refilled._check()
 
     def do_add(self, arrivals: list[Arrival]) -> None:
-        named = [each._replace(identity=self.name(each.identity), key=self.name(each.key)) for each in arrivals]
+        named = [
+            each._replace(identity=self.name(each.identity), key=self.name(each.key))
+            for each in arrivals
+        ]
         for pane in sorted({each.first for each in named}):
             together = [each for each in named if each.first == pane]
             self.truth.came += together
             for start in range(0, len(together), self.batch):
                 part = together[start : start + self.batch]
-                without = [at for at, each in enumerate(part) if math.isnan(self.remote.values.get(each.key, math.nan))]
+                without = [
+                    at
+                    for at, each in enumerate(part)
+                    if math.isnan(self.remote.values.get(each.key, math.nan))
+                ]
                 found = self.refilled.add(part[0].first, part[0].last, rows(part, self.kind))
                 assert found.tolist() == without
 
@@ -360,7 +403,11 @@ class Run:
         answer = self.refilled.top(window)
         assert answer_of(answer) == self.truth.top(window)
         assert (answer.certainty is Certainty.EXACT) == (window not in self.lost)
-        assert (answer.reason is None) == (answer.bound is None) == (answer.certainty is Certainty.EXACT)
+        assert (
+            (answer.reason is None)
+            == (answer.bound is None)
+            == (answer.certainty is Certainty.EXACT)
+        )
         self.answers.append(answer_of(answer))
         self.refilled.close_before(window + 1)
 
@@ -397,7 +444,13 @@ def test_rows_depend_neither_on_n_nor_on_how_arrivals_are_cut(program: list[Step
 
 
 @settings(max_examples=60, deadline=None)
-@given(program=programs(), k=st.integers(1, 4), n=st.integers(0, 3), at=st.integers(0, 30), array=st.booleans())
+@given(
+    program=programs(),
+    k=st.integers(1, 4),
+    n=st.integers(0, 3),
+    at=st.integers(0, 30),
+    array=st.booleans(),
+)
 def test_it_goes_on_from_a_snapshot_as_if_nothing_had_been(
     program: list[Step], k: int, n: int, at: int, array: bool
 ) -> None:
@@ -422,7 +475,13 @@ def test_it_goes_on_from_a_snapshot_as_if_nothing_had_been(
 
 
 @settings(max_examples=60, deadline=None)
-@given(program=programs(), k=st.integers(1, 4), n=st.integers(0, 3), again=st.booleans(), in_order=st.booleans())
+@given(
+    program=programs(),
+    k=st.integers(1, 4),
+    n=st.integers(0, 3),
+    again=st.booleans(),
+    in_order=st.booleans(),
+)
 def test_where_every_arrival_counts_what_is_added_again_counts_once(
     program: list[Step], k: int, n: int, again: bool, in_order: bool
 ) -> None:
@@ -445,11 +504,17 @@ def test_where_every_arrival_counts_what_is_added_again_counts_once(
             continue
         if what == "add":
             argument = [each._replace(identity=each.serial) for each in argument]
-            waiting += [each for each in argument if math.isnan(run.remote.values.get(each.key, math.nan))]
+            waiting += [
+                each for each in argument if math.isnan(run.remote.values.get(each.key, math.nan))
+            ]
         run.do((what, argument))
         current += what == "top"
         if what == "change" and again:
-            known = [each for each in waiting if not math.isnan(run.remote.values.get(each.key, math.nan))]
+            known = [
+                each
+                for each in waiting
+                if not math.isnan(run.remote.values.get(each.key, math.nan))
+            ]
             waiting = [each for each in waiting if each not in known]
             for each in known:
                 if each.last >= current:
@@ -460,7 +525,15 @@ def test_where_every_arrival_counts_what_is_added_again_counts_once(
 
 
 def arrival(pane: int, identity: int, part: float, key: int = 1, at: int = 0) -> Arrival:
-    return Arrival(pane, pane + WIDTH - 1, pane * 10 + at, identity, key, part, identity * 1000 + pane * 10 + at)
+    return Arrival(
+        pane,
+        pane + WIDTH - 1,
+        pane * 10 + at,
+        identity,
+        key,
+        part,
+        identity * 1000 + pane * 10 + at,
+    )
 
 
 def test_a_hole_is_refilled_once_and_counted() -> None:
@@ -587,7 +660,8 @@ def test_it_settles_on_a_size_where_scores_keep_falling() -> None:
         patch.setattr(PaneDominance, "add", cheap)
         for pane in range(120):
             came = [
-                arrival(pane, int(identity), float(random.random()), at=1) for identity in random.integers(9, 500, 20)
+                arrival(pane, int(identity), float(random.random()), at=1)
+                for identity in random.integers(9, 500, 20)
             ]
             refilled.add(pane, pane + 9, rows(came))
             assert refilled.top(pane).certainty is Certainty.EXACT
@@ -618,7 +692,9 @@ def test_the_content_is_what_came_and_is_left(program: list[Step], wide: int) ->
                 newer = [
                     other.first
                     for other in truth.came
-                    if other.identity == each.identity and other.last >= current and other.time > each.time
+                    if other.identity == each.identity
+                    and other.last >= current
+                    and other.time > each.time
                 ]
                 hidden = content.hidden_from(each.first, rows([each]))
                 assert hidden.tolist() == [min(newer, default=NEVER)]
@@ -629,17 +705,23 @@ def test_the_content_is_what_came_and_is_left(program: list[Step], wide: int) ->
             truth.remove([each * wide for each in argument])
         elif what == "top":
             for window in range(argument, argument + WIDTH):
-                expected = {each.identity: 0 for each in truth.came if each.first <= window <= each.last}
+                expected = {
+                    each.identity: 0 for each in truth.came if each.first <= window <= each.last
+                }
                 newest = content.newest(window)
                 names = [name for pane in newest for name in pane.rows.identities.tolist()]
                 assert sorted(names) == sorted(expected)
                 times = {
                     name: time
                     for pane in newest
-                    for name, time in zip(pane.rows.identities.tolist(), pane.rows.times.tolist(), strict=True)
+                    for name, time in zip(
+                        pane.rows.identities.tolist(), pane.rows.times.tolist(), strict=True
+                    )
                 }
                 for each in truth.came:
-                    assert not each.first <= window <= each.last or times[each.identity] >= each.time
+                    assert (
+                        not each.first <= window <= each.last or times[each.identity] >= each.time
+                    )
             current = argument + 1
             content.close_before(current)
         content._check()
@@ -680,7 +762,10 @@ def test_what_joins_with_some_keys_is_found_whatever_stands_between(kind: type) 
     wanted = column(1, 2, 5)
     assert [pane.rows.times.tolist() for pane in content.with_keys(wanted)] == [[1, 2, 3], [5, 6]]
     # Of each identity the newest in its pane.
-    assert [pane.rows.times.tolist() for pane in content.newest_with_keys(wanted)] == [[2, 3], [5, 6]]
+    assert [pane.rows.times.tolist() for pane in content.newest_with_keys(wanted)] == [
+        [2, 3],
+        [5, 6],
+    ]
     content.append(1, 2, Rows(np.array([7]), column(6), column(1), ()))
     content.remove(column(8))
     assert [pane.rows.times.tolist() for pane in content.newest_with_keys(wanted)] == [[3], [5, 7]]

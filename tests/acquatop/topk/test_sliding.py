@@ -43,7 +43,11 @@ EACH = pytest.mark.parametrize("name", STRUCTURES)
 
 def best(merits: list[float], k: int, n: int, position: int) -> list[int]:
     """Return the best of the window after an event, by sorting it."""
-    window = [(merits[at], at) for at in range(max(0, position - n + 1), position + 1) if merits[at] == merits[at]]
+    window = [
+        (merits[at], at)
+        for at in range(max(0, position - n + 1), position + 1)
+        if merits[at] == merits[at]
+    ]
     return [at for _, at in sorted(window, reverse=True)[:k]]
 
 
@@ -72,7 +76,12 @@ def batches(merits: list[float], cuts: list[int]) -> Iterator[FloatArray]:
 
 @EACH
 @settings(max_examples=60, deadline=None)
-@given(merits=streams(), k=st.integers(1, 6), n=st.integers(1, 25), cuts=st.lists(st.integers(1, 30), min_size=1))
+@given(
+    merits=streams(),
+    k=st.integers(1, 6),
+    n=st.integers(1, 25),
+    cuts=st.lists(st.integers(1, 30), min_size=1),
+)
 def test_after_every_event_the_best_are_those_of_the_sorted_window(
     name: str, merits: list[float], k: int, n: int, cuts: list[int]
 ) -> None:
@@ -82,7 +91,9 @@ def test_after_every_event_the_best_are_those_of_the_sorted_window(
         changes = held.add(batch)
         held._check()
         for position in range(start, held.position):
-            assert changes.applied(before, position).positions.tolist() == best(merits, k, n, position)
+            assert changes.applied(before, position).positions.tolist() == best(
+                merits, k, n, position
+            )
         check_changes(changes, set(before.positions.tolist()))
         top = held.top()
         assert top.certainty is Certainty.EXACT
@@ -118,7 +129,11 @@ def test_what_is_held_is_enough_for_all_answers_to_come(
     assert known == sorted(set(known))
     assert len(known) <= len(held) <= n
     assert all(now - n <= position < now for position in known)
-    later = {at for position in range(max(0, now - 1), len(merits)) for at in best(merits, k, n, position)}
+    later = {
+        at
+        for position in range(max(0, now - 1), len(merits))
+        for at in best(merits, k, n, position)
+    }
     assert {at for at in later if at < now} <= set(known)
 
 
@@ -126,7 +141,9 @@ def test_what_is_held_is_enough_for_all_answers_to_come(
 def test_a_long_stream_in_phases(name: str) -> None:
     chance = np.random.default_rng(5)
     rising, falling = np.arange(400.0), np.arange(400.0)[::-1]
-    merits = np.concatenate([chance.random(700) * 400, rising, chance.random(300) * 400, falling, np.zeros(300)])
+    merits = np.concatenate(
+        [chance.random(700) * 400, rising, chance.random(300) * 400, falling, np.zeros(300)]
+    )
     k, n = 5, 97
     held = STRUCTURES[name](k, n)
     tops = []
@@ -192,7 +209,9 @@ def test_a_buffer_has_half_a_window_at_most(name: str, n: int) -> None:
     longest = (n + 1) // 2
     algorithm(name, 1, n, buffer=longest)
     for wrong in (0, longest + 1):
-        with pytest.raises(ValueError, match=f"a buffer has 1 to {longest} events, half a window, not {wrong}"):
+        with pytest.raises(
+            ValueError, match=f"a buffer has 1 to {longest} events, half a window, not {wrong}"
+        ):
             algorithm(name, 1, n, buffer=wrong)
 
 
@@ -228,7 +247,9 @@ def test_a_relaxed_skyband_s_share_is_not_negative() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(merits=streams(), k=st.integers(1, 5))
-def test_the_scan_backwards_finds_what_fewer_than_k_newer_ones_beat(merits: list[float], k: int) -> None:
+def test_the_scan_backwards_finds_what_fewer_than_k_newer_ones_beat(
+    merits: list[float], k: int
+) -> None:
     expected = [
         at
         for at, merit in enumerate(merits)

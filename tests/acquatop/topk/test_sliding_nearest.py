@@ -15,7 +15,9 @@ from acquatop.topk.sliding.block_skyline import BlockSkyline
 
 def nearest(centre: FloatArray, points: FloatArray, k: int, n: int, position: int) -> list[int]:
     window = range(max(0, position - n + 1), position + 1)
-    squares = {at: float(squared_distances(centre[None, :], points[at : at + 1])[0]) for at in window}
+    squares = {
+        at: float(squared_distances(centre[None, :], points[at : at + 1])[0]) for at in window
+    }
     placed = [at for at in window if np.isfinite(squares[at])]
     return sorted(placed, key=lambda at: (squares[at], -at))[:k]
 
@@ -27,7 +29,9 @@ def nearest(centre: FloatArray, points: FloatArray, k: int, n: int, position: in
     k=st.integers(1, 5),
     n=st.integers(1, 20),
     resolution=st.sampled_from([1, 2, 7]),
-    kind=st.sampled_from(["anywhere", "on a lattice", "far outside", "without a place", "in one spot"]),
+    kind=st.sampled_from(
+        ["anywhere", "on a lattice", "far outside", "without a place", "in one spot"]
+    ),
 )
 def test_after_every_point_the_nearest_are_those_of_the_sorted_window(
     seed: int, dimensions: int, k: int, n: int, resolution: int, kind: str
@@ -83,7 +87,10 @@ def test_the_grid_finds_all_points_within_reach_and_no_others(
     seed: int, dimensions: int, resolution: int, radius: float
 ) -> None:
     chance = np.random.default_rng(seed)
-    centres, points = np.round(chance.random((7, dimensions)), 1), 3 * np.round(chance.random((40, dimensions)), 1) - 1
+    centres, points = (
+        np.round(chance.random((7, dimensions)), 1),
+        3 * np.round(chance.random((40, dimensions)), 1) - 1,
+    )
     squares = np.full(7, radius**2)
     pairs = QueryGrid(centres, squares, resolution).pairs(points, squares)
     expected = {

@@ -44,14 +44,20 @@ def test_the_limit_by_the_sum_of_the_tail_is_the_safer_one(n: int) -> None:
 
 def sum_after(n: int, k: int, last: int) -> float:
     """Return the sum of the bounds of all ranks after one, but for those that are as good as nothing."""
-    return sum(bound for rank, bound in takewhile(lambda each: each[1] > 1e-12, bounds(n, k)) if rank > last)
+    return sum(
+        bound
+        for rank, bound in takewhile(lambda each: each[1] > 1e-12, bounds(n, k))
+        if rank > last
+    )
 
 
 @pytest.mark.parametrize(("n", "k"), [(20, 1), (30, 4), (60, 10)])
 def test_the_bound_is_equation_9(n: int, k: int) -> None:
     for rank, bound in bounds(n, k):
         terms = (
-            math.comb(n - 1, best - 1) * math.comb(n - 1, rank - 1) / math.comb(2 * n - 2, rank + best - 2)
+            math.comb(n - 1, best - 1)
+            * math.comb(n - 1, rank - 1)
+            / math.comb(2 * n - 2, rank + best - 2)
             for best in range(1, k + 1)
         )
         assert bound == pytest.approx(n * n / (4 * n - 2) * sum(terms))
@@ -109,7 +115,9 @@ def test_on_a_falling_stream_it_misses_nearly_everything_and_does_not_claim_othe
 
 @settings(max_examples=50, deadline=None)
 @given(merits=st.lists(st.integers(0, 9), min_size=8, max_size=8), order=st.permutations(range(8)))
-def test_the_best_of_what_was_let_go_is_known_in_whatever_order_it_goes(merits: list[int], order: list[int]) -> None:
+def test_the_best_of_what_was_let_go_is_known_in_whatever_order_it_goes(
+    merits: list[int], order: list[int]
+) -> None:
     band = CertifiedSkyband(1, 1)
     for position in order:
         band.remember((float(merits[position]), position))
@@ -129,7 +137,9 @@ def test_a_limit_is_at_least_one() -> None:
 
 
 def steps(changes: Changes) -> list[tuple[int, int, int]]:
-    return list(zip(changes.after.tolist(), changes.entered.tolist(), changes.left.tolist(), strict=True))
+    return list(
+        zip(changes.after.tolist(), changes.entered.tolist(), changes.left.tolist(), strict=True)
+    )
 
 
 def adversary(n: int, size: int, limit: int, k: int) -> FloatArray:
@@ -138,7 +148,9 @@ def adversary(n: int, size: int, limit: int, k: int) -> FloatArray:
     merits = chance.random(size)
     for start in range(n, size, 3 * n):
         merits[start : start + k + limit] += 5
-        merits[start + k + limit : start + 2 * n] -= np.arange(len(merits[start + k + limit : start + 2 * n])) / n
+        merits[start + k + limit : start + 2 * n] -= (
+            np.arange(len(merits[start + k + limit : start + 2 * n])) / n
+        )
     return merits
 
 

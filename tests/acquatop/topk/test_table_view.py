@@ -51,7 +51,9 @@ merits = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0, INF, -INF, NAN])
 
 @settings(max_examples=150, deadline=None)
 @given(
-    table=st.dictionaries(st.integers(0, 20), merits.filter(lambda merit: merit == merit), max_size=20),
+    table=st.dictionaries(
+        st.integers(0, 20), merits.filter(lambda merit: merit == merit), max_size=20
+    ),
     changes=st.lists(st.dictionaries(st.integers(0, 25), merits, max_size=4), max_size=25),
     k=st.integers(1, 5),
     more=st.integers(0, 5),

@@ -27,7 +27,9 @@ EACH = pytest.mark.parametrize("name", STRUCTURES)
 EACH_CHANGING = pytest.mark.parametrize("name", CHANGING)
 EACH_RECURRING = pytest.mark.parametrize("name", RECURRING)
 FIXED = sorted(set(STRUCTURES) - set(CHANGING))
-ON_LISTS = pytest.mark.parametrize("name", [name for name in STRUCTURES if not name.startswith("pane")])
+ON_LISTS = pytest.mark.parametrize(
+    "name", [name for name in STRUCTURES if not name.startswith("pane")]
+)
 SHARP = pytest.mark.parametrize("name", ["super_mtkn", "super_mtkn_distinct"])
 """Those that remember no more than what was dropped; others may remember the range of a whole pane."""
 NINE_BY_THREE = Windows(width_ms=9, slide_ms=3, t0_ms=1)
@@ -43,7 +45,9 @@ def add(held: Any, windows: Windows, *arrivals: tuple[str, int, float]) -> list[
     for number, (identity, time, x) in enumerate(arrivals):
         span = windows.first(time), windows.last(time)
         if span[0] <= span[1]:
-            rejected += [number] * len(held.add(*span, rows_of([Arrival(time, identity, identity, x)])))
+            rejected += [number] * len(
+                held.add(*span, rows_of([Arrival(time, identity, identity, x)]))
+            )
         held._check()
     return rejected
 
@@ -132,7 +136,9 @@ def test_closing_goes_on_over_any_number_of_empty_windows(name: str) -> None:
 @EACH
 def test_a_slide_that_does_not_divide_the_width(name: str) -> None:
     held, windows = make(name, k=1), Windows(5, 3, 0)
-    add(held, windows, ("a", 1, 9.0), ("b", 4, 8.0), ("c", 5, 7.0))  # (0, 5] holds all, (3, 8] all but a
+    add(
+        held, windows, ("a", 1, 9.0), ("b", 4, 8.0), ("c", 5, 7.0)
+    )  # (0, 5] holds all, (3, 8] all but a
     assert answer(held, 0) == "a"
     add(held, windows, ("d", 6, 6.0), ("e", 7, 5.0))
     assert answer(held, 1) == "b"
@@ -197,7 +203,9 @@ def test_without_a_scoring_the_first_part_is_the_merit(name: str) -> None:
 @EACH
 def test_the_arrival_that_closes_a_window_is_not_lost(name: str) -> None:
     held = make(name, k=1)
-    add(held, NINE_BY_THREE, ("a", 9, 1.0), ("b", 12, 5.0))  # b comes after (1, 10] is over, before its answer
+    add(
+        held, NINE_BY_THREE, ("a", 9, 1.0), ("b", 12, 5.0)
+    )  # b comes after (1, 10] is over, before its answer
     assert answer(held, 0) == "a"
     assert answer(held, 1) == "b"
 
@@ -262,7 +270,9 @@ def test_a_rearrival_with_a_lower_score_leaves_a_hole_that_is_not_called_exact(n
 @EACH_RECURRING
 def test_an_older_window_keeps_what_a_newer_arrival_replaces_only_later(name: str) -> None:
     held = make(name, k=1)
-    add(held, NINE_BY_THREE, ("a", 9, 9.0), ("b", 9, 8.0), ("a", 12, 1.0))  # the second a is not in (1, 10]
+    add(
+        held, NINE_BY_THREE, ("a", 9, 9.0), ("b", 9, 8.0), ("a", 12, 1.0)
+    )  # the second a is not in (1, 10]
     top = held.top(0)
     assert (peek(top), top.merits.tolist()) == ("a", [9.0])
 
@@ -304,7 +314,9 @@ def test_what_was_dropped_is_remembered_as_long_as_it_is_alive(name: str) -> Non
 
 
 @SHARP
-def test_dropped_that_could_be_worth_as_much_as_the_last_of_the_answer_make_it_uncertain(name: str) -> None:
+def test_dropped_that_could_be_worth_as_much_as_the_last_of_the_answer_make_it_uncertain(
+    name: str,
+) -> None:
     held = make(name, k=1)
     add(held, NINE_BY_THREE, ("a", 9, 9.0), ("b", 9, 8.0))
     assert answer(held, 0) == "a"
@@ -348,11 +360,17 @@ def test_the_ranges_of_parts_are_those_of_all_that_was_dropped(name: str) -> Non
         def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
             return parts[0] * self._of(keys)
 
-        def reach(self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None) -> float:
+        def reach(
+            self, lows: tuple[float, ...], highs: tuple[float, ...], keys: AnyArray | None = None
+        ) -> float:
             return INF if keys is None else float((highs[0] * self._of(keys)).max())
 
     held = STRUCTURES[name].build(1, 0, Product({"a": 9.0, "b": 8.0, "c": 3.0}))
-    held.add(0, 2, rows_of([Arrival(9, "a", "a", 1.0), Arrival(9, "b", "b", 1.0), Arrival(9, "c", "c", 2.0)]))
+    held.add(
+        0,
+        2,
+        rows_of([Arrival(9, "a", "a", 1.0), Arrival(9, "b", "b", 1.0), Arrival(9, "c", "c", 2.0)]),
+    )
     assert answer(held, 0) == "a"
     change(held, c=5.0)
     assert answer(held, 1) == "a?"
@@ -456,7 +474,9 @@ def test_a_smaller_n_drops_and_remembers_a_greater_one_makes_room(name: str) -> 
 @EACH
 def test_not_a_number_is_no_score(name: str) -> None:
     held = make(name, k=2)
-    arrivals = rows_of([Arrival(5, "a", "a", NAN), Arrival(5, "b", "b", 1.0), Arrival(5, "c", "c", INF, INF)])
+    arrivals = rows_of(
+        [Arrival(5, "a", "a", NAN), Arrival(5, "b", "b", 1.0), Arrival(5, "c", "c", INF, INF)]
+    )
     rejected = held.add(0, 1, arrivals)
     assert rejected.tolist() == [0, 2]
     assert rejected.dtype == np.int64
@@ -516,7 +536,10 @@ def test_memory_does_not_grow_with_the_number_of_events(name: str) -> None:
     for events in (200, 2_000):
         chance, windows, held = random.Random(1), Windows(1000, 100, 0), make(name, k=5, n=5)
         for start in range(0, 1000, 100):
-            each = [Arrival(start + 100, f"{start}-{at}", "", chance.random()) for at in range(events // 10)]
+            each = [
+                Arrival(start + 100, f"{start}-{at}", "", chance.random())
+                for at in range(events // 10)
+            ]
             held.add(windows.first(start + 100), windows.last(start + 100), rows_of(each))
         held.top(0)
         sizes.append(len(held))
@@ -558,7 +581,13 @@ def test_fixed_width_text_is_never_cut_short(name: str) -> None:
     held = make(name, k=2)
     for time, identity in ((5, "a"), (6, "a much longer one")):
         rows = rows_of([Arrival(time, identity, identity, 1.0)])
-        held.add(0, 1, type(rows)(rows.times, np.array([identity]), np.array([identity]), rows.parts, rows.carried))
+        held.add(
+            0,
+            1,
+            type(rows)(
+                rows.times, np.array([identity]), np.array([identity]), rows.parts, rows.carried
+            ),
+        )
     held = type(held).restore(held.snapshot(), Joined())
     assert held.top(0).rows.identities.tolist() == ["a much longer one", "a"]
 

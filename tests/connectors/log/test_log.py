@@ -38,7 +38,9 @@ def opened(folder: LogFolder, max_bytes: int = SMALL) -> LogWriter:
     return LogWriter(folder, SCHEMA, max_bytes, patience_seconds=0)
 
 
-def read(folder: LogFolder, start: Position, end: Position, least: int = 1) -> list[tuple[int, bytes]]:
+def read(
+    folder: LogFolder, start: Position, end: Position, least: int = 1
+) -> list[tuple[int, bytes]]:
     reader = LogReader(folder)
     batch = reader.read(reader.spans(start, end, least))
     return [] if batch is None else [(row["position"], row["value"]) for row in batch.to_pylist()]
@@ -47,15 +49,24 @@ def read(folder: LogFolder, start: Position, end: Position, least: int = 1) -> l
 @given(st.data())
 @settings(max_examples=60)
 def test_it_holds_what_was_written_whatever_happens(data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as name:
+    with tempfile.TemporaryDirectory(
+        dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    ) as name:
         folder = LogFolder(Path(name))
         writer, written, number = opened(folder), [], 0
         positions, memory, since = [writer.end], b"", 0
         released = 0
         for _ in range(data.draw(st.integers(1, 25))):
-            match data.draw(st.sampled_from(["append", "append", "append", "restart", "tear", "release", "remember"])):
+            match data.draw(
+                st.sampled_from(
+                    ["append", "append", "append", "restart", "tear", "release", "remember"]
+                )
+            ):
                 case "append":
-                    new = [f"{number + each}".encode() * data.draw(st.integers(1, 60)) for each in range(3)]
+                    new = [
+                        f"{number + each}".encode() * data.draw(st.integers(1, 60))
+                        for each in range(3)
+                    ]
                     number += 3
                     writer.append(records(new))
                     written += new
@@ -81,16 +92,22 @@ def test_it_holds_what_was_written_whatever_happens(data: st.DataObject) -> None
                     assert writer.remembered.memory == memory
                     assert list(values_of(writer.remembered.since)) == written[since:]
             assert writer.end.record == number
-            assert writer.size == sum(folder.segment(each).stat().st_size for each in folder.segments())
+            assert writer.size == sum(
+                folder.segment(each).stat().st_size for each in folder.segments()
+            )
         usable = [each for each in positions if each.record >= released]
-        start, end = sorted((data.draw(st.sampled_from(usable)) for _ in range(2)), key=lambda each: each.record)
+        start, end = sorted(
+            (data.draw(st.sampled_from(usable)) for _ in range(2)), key=lambda each: each.record
+        )
         expected = list(enumerate(written))[start.record : end.record]
         assert read(folder, start, end, least=data.draw(st.integers(1, 2000))) == expected
         assert LogReader(folder).begin().record == released
         rows = data.draw(st.integers(1, 20))
         limited = LogReader(folder).limited(start, end, rows, None)
         assert limited.record == (
-            end.record if end.record - start.record <= rows else max(3, rows // 3 * 3) + start.record
+            end.record
+            if end.record - start.record <= rows
+            else max(3, rows // 3 * 3) + start.record
         )
         writer.close()
 
@@ -109,7 +126,9 @@ def test_what_nobody_needs_is_removed_and_a_full_log_gets_room_by_that(folder: L
     assert folder.released() == middle
     assert writer.has_room()
     assert folder.segments() == before[3:]
-    with pytest.raises(ConnectorError, match=r"has no record 0 any more: it begins with \d+\n  hint: "):
+    with pytest.raises(
+        ConnectorError, match=r"has no record 0 any more: it begins with \d+\n  hint: "
+    ):
         read(folder, Position(folder.log, 0, 0, 0), writer.end)
     folder.release(writer.end)
     writer.remember(b"")
@@ -133,7 +152,9 @@ def test_a_log_has_one_writer_who_is_named(folder: LogFolder) -> None:
     writer = opened(folder)
     with pytest.raises(ConnectorError, match=rf"in use by process {os.getpid()}\n  hint: "):
         opened(folder)
-    waiting = threading.Thread(target=lambda: LogWriter(folder, SCHEMA, SMALL, patience_seconds=60).close())
+    waiting = threading.Thread(
+        target=lambda: LogWriter(folder, SCHEMA, SMALL, patience_seconds=60).close()
+    )
     waiting.start()
     writer.close()
     waiting.join(60)
@@ -164,7 +185,9 @@ def test_every_changed_byte_is_noticed_or_cut_off_as_torn(folder: LogFolder) -> 
     path, content = folder.segment(0), folder.segment(0).read_bytes()
     random = Random(5)
     for at in random.sample(range(len(content)), 120):
-        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << random.randrange(8))]) + content[at + 1 :])
+        path.write_bytes(
+            content[:at] + bytes([content[at] ^ (1 << random.randrange(8))]) + content[at + 1 :]
+        )
         with pytest.raises(ConnectorError, match=r"(damaged|records of another kind)[^~]*hint: "):
             read(folder, Position(folder.log, 0, 0, 0), end)
         # Damage to the last block looks like one that was not finished.

@@ -23,7 +23,8 @@ from tests.support.mqtt.publisher import Publisher
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(
-    MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto (a package of Debian's and Homebrew's)"
+    MOSQUITTO is None or PASSWD is None,
+    reason="there is no mosquitto (a package of Debian's and Homebrew's)",
 )
 ROOT = Path(__file__).parents[3]
 KINDS = 5
@@ -48,7 +49,11 @@ class Plant:
     def start(self) -> None:
         """Start the receiver, unless it runs."""
         if self._receiver is None or self._receiver.poll() is not None:
-            command = [sys.executable, str(Path(__file__).parents[2] / "support" / "mqtt" / "child.py"), *self._command]
+            command = [
+                sys.executable,
+                str(Path(__file__).parents[2] / "support" / "mqtt" / "child.py"),
+                *self._command,
+            ]
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
             self._receiver = subprocess.Popen(command, env=environment, cwd=ROOT)
 
@@ -108,7 +113,9 @@ def plant(folder: Path, qos: int, version: str) -> Iterator[Plant]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("qos", "version", "trials"), [(1, "5", 6), (1, "3.1.1", 4), (2, "5", 6)])
-def test_every_message_is_received_once_whatever_is_killed(tmp_path: Path, qos: int, version: str, trials: int) -> None:
+def test_every_message_is_received_once_whatever_is_killed(
+    tmp_path: Path, qos: int, version: str, trials: int
+) -> None:
     random = Random(f"{qos} {version}")
     with plant(tmp_path, qos, version) as world:
         # With QoS 2 a broker that was restarted may send messages again without marking them.
@@ -121,8 +128,12 @@ def test_every_message_is_received_once_whatever_is_killed(tmp_path: Path, qos: 
                 world.crash_broker()
             else:
                 way = random.choice(list(Way))
-                action = {"cut": world.proxy.cut, "kill": world.kill, "stop": world.broker.stop}[kind]
-                world.proxy.at(way, random.randrange(1, 2500 if way is Way.TO_CLIENT else 500), action)
+                action = {"cut": world.proxy.cut, "kill": world.kill, "stop": world.broker.stop}[
+                    kind
+                ]
+                world.proxy.at(
+                    way, random.randrange(1, 2500 if way is Way.TO_CLIENT else 500), action
+                )
                 if kind == "stop":
                     # Who publishes has to have its answers before the broker goes.
                     world.kill()

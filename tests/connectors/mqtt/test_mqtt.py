@@ -23,7 +23,8 @@ from tests.support.mqtt.publisher import Publisher
 from tests.support.waiting import offset_at, until
 
 pytestmark = pytest.mark.skipif(
-    MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto (a package of Debian's and Homebrew's)"
+    MOSQUITTO is None or PASSWD is None,
+    reason="there is no mosquitto (a package of Debian's and Homebrew's)",
 )
 ALL = ReadAllAvailable()
 
@@ -54,11 +55,19 @@ def reading(folder: Path, port: int, **options: str) -> Iterator[LiveReader]:
 
 
 def opened(folder: Path, port: int, **options: str) -> LiveReader:
-    said = {"url": f"mqtt://127.0.0.1:{port}", "topics": "#", "log": str(folder), "quietMs": "200", **options}
+    said = {
+        "url": f"mqtt://127.0.0.1:{port}",
+        "topics": "#",
+        "log": str(folder),
+        "quietMs": "200",
+        **options,
+    }
     return MqttDataSource(said).streamReader(None)
 
 
-def rows(reader: LiveReader, count: int, start: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+def rows(
+    reader: LiveReader, count: int, start: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
     """Return what has come since a start, once it is so much."""
     begin = start or {**reader.initialOffset()}
     end = offset_at(reader, begin["record"] + count, begin)
@@ -66,7 +75,9 @@ def rows(reader: LiveReader, count: int, start: dict[str, Any] | None = None) ->
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def subscribed(broker: Mosquitto, publisher: Publisher, reader: LiveReader, topic: str) -> dict[str, Any]:
+def subscribed(
+    broker: Mosquitto, publisher: Publisher, reader: LiveReader, topic: str
+) -> dict[str, Any]:
     """Return the offset behind the first message that comes through."""
     start = reader.initialOffset()
 
@@ -100,7 +111,10 @@ def test_messages_come_in_order_with_their_topics(
     with reading(tmp_path, broker.port, topics=topics, qos=qos, version=version) as reader:
         start = subscribed(broker, publisher, reader, f"{version}{qos}/m0/vibration")
         said = [
-            (f"{version}{qos}/m{number % 3}/{'vibration' if number % 2 else 'heat'}", f"{number}".encode() * 9)
+            (
+                f"{version}{qos}/m{number % 3}/{'vibration' if number % 2 else 'heat'}",
+                f"{number}".encode() * 9,
+            )
             for number in range(120)
         ]
         said.append((f"{version}{qos}/erp/a/b", b""))
@@ -109,7 +123,9 @@ def test_messages_come_in_order_with_their_topics(
         expected = [(topic, value) for topic, value in said if not topic.endswith("heat")]
         assert [(row["topic"], row["value"]) for row in found] == expected
         assert {row["qos"] for row in found} == {int(qos)}
-        assert [row["position"] for row in found] == list(range(start["record"], start["record"] + 61))
+        assert [row["position"] for row in found] == list(
+            range(start["record"], start["record"] + 61)
+        )
 
 
 def test_a_session_brings_what_came_meanwhile_and_available_now_ends_with_it(
@@ -122,7 +138,12 @@ def test_a_session_brings_what_came_meanwhile_and_available_now_ends_with_it(
         end = reader.latestOffset(start, ALL)
         parts = reader.partitions(start, end)
         reader.commit(end)
-        return [value for part in parts for batch in reader.read(part) for value in batch["value"].to_pylist()]
+        return [
+            value
+            for part in parts
+            for batch in reader.read(part)
+            for value in batch["value"].to_pylist()
+        ]
 
     publisher.publish([("away/kept", b"kept")], retain=True)
     assert now() == [b"kept"]
@@ -158,7 +179,9 @@ def test_shared_subscriptions_share_and_a_will_is_said_when_a_client_is_lost(
 def test_a_full_log_stops_reading_and_goes_on_when_it_has_room(
     broker: Mosquitto, publisher: Publisher, tmp_path: Path
 ) -> None:
-    with reading(tmp_path, broker.port, topics="big", maxLogBytes=str(LEAST_LOG_BYTES), receiveMaximum="2") as reader:
+    with reading(
+        tmp_path, broker.port, topics="big", maxLogBytes=str(LEAST_LOG_BYTES), receiveMaximum="2"
+    ) as reader:
         last = subscribed(broker, publisher, reader, "big")
         publisher.publish([("big", bytes([number]) * 150_000) for number in range(25)])
         seen: list[int] = []
@@ -166,7 +189,9 @@ def test_a_full_log_stops_reading_and_goes_on_when_it_has_room(
             until(lambda begin=last: reader.latestOffset(begin, ALL) != begin)
             end = reader.latestOffset(last, ALL)
             for part in reader.partitions(last, end):
-                seen += [value[0] for batch in reader.read(part) for value in batch["value"].to_pylist()]
+                seen += [
+                    value[0] for batch in reader.read(part) for value in batch["value"].to_pylist()
+                ]
             reader.commit(end)
             last = end
         assert seen == list(range(25))
@@ -180,7 +205,11 @@ def test_of_a_message_that_is_too_long_the_beginning_comes(
         start = subscribed(broker, publisher, reader, "long")
         publisher.publish([("long", b"x" * 50_000_000), ("long", b"y")])
         first, second = rows(reader, 2, start)
-        assert (first["size"], set(first["value"]), second["value"]) == (50_000_000, {ord("x")}, b"y")
+        assert (first["size"], set(first["value"]), second["value"]) == (
+            50_000_000,
+            {ord("x")},
+            b"y",
+        )
         assert 1000 < len(first["value"]) < 1100
 
 
@@ -195,14 +224,18 @@ def test_who_we_are_is_told_to_the_broker_alone(
         assert PASSWORD not in repr(vars(reader._options)) + repr(reader._source)
     monkeypatch.setenv("PLANT_PASSWORD", "guessed-word")
     with (
-        pytest.raises(ConnectorError, match=r"refuses the connection: Not authorized\n.*PLANT_USER and") as said,
+        pytest.raises(
+            ConnectorError, match=r"refuses the connection: Not authorized\n.*PLANT_USER and"
+        ) as said,
         reading(tmp_path / "unknown", broker.guarded_port, **who) as reader,
     ):
         until(lambda: reader.latestOffset(reader.initialOffset(), ALL) is None)
     assert not any(word in str(said.value) for word in (PASSWORD, "guessed", USER + " "))
 
 
-def test_tls_is_spoken_to_brokers_that_can_be_trusted(broker: Mosquitto, publisher: Publisher, tmp_path: Path) -> None:
+def test_tls_is_spoken_to_brokers_that_can_be_trusted(
+    broker: Mosquitto, publisher: Publisher, tmp_path: Path
+) -> None:
     url = f"mqtts://127.0.0.1:{broker.tls_port}"
     with reading(tmp_path / "trusted", 0, url=url, topics="tls", caFile=str(CERTIFICATE)) as reader:
         # Another listener of the same broker: what is published there comes here.
@@ -219,7 +252,16 @@ def test_tls_is_spoken_to_brokers_that_can_be_trusted(broker: Mosquitto, publish
 def signed(folder: Path, name: str, signer: Path | None = None) -> Path:
     """Make a certificate, signed by another's key or its own, and return the file that holds it and its key."""
     key, certificate, whole = (folder / f"{name}.{kind}" for kind in ("key", "crt", "pem"))
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
     command += ["-days", "2", "-subj", f"/CN={name}", "-keyout", str(key), "-out", str(certificate)]
     command += [] if signer is None else ["-CA", str(signer), "-CAkey", str(signer)]
     subprocess.run(command, check=True, capture_output=True)
@@ -227,16 +269,23 @@ def signed(folder: Path, name: str, signer: Path | None = None) -> Path:
     return whole
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl to make certificates with")
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="there is no openssl to make certificates with"
+)
 def test_a_broker_that_asks_for_a_certificate_is_shown_this_client_s(tmp_path: Path) -> None:
     authority = signed(tmp_path, "authority")
     known, stranger = signed(tmp_path, "known", authority), signed(tmp_path, "stranger")
-    broker = Mosquitto(tmp_path, log="information", tls=f"require_certificate true\ncafile {authority}")
+    broker = Mosquitto(
+        tmp_path, log="information", tls=f"require_certificate true\ncafile {authority}"
+    )
     url = f"mqtts://127.0.0.1:{broker.tls_port}"
     trusted = {"url": url, "topics": "tls", "caFile": str(CERTIFICATE)}
     certificates = {
         "in one file": {"certificateFile": str(known)},
-        "in two": {"certificateFile": str(known.with_suffix(".crt")), "keyFile": str(known.with_suffix(".key"))},
+        "in two": {
+            "certificateFile": str(known.with_suffix(".crt")),
+            "keyFile": str(known.with_suffix(".key")),
+        },
     }
     try:
         for name, shown in certificates.items():
@@ -253,7 +302,9 @@ def test_a_broker_that_asks_for_a_certificate_is_shown_this_client_s(tmp_path: P
                 pytest.raises(ConnectorError, match="cannot be reached"),
                 reading(tmp_path / name, 0, **trusted, **shown, patience="0") as reader,
             ):
-                until(lambda reader=reader: reader.latestOffset(reader.initialOffset(), ALL) is None)
+                until(
+                    lambda reader=reader: reader.latestOffset(reader.initialOffset(), ALL) is None
+                )
     finally:
         broker.kill()
 

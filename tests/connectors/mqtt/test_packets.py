@@ -25,7 +25,9 @@ class Pieces:
 
     def __init__(self, content: bytes, cuts: list[int]) -> None:
         edges = [0, *sorted(cut % (len(content) + 1) for cut in cuts), len(content)]
-        self._pieces = [content[start:stop] for start, stop in itertools.pairwise(edges) if stop > start]
+        self._pieces = [
+            content[start:stop] for start, stop in itertools.pairwise(edges) if stop > start
+        ]
         self.sent = b""
 
     def recv(self, size: int) -> bytes:
@@ -60,7 +62,9 @@ def messages(draw: st.DrawFn) -> Message:
     payload = draw(st.binary(max_size=40)) * draw(st.sampled_from([1, 1, 7, 60]))
     topic = draw(st.text(min_size=1, max_size=9)).encode("utf-8", "replace")
     number = draw(st.integers(1, 65535)) if qos else 0
-    return Message(topic, payload, qos, draw(st.booleans()), draw(st.booleans()), number, len(payload))
+    return Message(
+        topic, payload, qos, draw(st.booleans()), draw(st.booleans()), number, len(payload)
+    )
 
 
 OTHERS = st.sampled_from([packet(0x20, b"\0\0\0"), packet(0x90, b"\0\1\0\1"), packet(0xD0, b"")])
@@ -99,7 +103,9 @@ def test_what_is_published_is_taken_out_and_the_rest_left_in_its_order(
 
 
 @given(st.integers(LONGEST, 20_000), st.lists(st.integers(0, 25_000), max_size=12))
-def test_of_a_long_message_the_beginning_is_kept_and_no_more_is_held(size: int, cuts: list[int]) -> None:
+def test_of_a_long_message_the_beginning_is_kept_and_no_more_is_held(
+    size: int, cuts: list[int]
+) -> None:
     long = Message(b"a/b", bytes(range(250)) * (size // 250 + 1), 1, False, False, 9, 0)
     short = Message(b"c", b"after", 1, False, False, 10, 5)
     socket = Pieces(published(long, b"") + published(short, b""), cuts)
@@ -112,7 +118,9 @@ def test_of_a_long_message_the_beginning_is_kept_and_no_more_is_held(size: int, 
     assert KEPT_OF_LONG - 10 < len(first.payload) <= KEPT_OF_LONG + 4
 
 
-@given(st.lists(st.tuples(st.integers(1, 9), st.sampled_from([b"x", b"y"])), max_size=40), st.data())
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.sampled_from([b"x", b"y"])), max_size=40), st.data()
+)
 def test_messages_are_known_again_until_they_are_forgotten_also_by_another_that_reads_the_log(
     came: list[tuple[int, bytes]], data: st.DataObject
 ) -> None:
@@ -149,7 +157,9 @@ def test_acknowledgements_have_come_when_something_later_is_answered() -> None:
 
 def test_why_a_connection_was_lost_is_known() -> None:
     said = OSError("certificate required")
-    tap = TappedSocket(Mock(recv=Mock(side_effect=said)), has_properties=True, max_message_bytes=LONGEST)
+    tap = TappedSocket(
+        Mock(recv=Mock(side_effect=said)), has_properties=True, max_message_bytes=LONGEST
+    )
     assert (tap.fill(), tap.recv(1), tap.lost_by) == (False, b"", said)
 
 
@@ -177,7 +187,10 @@ def test_options_say_where_and_what() -> None:
         ({"url": ""}, "needs the option url\n  hint: write mqtt://HOST"),
         ({"url": "http://h"}, "names no broker"),
         ({"url": "mqtt://h:x"}, "cannot be read"),
-        ({"url": "mqtt://ann:xyzzy@h"}, "holds no user and no password\n  hint: set ACQUATOP_MQTT_USER"),
+        (
+            {"url": "mqtt://ann:xyzzy@h"},
+            "holds no user and no password\n  hint: set ACQUATOP_MQTT_USER",
+        ),
         ({"topics": ""}, "needs the option topics"),
         ({"topics": "a,,b"}, '"" is no topic filter'),
         ({"topics": "a/#/b"}, '"a/#/b" is no topic filter'),

@@ -28,7 +28,9 @@ def serve(time: Time) -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def serve(**options: Any) -> XServer:
-            return stack.enter_context(XServer(token=TOKEN, **{"keep_alive": 0.05, "now": time, **options}))
+            return stack.enter_context(
+                XServer(token=TOKEN, **{"keep_alive": 0.05, "now": time, **options})
+            )
 
         yield serve
 
@@ -53,7 +55,9 @@ def follow(time: Time) -> Iterator[Follow]:
     """Give streams that follow a server, opened."""
     with ExitStack() as stack:
 
-        def follow(server: XServer, remembered: Remembered = NOTHING, **settings: Any) -> FilteredStream:
+        def follow(
+            server: XServer, remembered: Remembered = NOTHING, **settings: Any
+        ) -> FilteredStream:
             made = Settings(server.url, **settings)
             stream = FilteredStream(made, clock=time, now=time, pause=time.pause)
             stack.callback(stream.close)

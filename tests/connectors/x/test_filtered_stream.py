@@ -48,17 +48,24 @@ def asked_for(x: XServer) -> list[str | None]:
 # Posts ----------------------------------------------------------------------------------------
 
 
-def test_posts_come_as_they_are_sent_with_the_fields_that_are_asked_for(x: XServer, follow: Follow, time: Time) -> None:
+def test_posts_come_as_they_are_sent_with_the_fields_that_are_asked_for(
+    x: XServer, follow: Follow, time: Time
+) -> None:
     stream = follow(x, fields=("created_at", "entities"))
     connected(stream, x)
     x.publish([post(20, "7", text="Grüße 👋"), post(21, "7", "8")])
     lines = received(stream, come(20, 21))
     first = json.loads(lines[0])
     assert set(first["data"]) == {"id", "text", "created_at", "entities"}
-    assert (first["data"]["text"], first["matching_rules"]) == ("Grüße 👋", [{"id": "1", "tag": "mentions"}])
+    assert (first["data"]["text"], first["matching_rules"]) == (
+        "Grüße 👋",
+        [{"id": "1", "tag": "mentions"}],
+    )
 
 
-def test_pieces_may_end_within_a_character_and_signs_of_life_are_no_posts(x: XServer, follow: Follow) -> None:
+def test_pieces_may_end_within_a_character_and_signs_of_life_are_no_posts(
+    x: XServer, follow: Follow
+) -> None:
     stream = follow(x)
     connected(stream, x)
     line = json.dumps({"data": post(20, text="👋" * 50)}, ensure_ascii=False).encode()
@@ -101,7 +108,9 @@ def test_a_good_connection_that_ends_is_made_again_at_once_and_what_was_missed_c
     stream = follow(x, backfill_minutes=5)
     lasting(stream, x, time)
     x.publish([post(20)])
-    x.send(json.dumps({"data": post(21)}).encode()[:40])  # the connection ends in the middle of a line
+    x.send(
+        json.dumps({"data": post(21)}).encode()[:40]
+    )  # the connection ends in the middle of a line
     x.disconnect()
     assert x.wait_for(streams=0)
     x.publish([post(21), post(22)])
@@ -111,7 +120,9 @@ def test_a_good_connection_that_ends_is_made_again_at_once_and_what_was_missed_c
     assert stream.counts == Counter({"connected": 2, "again": 2, "cut off": 1})
 
 
-def test_a_last_line_without_its_break_counts_if_it_is_whole(x: XServer, follow: Follow, time: Time) -> None:
+def test_a_last_line_without_its_break_counts_if_it_is_whole(
+    x: XServer, follow: Follow, time: Time
+) -> None:
     stream = follow(x)
     connected(stream, x)
     x.send(json.dumps({"data": post(20)}).encode())
@@ -120,7 +131,9 @@ def test_a_last_line_without_its_break_counts_if_it_is_whole(x: XServer, follow:
     assert stream.counts["cut off"] == 0
 
 
-def test_what_x_says_last_counts_without_a_line_break_too(x: XServer, follow: Follow, time: Time) -> None:
+def test_what_x_says_last_counts_without_a_line_break_too(
+    x: XServer, follow: Follow, time: Time
+) -> None:
     stream = follow(x)
     lasting(stream, x, time)
     x.send(b'{"title": "ConnectionException", "connection_issue": "TooManyConnections"}')
@@ -130,7 +143,9 @@ def test_what_x_says_last_counts_without_a_line_break_too(x: XServer, follow: Fo
     assert stream.counts["cut off"] == 0
 
 
-def test_no_more_is_asked_for_than_was_missed_and_is_allowed(x: XServer, follow: Follow, time: Time) -> None:
+def test_no_more_is_asked_for_than_was_missed_and_is_allowed(
+    x: XServer, follow: Follow, time: Time
+) -> None:
     stream = follow(x, backfill_minutes=3)
     lasting(stream, x, time)
     for missed, _minutes in ((20, 1), (40, 2), (120, 3), (1000, 3)):
@@ -172,14 +187,20 @@ def test_what_x_says_of_the_stream_is_no_post_and_ends_the_connection(
 ) -> None:
     stream = follow(patient)
     lasting(stream, patient, time)
-    said = {"title": "operational-disconnect", "disconnect_type": "UpstreamOperationalDisconnect", "detail": "for now"}
+    said = {
+        "title": "operational-disconnect",
+        "disconnect_type": "UpstreamOperationalDisconnect",
+        "detail": "for now",
+    }
     patient.send(json.dumps({"errors": [said]}).encode() + b"\r\n")
     received(stream, lambda _: stream.counts["connected"] == 2)
     assert "operational-disconnect: for now; trying again in 0.00 s" in caplog.text
     assert (time.waits, stream.counts["unreadable"]) == ([], 0)
 
 
-def test_too_many_connections_said_in_the_stream_are_waited_out(patient: XServer, follow: Follow, time: Time) -> None:
+def test_too_many_connections_said_in_the_stream_are_waited_out(
+    patient: XServer, follow: Follow, time: Time
+) -> None:
     stream = follow(patient)
     lasting(stream, patient, time)
     patient.send(b'{"title": "ConnectionException", "connection_issue": "TooManyConnections"}\r\n')
@@ -216,13 +237,17 @@ def test_where_nobody_answers_the_wait_grows_by_a_quarter_of_a_second(
     stream = follow(gone)
     while len(caplog.records) < 70:
         stream.receive(100.0)
-    waits = [float(re.findall(r"in ([0-9.]+) s", record.getMessage())[0]) for record in caplog.records]
+    waits = [
+        float(re.findall(r"in ([0-9.]+) s", record.getMessage())[0]) for record in caplog.records
+    ]
     assert waits == [min(0.25 * step, 16.0) for step in range(1, 71)]
     assert sum(time.waits) == pytest.approx(sum(waits[:-1]))
     assert "X cannot be reached: Connection refused" in caplog.text
 
 
-def test_a_connection_that_brings_nothing_is_not_made_again_at_once(x: XServer, follow: Follow, time: Time) -> None:
+def test_a_connection_that_brings_nothing_is_not_made_again_at_once(
+    x: XServer, follow: Follow, time: Time
+) -> None:
     stream = follow(x)
     for number in range(1, 4):
         connected(stream, x, number)
@@ -236,14 +261,21 @@ def test_a_limit_is_obeyed_until_it_is_reset(x: XServer, follow: Follow, time: T
     stream = follow(x)
     reset = {"x-rate-limit-remaining": "0", "x-rate-limit-reset": str(int(time.now) + 700)}
     x.refuse(STREAM, 429, {"title": "Too Many Requests"}, reset)
-    x.refuse(STREAM, 429, {"title": "Too Many Requests"}, {"x-rate-limit-remaining": "7", "x-rate-limit-reset": "1"})
+    x.refuse(
+        STREAM,
+        429,
+        {"title": "Too Many Requests"},
+        {"x-rate-limit-remaining": "7", "x-rate-limit-reset": "1"},
+    )
     x.refuse(STREAM, 429, {"title": "Too Many Requests"})
     connected(stream, x)
     # The first as the header says, the others a minute that has been doubled once and twice.
     assert sum(time.waits) == pytest.approx(700 + 120 + 240, abs=1)
 
 
-def test_the_limit_of_connections_per_quarter_of_an_hour_is_obeyed(serve: Serve, follow: Follow, time: Time) -> None:
+def test_the_limit_of_connections_per_quarter_of_an_hour_is_obeyed(
+    serve: Serve, follow: Follow, time: Time
+) -> None:
     x = serve(limits={STREAM: 2, RULES: 9})
     x.rules["1"] = {"value": "has:mentions", "tag": ""}
     stream = follow(x)
@@ -262,9 +294,14 @@ def test_the_limit_of_connections_per_quarter_of_an_hour_is_obeyed(serve: Serve,
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [(401, f"token of your X app into the environment variable {VARIABLE}"), (403, "which access your X app has")],
+    [
+        (401, f"token of your X app into the environment variable {VARIABLE}"),
+        (403, "which access your X app has"),
+    ],
 )
-def test_a_refusal_that_lasts_ends_the_stream_with_a_remedy(x: XServer, follow: Follow, status: int, said: str) -> None:
+def test_a_refusal_that_lasts_ends_the_stream_with_a_remedy(
+    x: XServer, follow: Follow, status: int, said: str
+) -> None:
     stream = follow(x)
     x.refuse(STREAM, status, {"title": "No", "detail": f"not with {TOKEN}"})
     with pytest.raises(ConnectorError, match=said) as caught:
@@ -273,7 +310,9 @@ def test_a_refusal_that_lasts_ends_the_stream_with_a_remedy(x: XServer, follow: 
 
 
 def test_without_rules_there_is_no_stream(serve: Serve, follow: Follow) -> None:
-    with pytest.raises(ConnectorError, match=r"(?s)You must define rules.*say with the option rules"):
+    with pytest.raises(
+        ConnectorError, match=r"(?s)You must define rules.*say with the option rules"
+    ):
         follow(serve()).receive(0.1)
 
 
@@ -291,7 +330,11 @@ def test_where_backfill_is_not_allowed_the_stream_goes_on_without_it(
 ) -> None:
     stream = follow(x, backfill_minutes=2)
     lasting(stream, x, time)
-    x.refuse(STREAM, 400, {"title": "Invalid Request", "detail": "backfill_minutes needs Enterprise access"})
+    x.refuse(
+        STREAM,
+        400,
+        {"title": "Invalid Request", "detail": "backfill_minutes needs Enterprise access"},
+    )
     time.now += 10
     x.disconnect()
     received(stream, lambda _: stream.counts["connected"] == 2)
@@ -322,7 +365,9 @@ def test_one_who_begins_where_another_was_killed_knows_what_has_come(
     connected(first, x)
     x.publish([post(20), post(21)])
     batches = list(batches_of(first, 2))
-    remembered = Remembered(first.memory(), iter(())) if is_in_memory else Remembered(b"", iter(batches))
+    remembered = (
+        Remembered(first.memory(), iter(())) if is_in_memory else Remembered(b"", iter(batches))
+    )
     time.now += 50
     x.publish([post(22)])
     second = follow(x, remembered, backfill_minutes=5)
@@ -334,15 +379,25 @@ def test_one_who_begins_where_another_was_killed_knows_what_has_come(
 # Rules ----------------------------------------------------------------------------------------
 
 
-def test_rules_become_those_that_are_wanted_with_as_few_changes_as_can_be(serve: Serve, follow: Follow) -> None:
+def test_rules_become_those_that_are_wanted_with_as_few_changes_as_can_be(
+    serve: Serve, follow: Follow
+) -> None:
     x = serve()
-    x.rules = {"1": {"value": "cats", "tag": "c"}, "2": {"value": "dogs", "tag": "d"}, "3": {"value": "old", "tag": ""}}
+    x.rules = {
+        "1": {"value": "cats", "tag": "c"},
+        "2": {"value": "dogs", "tag": "d"},
+        "3": {"value": "old", "tag": ""},
+    }
     wanted = (Rule("cats", "c"), Rule("dogs", "pets"), HAS_MENTIONS)
     connected(follow(x, rules=wanted), x)
     assert {Rule(**rule) for rule in x.rules.values()} == set(wanted)
     assert x.rules["1"] == {"value": "cats", "tag": "c"}
     # Only "dogs" could not be tried before it was deleted, as it stood there with another tag.
-    assert [asked.body.get("delete") for asked in x.requests(RULES, "POST")] == [None, {"ids": ["2", "3"]}, None]
+    assert [asked.body.get("delete") for asked in x.requests(RULES, "POST")] == [
+        None,
+        {"ids": ["2", "3"]},
+        None,
+    ]
     x.disconnect()
     before = len(x.requests(RULES, "POST"))
     assert x.wait_for(streams=0)
@@ -382,5 +437,7 @@ def test_the_token_stands_in_no_message_whatever_x_says(
 
 
 def test_a_token_is_asked_for_by_the_name_of_its_variable(x: XServer, follow: Follow) -> None:
-    with pytest.raises(ConnectorError, match="the environment variable MY_TOKEN must have the bearer token"):
+    with pytest.raises(
+        ConnectorError, match="the environment variable MY_TOKEN must have the bearer token"
+    ):
         follow(x, token_variable="MY_TOKEN")

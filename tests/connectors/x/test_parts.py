@@ -20,7 +20,9 @@ from connectors.x_api.recent import RecentIds
 from connectors.x_api.rules import LONGEST_TAG, Change, Rule, change_of, rules_of
 from connectors.x_api.token import Token
 
-pieces = st.lists(st.binary(max_size=6) | st.sampled_from([b"\n", b"\r\n", b"ab", b"\xf0\x9f"]), max_size=20)
+pieces = st.lists(
+    st.binary(max_size=6) | st.sampled_from([b"\n", b"\r\n", b"ab", b"\xf0\x9f"]), max_size=20
+)
 
 
 @given(pieces)
@@ -120,7 +122,8 @@ def test_a_token_comes_from_the_environment_alone_and_goes_to_no_other_process()
 
 
 @pytest.mark.parametrize(
-    "url", ["api.x.com", "ftp://x", "https://", "https://a@x", "https://x?a=b", "http://x:0", "http://["]
+    "url",
+    ["api.x.com", "ftp://x", "https://", "https://a@x", "https://x?a=b", "http://x:0", "http://["],
 )
 def test_addresses_that_are_none_are_refused(url: str) -> None:
     with pytest.raises(ConnectorError, match="is the address of a server"):
@@ -151,12 +154,16 @@ def test_errors_are_told_in_words() -> None:
         ({"log": "l", "rules": "x"}, "the option rules"),
     ],
 )
-def test_options_that_are_wrong_are_refused_with_a_remedy(options: dict[str, str], message: str) -> None:
+def test_options_that_are_wrong_are_refused_with_a_remedy(
+    options: dict[str, str], message: str
+) -> None:
     with pytest.raises(ConnectorError, match=message):
         XDataSource(options).streamReader(None)
 
 
-def test_a_reader_goes_to_other_processes_without_what_is_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_goes_to_other_processes_without_what_is_secret(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("X_BEARER_TOKEN", "xyzzy")
     reader = XDataSource({"log": "l", "rules": '{"a": "cats"}'}).streamReader(None)
     assert b"xyzzy" not in pickle.dumps(reader)

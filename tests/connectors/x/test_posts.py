@@ -48,8 +48,12 @@ def mention(id_: str, username: str = "u") -> dict[str, Any]:
 
 
 ids = st.integers(20, 9_999_999_999_999_999_999).map(str)
-metrics = st.none() | st.fixed_dictionaries({"like_count": st.integers(0, 9), "reply_count": st.integers(0, 9)})
-mentions = st.none() | st.lists(st.builds(mention, ids, st.text("ab_", min_size=1, max_size=3)), max_size=3)
+metrics = st.none() | st.fixed_dictionaries(
+    {"like_count": st.integers(0, 9), "reply_count": st.integers(0, 9)}
+)
+mentions = st.none() | st.lists(
+    st.builds(mention, ids, st.text("ab_", min_size=1, max_size=3)), max_size=3
+)
 posts = st.builds(
     post,
     ids,
@@ -57,14 +61,24 @@ posts = st.builds(
     created_at=st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1)).map(
         lambda at: at.replace(tzinfo=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     ),
-    entities=st.none() | st.fixed_dictionaries({"mentions": mentions, "hashtags": st.just([{"tag": "x"}])}),
+    entities=st.none()
+    | st.fixed_dictionaries({"mentions": mentions, "hashtags": st.just([{"tag": "x"}])}),
     public_metrics=metrics,
 )
 broken = st.sampled_from(
-    [b"{", b"\xff{}", b"7", b"{}", b'{"data": 7}', b'{"data": {"id": 7, "entities": []}}', b'{"data": {"id": []}}']
+    [
+        b"{",
+        b"\xff{}",
+        b"7",
+        b"{}",
+        b'{"data": 7}',
+        b'{"data": {"id": 7, "entities": []}}',
+        b'{"data": {"id": []}}',
+    ]
 )
 lines = st.lists(
-    posts.map(lambda each: json.dumps(each).encode()) | broken | st.sampled_from([b"", b" \r"]), max_size=8
+    posts.map(lambda each: json.dumps(each).encode()) | broken | st.sampled_from([b"", b" \r"]),
+    max_size=8,
 )
 
 
@@ -116,13 +130,22 @@ def test_a_record_per_mention_as_post_by_post(lines: list[bytes]) -> None:
         (b'{"data": {"id": NaN}}', "not JSON"),
         (b'[{"data": {}}]', "not a post"),
         (b'{"meta": 1}', "not a post"),
-        (lines_of(post(entities={"mentions": 7}))[0], 'the field "entities.mentions" is not a list'),
+        (
+            lines_of(post(entities={"mentions": 7}))[0],
+            'the field "entities.mentions" is not a list',
+        ),
         (lines_of(post(entities=7))[0], 'the field "entities" is not an object'),
-        (lines_of(post(public_metrics={"like_count": "7"}))[0], 'the field "public_metrics.like_count" is not a whole'),
+        (
+            lines_of(post(public_metrics={"like_count": "7"}))[0],
+            'the field "public_metrics.like_count" is not a whole',
+        ),
         (lines_of(post(created_at="yesterday"))[0], 'the field "created_at" is not'),
         (lines_of({"data": {"id": "20"}})[0], 'no time in the field "created_at"'),
         (lines_of(post(author_id="a b"))[0], 'the field "author_id" does not fit into an IRI'),
-        (b'{"data": {"id": "20", "created_at": "\\ud800"}}', 'the field "created_at" is not a string'),
+        (
+            b'{"data": {"id": "20", "created_at": "\\ud800"}}',
+            'the field "created_at" is not a string',
+        ),
     ],
 )
 def test_what_is_wrong_is_said_and_costs_only_its_own_line(line: bytes, fault: str) -> None:
@@ -150,7 +173,8 @@ def test_the_mentioned_user_may_be_the_subject() -> None:
         properties={NS + "mentionedIn": Property("id", IRI, Template.parse(NS + "post/{}"))},
     )
     nobody, one, two = decoded(
-        mapping, lines_of(post("20"), post("21", entities={"mentions": [mention("7"), mention("8")]}))
+        mapping,
+        lines_of(post("20"), post("21", entities={"mentions": [mention("7"), mention("8")]})),
     )
     column = mapping.column(NS + "mentionedIn")
     assert (one[SUBJECT], one[column]) == (f"<{NS}user/7>", f"<{NS}post/21>")
@@ -161,12 +185,17 @@ def test_the_mentioned_user_may_be_the_subject() -> None:
 
 def test_what_stands_beside_a_post_and_lists_of_texts_are_fields_too() -> None:
     tags = PostsMapping(
-        Template.parse(NS + "post/{id}"), properties={NS + "tag": Property("matching_rules.tag", XSD + "string")}
+        Template.parse(NS + "post/{id}"),
+        properties={NS + "tag": Property("matching_rules.tag", XSD + "string")},
     )
     line = {**post("20"), "matching_rules": [{"id": "1", "tag": "a"}, {"id": "2", "tag": "b"}]}
-    assert [record[tags.column(NS + "tag")] for record in decoded(tags, lines_of(line))] == ["a", "b"]
+    assert [record[tags.column(NS + "tag")] for record in decoded(tags, lines_of(line))] == [
+        "a",
+        "b",
+    ]
     edits = PostsMapping(
-        Template.parse(NS + "post/{id}"), properties={NS + "edit": Property("edit_history_tweet_ids", XSD + "string")}
+        Template.parse(NS + "post/{id}"),
+        properties={NS + "edit": Property("edit_history_tweet_ids", XSD + "string")},
     )
     found = decoded(edits, lines_of(post("21", edit_history_tweet_ids=["20", "21"])))
     assert [record[edits.column(NS + "edit")] for record in found] == ["20", "21"]
@@ -175,11 +204,17 @@ def test_what_stands_beside_a_post_and_lists_of_texts_are_fields_too() -> None:
 @pytest.mark.parametrize(
     ("field", "datatype", "message"),
     [
-        ("entities.hashtags.tag", "string", "fields of one list may be used, not of both entities.hashtags and"),
+        (
+            "entities.hashtags.tag",
+            "string",
+            "fields of one list may be used, not of both entities.hashtags and",
+        ),
         ("id", "integer", 'the field "id" cannot be read both as a text and as a number'),
     ],
 )
-def test_what_no_record_could_be_made_of_is_refused(field: str, datatype: str, message: str) -> None:
+def test_what_no_record_could_be_made_of_is_refused(
+    field: str, datatype: str, message: str
+) -> None:
     subject = Template.parse(NS + "user/{entities.mentions.id}")
     with pytest.raises(ValueError, match=message):
         PostsMapping(subject, properties={NS + "p": Property(field, XSD + datatype)})

@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[3]
 FAILED = 3
 
 
-def start(life: Life, point: Point | None = None, victim: str = "self", seed: int = 0) -> subprocess.Popen[str]:
+def start(
+    life: Life, point: Point | None = None, victim: str = "self", seed: int = 0
+) -> subprocess.Popen[str]:
     """Start a child, with a hash seed of its own."""
     given = {
         "catalog": str(life.catalog),
@@ -37,7 +39,12 @@ def start(life: Life, point: Point | None = None, victim: str = "self", seed: in
         command += [point.name, str(point.nth), victim]
     surroundings = {**os.environ, "PYTHONHASHSEED": str(seed)}
     return subprocess.Popen(
-        command, cwd=ROOT, env=surroundings, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        env=surroundings,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 

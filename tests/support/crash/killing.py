@@ -45,15 +45,21 @@ class Processes:
 
     def to_its_end(self) -> LivesOn:
         """Kill nobody."""
-        return lambda life: child.end_of(child.start(life, seed=self._seed()), self.seconds, self.failed)
+        return lambda life: child.end_of(
+            child.start(life, seed=self._seed()), self.seconds, self.failed
+        )
 
     def by_itself(self, point: Point) -> LivesOn:
         """Let a process kill itself at a point."""
-        return lambda life: child.end_of(child.start(life, point, seed=self._seed()), self.seconds, self.failed)
+        return lambda life: child.end_of(
+            child.start(life, point, seed=self._seed()), self.seconds, self.failed
+        )
 
     def by_java(self, point: Point) -> LivesOn:
         """Kill the Java of a process at a point: the process ends with an error."""
-        return lambda life: child.end_of(child.start(life, point, "java", self._seed()), self.seconds, self.failed)
+        return lambda life: child.end_of(
+            child.start(life, point, "java", self._seed()), self.seconds, self.failed
+        )
 
     def by_request(self, count: int) -> LivesOn:
         """Kill a process from outside while it waits for the answer to a request."""

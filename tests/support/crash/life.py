@@ -24,7 +24,10 @@ class Life:
     @contextmanager
     def sinks(self) -> Iterator[tuple[Sink, Sink]]:
         """Open what answers are written to: lines of JSON that do not depend on the clock, and files of CSV."""
-        lines, tables = open_sink(f"canonical:{self.out}/lines"), open_sink(f"csv:{self.out}/tables")
+        lines, tables = (
+            open_sink(f"canonical:{self.out}/lines"),
+            open_sink(f"csv:{self.out}/tables"),
+        )
         yield lines, tables
         lines.close()
         tables.close()
@@ -34,7 +37,11 @@ class Life:
         with ExitStack() as opened:
             lines, tables = opened.enter_context(self.sinks())
             engine = Engine.from_catalog(
-                self.catalog, runtime=self.runtime, until_end=True, state=self.state, autostart=False
+                self.catalog,
+                runtime=self.runtime,
+                until_end=True,
+                state=self.state,
+                autostart=False,
             )
             opened.callback(engine.stop)
             for name, text in self.queries.items():
@@ -48,5 +55,9 @@ class Life:
 
 def content(folder: Path) -> dict[str, bytes]:
     """Return all files of a folder that are not hidden."""
-    files = (file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.startswith("."))
+    files = (
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and not file.name.startswith(".")
+    )
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}

@@ -30,10 +30,18 @@ _QUERIES = {"local": (), "spark": ("top", "sums", "friends", "ranked", "ranked l
 
 def main(arguments: Sequence[str]) -> int:
     """Run the matrix, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="./run crash", description="kill engines, and compare what comes of them")
-    parser.add_argument("--runs", type=int, default=24, metavar="N", help="how many runs (%(default)s)")
-    parser.add_argument("--runtime", choices=("local", "spark", "both"), default="both", help="%(default)s")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is chosen at random")
+    parser = argparse.ArgumentParser(
+        prog="./run crash", description="kill engines, and compare what comes of them"
+    )
+    parser.add_argument(
+        "--runs", type=int, default=24, metavar="N", help="how many runs (%(default)s)"
+    )
+    parser.add_argument(
+        "--runtime", choices=("local", "spark", "both"), default="both", help="%(default)s"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of all that is chosen at random"
+    )
     options = parser.parse_args(arguments)
     runtimes = ("local", "spark") if options.runtime == "both" else (options.runtime,)
     return max(matrix(runtime, options.runs, options.seed) for runtime in runtimes)
@@ -44,13 +52,17 @@ def matrix(runtime: str, runs: int, seed: int) -> int:
     random = Random(f"{runtime} {seed}")
     with People() as people, quick_folder() as folder:
         catalog = write_world(folder, people.url, events=random.randrange(150, 300), seed=seed)
-        trial = Trial(Life(catalog, folder / "state", folder / "out", queries(*_QUERIES[runtime])), people)
+        trial = Trial(
+            Life(catalog, folder / "state", folder / "out", queries(*_QUERIES[runtime])), people
+        )
         reaper = Reaper()
         with reaper.at_work():
             trial.uninterrupted()
         trial.life = replace(trial.life, runtime=runtime)
         processes, at = Processes(people), Counter[str]()
-        print(f"{runtime}: {runs} runs of {len(trial.life.queries)} queries, {len(trial.whole)} files of answers")
+        print(
+            f"{runtime}: {runs} runs of {len(trial.life.queries)} queries, {len(trial.whole)} files of answers"
+        )
         killed = 0
         for number in range(1, runs + 1):
             ways = list(_ways(processes, reaper.counts, random, runtime))
@@ -60,25 +72,34 @@ def matrix(runtime: str, runs: int, seed: int) -> int:
             at.update(name.partition(" #")[0] for name, _ in ways[:struck])
             outcome = "same" if len(trial.failures) == before else "DIFFERS"
             hows = "; ".join(name for name, _ in ways[:struck]) or "nothing"
-            print(f"{number:4}  {outcome:8} {time.monotonic() - started:6.1f} s  killed at {hows}", flush=True)
+            print(
+                f"{number:4}  {outcome:8} {time.monotonic() - started:6.1f} s  killed at {hows}",
+                flush=True,
+            )
         print(f"{killed} kills at {len(at)} points; {len(trial.failures)} differences")
         for name, count in sorted(at.items()):
             print(f"  {count:4} × {name}")
         starts = sorted(processes.seconds)
         if starts:
-            print(f"to begin: {statistics.median(starts):.2f} s (median), {starts[-1]:.2f} s at most")
+            print(
+                f"to begin: {statistics.median(starts):.2f} s (median), {starts[-1]:.2f} s at most"
+            )
         print("".join(f"  ended with: {said}\n" for said in sorted(set(processes.failed))), end="")
         print("".join(f"  {failure}\n" for failure in trial.failures), end="")
         return 1 if trial.failures else 0
 
 
-def _ways(processes: Processes, counts: Counter[str], random: Random, runtime: str) -> Iterator[tuple[str, LivesOn]]:
+def _ways(
+    processes: Processes, counts: Counter[str], random: Random, runtime: str
+) -> Iterator[tuple[str, LivesOn]]:
     names = sorted(name for name in counts if not name.endswith("fetch"))
     for _ in range(random.randint(1, 4 if runtime == "local" else 2)):
         name = random.choice(names)
         # Earlier ones more often: a life that goes on reaches fewer.
         point = Point(name, random.randint(1, max(1, random.randint(1, counts[name]) // 2)))
-        kind = random.choices(("itself", "request", "java"), (6, 2, 3 if runtime == "spark" else 0))[0]
+        kind = random.choices(
+            ("itself", "request", "java"), (6, 2, 3 if runtime == "spark" else 0)
+        )[0]
         if kind == "itself":
             yield f"{point.name} #{point.nth}", processes.by_itself(point)
         elif kind == "java":

@@ -23,9 +23,15 @@ from replica.remotes.rest import RestRemote
 from replica.remotes.table import TableRemote
 
 _STEPS: Sequence[tuple[Any, str]] = (
-    *((Pipeline, name) for name in ("job", "take", "_hand_in", "_let_windows_close", "_last_answers", "end")),
+    *(
+        (Pipeline, name)
+        for name in ("job", "take", "_hand_in", "_let_windows_close", "_last_answers", "end")
+    ),
     *((Engine, name) for name in ("keep", "_save", "give", "_take_up", "_carry", "_leave_state")),
-    *((Folder, name) for name in ("open", "sync", "rename", "remove", "sync_names", "make_folder", "cut")),
+    *(
+        (Folder, name)
+        for name in ("open", "sync", "rename", "remove", "sync_names", "make_folder", "cut")
+    ),
     *((sink, "write") for sink in (NdjsonSink, WindowFiles)),
     (durable, "_replace"),
     (durable, "sync_folder"),
@@ -34,7 +40,11 @@ _STEPS: Sequence[tuple[Any, str]] = (
     (RestRemote, "fetch"),
     (TableRemote, "fetch"),
 )
-_WRITES: Sequence[tuple[Any, str]] = ((Folder, "write"), (growing, "write_all"), (durable, "write_all"))
+_WRITES: Sequence[tuple[Any, str]] = (
+    (Folder, "write"),
+    (growing, "write_all"),
+    (durable, "write_all"),
+)
 
 
 def _name(owner: Any, name: str) -> str:
@@ -42,7 +52,11 @@ def _name(owner: Any, name: str) -> str:
 
 
 POINTS = (
-    *(f"{when} {_name(owner, name)}" for owner, name in (*_STEPS, *_WRITES) for when in ("before", "after")),
+    *(
+        f"{when} {_name(owner, name)}"
+        for owner, name in (*_STEPS, *_WRITES)
+        for when in ("before", "after")
+    ),
     *(f"within {_name(owner, name)}" for owner, name in _WRITES),
 )
 
@@ -125,7 +139,10 @@ class Reaper:
             *place, content = arguments
             whole = content if isinstance(content, bytes) else b"".join(content)
             half = len(whole) // 2
-            if self.point is not None and (f"within {said}", self.counts[f"within {said}"] + 1) == self.point:
+            if (
+                self.point is not None
+                and (f"within {said}", self.counts[f"within {said}"] + 1) == self.point
+            ):
                 # A part of it, and zeros, as a loss of power may leave.
                 mutilated = whole[:half] + bytes(7)
                 done(*place, mutilated if isinstance(content, bytes) else [mutilated])

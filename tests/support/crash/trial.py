@@ -34,7 +34,9 @@ class Trial:
                 # Every evaluation asks once: so it can be told which one has asked.
                 assert len(self.asked[service]) == self._answered(self._named("whole"))[service] > 3
 
-    def run(self, name: str, lives: Iterable[tuple[str, LivesOn]], at_last: LivesOn | None = None) -> int:
+    def run(
+        self, name: str, lives: Iterable[tuple[str, LivesOn]], at_last: LivesOn | None = None
+    ) -> int:
         """Live until a life comes to its end, each killed in a way that has a name; return how many were killed.
 
         The last one is not killed, unless one before has come to its end; ``at_last`` lives it.
@@ -67,28 +69,43 @@ class Trial:
         return replace(self.life, state=state, out=out)
 
     def _compare(self, name: str, found: dict[str, bytes]) -> None:
-        wrong = [file for file in sorted({*found, *self.whole}) if found.get(file) != self.whole.get(file)]
+        wrong = [
+            file
+            for file in sorted({*found, *self.whole})
+            if found.get(file) != self.whole.get(file)
+        ]
         if wrong:
             first = _difference(found.get(wrong[0], b""), self.whole.get(wrong[0], b""))
-            self.failures.append(f"{name}: {len(wrong)} files differ: {', '.join(wrong[:4])}; {first}")
+            self.failures.append(
+                f"{name}: {len(wrong)} files differ: {', '.join(wrong[:4])}; {first}"
+            )
 
     def _answered(self, life: Life) -> dict[str, int]:
         """Return how many evaluations of each service have been answered, as far as anyone can see."""
-        files = {service: life.out / "lines" / f"{query}.ndjson" for service, query in SERVICE_OF.items()}
-        return {service: file.read_bytes().count(b"}\n") if file.exists() else 0 for service, file in files.items()}
+        files = {
+            service: life.out / "lines" / f"{query}.ndjson" for service, query in SERVICE_OF.items()
+        }
+        return {
+            service: file.read_bytes().count(b"}\n") if file.exists() else 0
+            for service, file in files.items()
+        }
 
     def _check_asked(self, name: str, asked: Asked, answered: Mapping[str, int]) -> None:
         for service, requests in asked.items():
             right = self.asked[service]
             starts = range(answered[service], len(right) - len(requests) + 1)
             if not any(right[start : start + len(requests)] == requests for start in starts):
-                self.failures.append(f"{name}: <{service}> was asked again, or for something else: {requests[:3]}")
+                self.failures.append(
+                    f"{name}: <{service}> was asked again, or for something else: {requests[:3]}"
+                )
 
 
 def _difference(found: bytes, right: bytes) -> str:
     """Return the first lines that differ."""
     pairs = zip_longest(found.splitlines(), right.splitlines())
-    number, pair = next(((at, each) for at, each in enumerate(pairs, 1) if each[0] != each[1]), (0, ()))
+    number, pair = next(
+        ((at, each) for at, each in enumerate(pairs, 1) if each[0] != each[1]), (0, ())
+    )
     return f"line {number}: {' instead of '.join(str(line)[:900] for line in pair)}"
 
 

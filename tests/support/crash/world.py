@@ -115,7 +115,14 @@ def write_world(folder: Path, endpoint: str, **changes: object) -> Path:
 
 def write_catalog(folder: Path, endpoint: str, **changes: object) -> Path:
     """Write a catalog, some of its values set."""
-    values: dict[str, Any] = {"batch": 1_300, "n": 2, "items": 3, "more": "", "refill": "false", **changes}
+    values: dict[str, Any] = {
+        "batch": 1_300,
+        "n": 2,
+        "items": 3,
+        "more": "",
+        "refill": "false",
+        **changes,
+    }
     streams = (
         ("latest", "latest", "user/{user}", "200ms"),
         ("distinct", "distinct", "event/{id}", "200ms"),
@@ -126,11 +133,18 @@ def write_catalog(folder: Path, endpoint: str, **changes: object) -> Path:
     )
     parts = [f'[prefixes]\n"" = "{NS}"\n']
     for name, arrivals, subject, lateness in streams:
-        stream = {"name": name, "arrivals": arrivals, "subject": NS + subject, "properties": _PROPERTIES}
+        stream = {
+            "name": name,
+            "arrivals": arrivals,
+            "subject": NS + subject,
+            "properties": _PROPERTIES,
+        }
         stream |= {"lateness": lateness, "strategy": _HINT if name == "shared" else ""}
         parts.append(_STREAM.format(**stream, folder=folder, batch=values["batch"]))
     for name in SERVICE_OF:
-        parts += [_REST.format(name=name, endpoint=endpoint, policy=_POLICIES.get(name, ""), **values)]
+        parts += [
+            _REST.format(name=name, endpoint=endpoint, policy=_POLICIES.get(name, ""), **values)
+        ]
     path = folder / "catalog.toml"
     path.write_text("".join(parts) + _TABLE.format(folder=folder))
     return path
@@ -155,7 +169,11 @@ def recording(count: int, random: Random, start: int = 0) -> bytes:
 
 def ranks(random: Random) -> str:
     """Return a table of values that change as time goes by."""
-    rows = [f"{time},{user},{random.randrange(1, 9)}" for time in range(0, 40_000, 1_500) for user in USERS]
+    rows = [
+        f"{time},{user},{random.randrange(1, 9)}"
+        for time in range(0, 40_000, 1_500)
+        for user in USERS
+    ]
     return "t,id,rank\n" + "\n".join(rows) + "\n"
 
 
@@ -177,7 +195,9 @@ class People:
                 keys = unquote(ids).split(",")
                 people.asked[service].append(tuple(keys))
                 people.on_request(sum(map(len, people.asked.values())))
-                body = json.dumps([{"id": key, "n": 7 * int(key[1:]) % 40} for key in keys]).encode()
+                body = json.dumps(
+                    [{"id": key, "n": 7 * int(key[1:]) % 40} for key in keys]
+                ).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -191,7 +211,9 @@ class People:
         self._server.daemon_threads = True
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who is killed leaves its connection
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, args=(0.02,))
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, daemon=True, args=(0.02,)
+        )
 
     def take(self) -> dict[str, list[tuple[str, ...]]]:
         """Return what has been asked since this was called last, by service."""

@@ -11,7 +11,14 @@ from connectors.mqtt import MqttDataSource
 
 if __name__ == "__main__":
     folder, url, qos, version = sys.argv[1:]
-    options = {"url": url, "topics": "plant/#", "log": folder, "qos": qos, "version": version, "receiveMaximum": "50"}
+    options = {
+        "url": url,
+        "topics": "plant/#",
+        "log": folder,
+        "qos": qos,
+        "version": version,
+        "receiveMaximum": "50",
+    }
     reader = MqttDataSource(options).streamReader(None)
     start = reader.initialOffset()
     while True:

@@ -45,7 +45,9 @@ class Mosquitto:
     def _make_accounts(self, folder: Path) -> None:
         passwords, access = folder / "passwords", folder / "access"
         passwords.touch(0o600)
-        subprocess.run([str(PASSWD), "-b", str(passwords), USER, PASSWORD], check=True, capture_output=True)
+        subprocess.run(
+            [str(PASSWD), "-b", str(passwords), USER, PASSWORD], check=True, capture_output=True
+        )
         access.write_text(f"user {USER}\ntopic write answers/#\n")
         access.chmod(0o600)
 
@@ -62,7 +64,9 @@ class Mosquitto:
 
     def start(self) -> None:
         command = [str(MOSQUITTO), "-c", str(self._configuration)]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        self._process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
         self.wait_for(" running")
 
     def wait_for(self, text: str) -> None:

@@ -62,8 +62,13 @@ class Proxy:
                 continue
             with self._lock:
                 self._pairs.append((client, broker))
-            for way, source, target in ((Way.TO_BROKER, client, broker), (Way.TO_CLIENT, broker, client)):
-                threading.Thread(target=self._carry, args=(way, source, target), daemon=True).start()
+            for way, source, target in (
+                (Way.TO_BROKER, client, broker),
+                (Way.TO_CLIENT, broker, client),
+            ):
+                threading.Thread(
+                    target=self._carry, args=(way, source, target), daemon=True
+                ).start()
 
     def _carry(self, way: Way, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):

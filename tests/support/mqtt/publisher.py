@@ -18,7 +18,9 @@ class Publisher:
         self._client.loop_start()
         assert connected.wait(60)
 
-    def publish(self, messages: Sequence[tuple[str, bytes]], qos: int = 1, retain: bool = False) -> None:
+    def publish(
+        self, messages: Sequence[tuple[str, bytes]], qos: int = 1, retain: bool = False
+    ) -> None:
         """Publish messages, and return when the broker has all of them."""
         sent = [self._client.publish(topic, payload, qos, retain) for topic, payload in messages]
         for each in sent:

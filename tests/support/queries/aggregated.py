@@ -111,7 +111,9 @@ class Post:
     y: float | None
 
     def line(self) -> bytes:
-        return json.dumps({name: value for name, value in vars(self).items() if value is not None}).encode()
+        return json.dumps(
+            {name: value for name, value in vars(self).items() if value is not None}
+        ).encode()
 
     def says(self, pattern: str) -> dict[str, Any] | None:
         """Return the solution of a pattern that this makes."""
@@ -199,7 +201,9 @@ class Shape:
         if self.extremes:
             selected.append(EXTREMES.format(f"?{self.of}", f"?{self.of}"))
         # Which are selected, and in which order, must not matter; those that are needed are.
-        chosen = [each for at, each in enumerate(selected) if self.columns >> at & 1 or self.needs(each)]
+        chosen = [
+            each for at, each in enumerate(selected) if self.columns >> at & 1 or self.needs(each)
+        ]
         if self.columns & 16:
             chosen.reverse()
         names = [part.split(")")[0] for each in chosen for part in each.split(" AS ")[1:]]
@@ -221,7 +225,10 @@ class Shape:
 
     def needs(self, column: str) -> bool:
         names = [part.split(")")[0] for part in column.split(" AS ")[1:]]
-        return any(name in self.own_score or name in self.having for name in names) or not self.columns % 16
+        return (
+            any(name in self.own_score or name in self.having for name in names)
+            or not self.columns % 16
+        )
 
     def catalog(self) -> Catalog:
         values: dict[str, object] = {
@@ -299,7 +306,9 @@ class Replay:
         self.random = random.Random(shape.seed)
         self.numbers = itertools.count()
         self.posts = [self.post() for _ in range(shape.posts)]
-        self.keys = sorted({text_of(each["user"]) for post in self.posts if (each := post.says(shape.pattern))})
+        self.keys = sorted(
+            {text_of(each["user"]) for post in self.posts if (each := post.says(shape.pattern))}
+        )
         self.remote = Table({key: self.random.randint(0, shape.values) for key in self.keys[1:]})
         self.bound = shape.bind()
         self.handed_in: list[Post] = []
@@ -355,16 +364,25 @@ class Replay:
         if self.shape.latest_only:
             inside = list({post.s: post for post in sorted(inside, key=self.order)}.values())
         passes = [vectorise_condition(each) for each in self.bound.plan.stream_filters]
-        said = [(post.t, solution) for post in inside if (solution := post.says(self.shape.pattern)) is not None]
+        said = [
+            (post.t, solution)
+            for post in inside
+            if (solution := post.says(self.shape.pattern)) is not None
+        ]
         return [
             (time, solution)
             for time, solution in said
-            if all(holds({self.shape.of: pa.array([solution[self.shape.of]]).to_numpy()}).all() for holds in passes)
+            if all(
+                holds({self.shape.of: pa.array([solution[self.shape.of]]).to_numpy()}).all()
+                for holds in passes
+            )
         ]
 
     def order(self, post: Post) -> tuple[Any, ...]:
         """Of two of one time the one with the greater terms counts, any more than none."""
-        predicates = [triple.split()[0][1:] for triple in self.shape.pattern.split(" ", 1)[1].split(" ; ")]
+        predicates = [
+            triple.split()[0][1:] for triple in self.shape.pattern.split(" ", 1)[1].split(" ; ")
+        ]
         return post.t, *(self.term(getattr(post, name)) for name in predicates)
 
     def term(self, value: Any) -> str:
@@ -423,14 +441,19 @@ class Replay:
         return [
             (
                 row.bindings["user"].n3(),
-                tuple(_python(row.bindings[each.variable]) for each in self.bound.plan.aggregate.columns),
+                tuple(
+                    _python(row.bindings[each.variable])
+                    for each in self.bound.plan.aggregate.columns
+                ),
                 row.score,
             )
             for row in answer.rows
         ]
 
     def assert_right(self, answer: Answer, followers: dict[str, int]) -> None:
-        assert [row[:2] for row in self.shown(answer)] == [row[:2] for row in self.right(answer, followers)]
+        assert [row[:2] for row in self.shown(answer)] == [
+            row[:2] for row in self.right(answer, followers)
+        ]
         expected = [score for _, _, score in self.right(answer, followers)]
         assert [row.score for row in answer.rows] == pytest.approx(expected)
 

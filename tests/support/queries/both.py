@@ -35,7 +35,10 @@ class Both:
         self.windowed.add(stream, records)
 
     def advance(self, stream: str, watermark_ms: int) -> Iterator[tuple[Answer, Answer]]:
-        ways = (self.incremental.advance(stream, watermark_ms), self.windowed.advance(stream, watermark_ms))
+        ways = (
+            self.incremental.advance(stream, watermark_ms),
+            self.windowed.advance(stream, watermark_ms),
+        )
         yield from zip(*ways, strict=True)
 
 
@@ -46,5 +49,7 @@ def windowed(replay: Replay) -> Fed:
     )
     found = bind_windowed(replay.bound.plan.windowed, catalog, text="")
     (part,) = found.plan.remotes
-    keeper = Maintainer(SolutionStore(part.key, part.variables), replay.remote, Budget(1000, 1000, 5.0))
+    keeper = Maintainer(
+        SolutionStore(part.key, part.variables), replay.remote, Budget(1000, 1000, 5.0)
+    )
     return Fed(SparqlEvaluation(found, [keeper]), found)

@@ -59,7 +59,9 @@ class Shape:
     def cannot_reach(self, answer: Answer, mentions: int) -> bool:
         """Say whether a user with these mentions stays below all results, however many follow her."""
         best = 2 * mentions + (8 if self.descending else 0)
-        return self.bounded and len(answer.rows) == self.k and best < self.sign * answer.rows[-1].score
+        return (
+            self.bounded and len(answer.rows) == self.k and best < self.sign * answer.rows[-1].score
+        )
 
     @property
     def remote_part(self) -> str:
@@ -72,7 +74,9 @@ class Shape:
             slide=self.slide,
             k=self.k,
             direction="DESC" if self.descending else "ASC",
-            score=f"2 * ?mentions + {self.remote_part}" if self.descending else f"{self.remote_part} - 2 * ?mentions",
+            score=f"2 * ?mentions + {self.remote_part}"
+            if self.descending
+            else f"{self.remote_part} - 2 * ?mentions",
         )
         start = "" if self.start is None else f"start_ms = {self.start}"
         catalog = catalog_text(
@@ -117,9 +121,12 @@ class Replay:
         self.random = random.Random(shape.seed)
         users = USERS[: shape.users]
         self.events = [
-            Event(self.random.randint(0, SPAN), self.random.choice(users), self.mentions()) for _ in range(shape.events)
+            Event(self.random.randint(0, SPAN), self.random.choice(users), self.mentions())
+            for _ in range(shape.events)
         ]
-        self.remote = TableRemote({user: self.random.randint(0, shape.values) for user in users if user != "c"})
+        self.remote = TableRemote(
+            {user: self.random.randint(0, shape.values) for user in users if user != "c"}
+        )
         self.bound = shape.bind()
         self.query = continuous(self.bound, self.remote)
         if shape.preload:
@@ -153,7 +160,13 @@ class Replay:
         if shape.bounded:
             followers = {user: min(8, count) for user, count in followers.items()}
         return brute_force(
-            self.events, answer.opens_ms, answer.closes_ms, followers, k=shape.k, latest=latest, sign=shape.sign
+            self.events,
+            answer.opens_ms,
+            answer.closes_ms,
+            followers,
+            k=shape.k,
+            latest=latest,
+            sign=shape.sign,
         )
 
 
@@ -164,6 +177,10 @@ def known_followers(query: ContinuousQuery) -> dict[str, int]:
 
 def shown(answer: Answer) -> list[tuple[str, int, int]]:
     return [
-        (str(row.bindings["user"]).rsplit("/", 1)[1], int(row.bindings["mentions"]), round(row.score))
+        (
+            str(row.bindings["user"]).rsplit("/", 1)[1],
+            int(row.bindings["mentions"]),
+            round(row.score),
+        )
         for row in answer.rows
     ]

@@ -77,9 +77,17 @@ class Twins(Replay):
 
     def add(self, stream: str, records: Any) -> None:
         for group in self.groups:
-            parts = [Part.from_bytes(part.to_bytes()) for part in reduced(records, group.reducers(STREAM))]
+            parts = [
+                Part.from_bytes(part.to_bytes())
+                for part in reduced(records, group.reducers(STREAM))
+            ]
             group.add(STREAM, parts, group.names)
 
     def advance(self, stream: str, watermark: int) -> Iterator[list[Answer]]:
         self.now += 1.0
-        yield from map(list, zip(*(group.advance(Tick(STREAM, watermark, 0.0)) for group in self.groups), strict=True))
+        yield from map(
+            list,
+            zip(
+                *(group.advance(Tick(STREAM, watermark, 0.0)) for group in self.groups), strict=True
+            ),
+        )

@@ -70,7 +70,9 @@ class Shape:
     def bind(self) -> BoundWindowed:
         start = "" if self.start is None else f"start_ms = {self.start}"
         text = Template(self.query).substitute(vars(self))
-        return bound(text, arrivals=self.arrivals, start=start, items=self.items, policy=self.policy)
+        return bound(
+            text, arrivals=self.arrivals, start=start, items=self.items, policy=self.policy
+        )
 
 
 shapes = st.builds(
@@ -113,7 +115,9 @@ class Replay:
         chance = random.Random(shape.seed)
         self.bound = shape.bind()
         self.streams = {
-            stream.iri: some_records(chance, shape.records if stream.iri == A else shape.records // 2)
+            stream.iri: some_records(
+                chance, shape.records if stream.iri == A else shape.records // 2
+            )
             for stream in self.bound.streams
         }
         self.remote = ox.Store()
@@ -122,7 +126,11 @@ class Replay:
                 self.befriend(subject, friend)
 
     def befriend(self, subject: str, friend: str) -> None:
-        self.remote.add(ox.Quad(ox.NamedNode(NS + subject), ox.NamedNode(NS + "friend"), ox.NamedNode(NS + friend)))
+        self.remote.add(
+            ox.Quad(
+                ox.NamedNode(NS + subject), ox.NamedNode(NS + "friend"), ox.NamedNode(NS + friend)
+            )
+        )
 
     def answers(self, cut_seed: int, *, changes: bool = False) -> Iterator[Answer]:
         """Yield the answers, each stream cut into batches by chance and out of order as far as the lateness goes."""
@@ -137,11 +145,16 @@ class Replay:
         running = list(pending)
         while running:
             stream = chance.choice(running)
-            due = [pending[stream].pop(0) for _ in range(min(len(pending[stream]), chance.randint(1, 9)))]
+            due = [
+                pending[stream].pop(0)
+                for _ in range(min(len(pending[stream]), chance.randint(1, 9)))
+            ]
             if due:
                 newest[stream] = max(newest.get(stream, 0), *(each.t for each in due))
                 query.add(stream, batch(self.bound, stream, due))
-                yield from self.advance(query.advance(stream, newest[stream] - lateness), chance if changes else None)
+                yield from self.advance(
+                    query.advance(stream, newest[stream] - lateness), chance if changes else None
+                )
             else:
                 running.remove(stream)
                 yield from self.advance(query.finish(stream), chance if changes else None)
@@ -161,9 +174,15 @@ class Replay:
             opens = [each for each in range(-50, 200) if (each - (start or 0)) % slide == 0]
             closes = [each + width for each in opens if start is None or each >= start]
             first = min((each.t for each in records), default=10**6)
-            closed = [each for each in closes if each <= answer.closes_ms and (start is not None or each >= first)]
+            closed = [
+                each
+                for each in closes
+                if each <= answer.closes_ms and (start is not None or each >= first)
+            ]
             latest = window.stream.arrivals == "latest"
-            shown = content(records, closed[-1] - width, closed[-1], latest=latest) if closed else []
+            shown = (
+                content(records, closed[-1] - width, closed[-1], latest=latest) if closed else []
+            )
             contents[window.name] = shown
         return contents
 

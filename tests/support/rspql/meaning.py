@@ -25,7 +25,10 @@ def meant(aggregate: Aggregate, solutions: Iterable[Solution]) -> Rows:
     groups: dict[Any, list[Solution]] = {}
     for each in distinct.values():
         groups.setdefault(each[aggregate.key], []).append(each)
-    return {key: tuple(_value(column, group) for column in aggregate.columns) for key, group in groups.items()}
+    return {
+        key: tuple(_value(column, group) for column in aggregate.columns)
+        for key, group in groups.items()
+    }
 
 
 def _value(column: AggregateColumn, group: list[Solution]) -> tuple[Any, str]:

@@ -40,10 +40,16 @@ ALL_FUNCTIONS = (*EXACT_FUNCTIONS, "sqrt", "log", "exp", "pow")
 
 
 @st.composite
-def scores(draw: st.DrawFn, functions: tuple[str, ...] = ALL_FUNCTIONS, depth: int = 3) -> ast.Expression:
+def scores(
+    draw: st.DrawFn, functions: tuple[str, ...] = ALL_FUNCTIONS, depth: int = 3
+) -> ast.Expression:
     """Return a score that is at most so deep."""
     inner = scores(functions, depth - 1)
-    kind = draw(st.sampled_from(["leaf", "unary", "binary", "call", "if", "coalesce"])) if depth else "leaf"
+    kind = (
+        draw(st.sampled_from(["leaf", "unary", "binary", "call", "if", "coalesce"]))
+        if depth
+        else "leaf"
+    )
     match kind:
         case "unary":
             return ast.Unary(draw(st.sampled_from("+-")), draw(inner))
@@ -60,7 +66,9 @@ def scores(draw: st.DrawFn, functions: tuple[str, ...] = ALL_FUNCTIONS, depth: i
             return draw(LEAVES)
 
 
-def arguments_of(name: str, inner: st.SearchStrategy[ast.Expression]) -> st.SearchStrategy[tuple[ast.Expression, ...]]:
+def arguments_of(
+    name: str, inner: st.SearchStrategy[ast.Expression]
+) -> st.SearchStrategy[tuple[ast.Expression, ...]]:
     match name:
         case "norm":
             return st.tuples(inner, CONSTANTS, CONSTANTS | inner)
@@ -73,19 +81,28 @@ def arguments_of(name: str, inner: st.SearchStrategy[ast.Expression]) -> st.Sear
 
 
 @st.composite
-def conditions(draw: st.DrawFn, functions: tuple[str, ...] = ALL_FUNCTIONS, depth: int = 2) -> ast.Expression:
+def conditions(
+    draw: st.DrawFn, functions: tuple[str, ...] = ALL_FUNCTIONS, depth: int = 2
+) -> ast.Expression:
     """Return a condition about scores; scores themselves are conditions, too."""
     score = scores(functions, depth - 1) if depth else LEAVES
     inner = conditions(functions, depth - 1)
-    simple, compound = ["=", "!=", "<", "<=", ">", ">=", "in", "bound", "constant", "score"], ["&&", "||", "!", "if"]
+    simple, compound = (
+        ["=", "!=", "<", "<=", ">", ">=", "in", "bound", "constant", "score"],
+        ["&&", "||", "!", "if"],
+    )
     kind = draw(st.sampled_from(simple + compound if depth else simple))
     match kind:
         case "in":
-            return ast.In(draw(score), tuple(draw(st.lists(score, max_size=3))), draw(st.booleans()))
+            return ast.In(
+                draw(score), tuple(draw(st.lists(score, max_size=3))), draw(st.booleans())
+            )
         case "bound":
             return call("bound", draw(st.sampled_from([X, Y])))
         case "constant":
-            return ast.Literal(draw(st.sampled_from(["true", "false", "1", "0"])), ast.XSD + "boolean")
+            return ast.Literal(
+                draw(st.sampled_from(["true", "false", "1", "0"])), ast.XSD + "boolean"
+            )
         case "score":
             return draw(score)
         case "!":

@@ -13,7 +13,12 @@ from starlette.responses import Response
 
 from acquatop.app.serve.problems import Problem
 
-_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,9 @@ class Page:
     @classmethod
     def load(cls) -> Self:
         """Read the files."""
-        found = (each for each in files(__package__).iterdir() if PurePath(each.name).suffix in _TYPES)
+        found = (
+            each for each in files(__package__).iterdir() if PurePath(each.name).suffix in _TYPES
+        )
         return cls({each.name: each.read_bytes() for each in found})
 
     def response(self, name: str, headers: Mapping[str, str]) -> Response:
@@ -33,7 +40,10 @@ class Page:
         content = self.contents.get(name)
         if content is None:
             raise Problem("not-found", "the page has no such file")
-        kept = {"cache-control": "no-cache", "etag": f'"{hashlib.sha256(content).hexdigest()[:32]}"'}
+        kept = {
+            "cache-control": "no-cache",
+            "etag": f'"{hashlib.sha256(content).hexdigest()[:32]}"',
+        }
         if headers.get("if-none-match") == kept["etag"]:
             return Response(status_code=304, headers=kept)
         return Response(content, headers=kept, media_type=_TYPES[PurePath(name).suffix])

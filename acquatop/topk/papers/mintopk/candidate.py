@@ -72,11 +72,15 @@ class Dropped:
     lows: tuple[float, ...] | None
     highs: tuple[float, ...] | None
 
-    def add(self, rank: tuple[Any, ...], lows: tuple[float, ...] | None, highs: tuple[float, ...] | None) -> None:
+    def add(
+        self, rank: tuple[Any, ...], lows: tuple[float, ...] | None, highs: tuple[float, ...] | None
+    ) -> None:
         """Include more dropped candidates."""
         self.best = min(self.best, rank)
         self.lows = None if self.lows is None or lows is None else tuple(map(min, self.lows, lows))
-        self.highs = None if self.highs is None or highs is None else tuple(map(max, self.highs, highs))
+        self.highs = (
+            None if self.highs is None or highs is None else tuple(map(max, self.highs, highs))
+        )
 
 
 def parts_range(candidate: Candidate) -> tuple[float, ...] | None:
@@ -104,10 +108,14 @@ class Layout:
     def widened(self, arrivals: Rows) -> Self:
         """Return a layout that also fits more arrivals: the wider type of each column."""
         nothing = arrivals.take(slice(0, 0))
-        is_first = len(self.empty.parts) < len(nothing.parts) or len(self.empty.carried) < len(nothing.carried)
+        is_first = len(self.empty.parts) < len(nothing.parts) or len(self.empty.carried) < len(
+            nothing.carried
+        )
         return type(self)(nothing if is_first else Rows.together((self.empty, nothing)))
 
-    def candidates(self, arrivals: Rows, merits: FloatArray, first: int, last: int) -> list[Candidate]:
+    def candidates(
+        self, arrivals: Rows, merits: FloatArray, first: int, last: int
+    ) -> list[Candidate]:
         """Return a candidate for each row."""
         return [
             Candidate(identity, key, time, merit, first, last, parts, carried)
@@ -129,9 +137,13 @@ class Layout:
             np.array([candidate.time for candidate in each], dtype=np.int64),
             _column([candidate.identity for candidate in each], self.empty.identities),
             _column([candidate.key for candidate in each], self.empty.keys),
-            tuple(_column([candidate.parts[at] for candidate in each], of) for at, of in enumerate(self.empty.parts)),
             tuple(
-                _column([candidate.carried[at] for candidate in each], of) for at, of in enumerate(self.empty.carried)
+                _column([candidate.parts[at] for candidate in each], of)
+                for at, of in enumerate(self.empty.parts)
+            ),
+            tuple(
+                _column([candidate.carried[at] for candidate in each], of)
+                for at, of in enumerate(self.empty.carried)
             ),
         )
 
@@ -144,7 +156,9 @@ class Layout:
         columns |= {f"carried{at}": column for at, column in enumerate(rows.carried)}
         columns["merit"] = np.array([candidate.merit for candidate in each], dtype=np.float64)
         for name in ("first", "last", "start"):
-            columns[name] = np.array([getattr(candidate, name) for candidate in each], dtype=np.int64)
+            columns[name] = np.array(
+                [getattr(candidate, name) for candidate in each], dtype=np.int64
+            )
         return columns
 
     def of_table(self, columns: Mapping[str, AnyArray]) -> Iterator[Candidate]:
@@ -154,7 +168,11 @@ class Layout:
         carried = _tuples([columns[f"carried{at}"] for at in range(len(self.empty.carried))], size)
         names = ("identity", "key", "time", "merit", "first", "last")
         yield from map(
-            Candidate, *(columns[name].tolist() for name in names), parts, carried, columns["start"].tolist()
+            Candidate,
+            *(columns[name].tolist() for name in names),
+            parts,
+            carried,
+            columns["start"].tolist(),
         )
 
     def settings(self) -> dict[str, Any]:

@@ -69,7 +69,9 @@ class MinTopk(Steady):
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
-            raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
+            raise ValueError(
+                f"the windows {first} to {last} are closed: the oldest that is open is {self._current}"
+            )
         self._layout = self._layout.widened(arrivals)
         merits = self._scoring.merits(arrivals.keys, arrivals.parts)
         without = np.isnan(merits)
@@ -82,7 +84,9 @@ class MinTopk(Steady):
             for start in range(0, len(scored), _CHUNK):
                 at = scored[start : start + _CHUNK]
                 at = at[merits[at] >= self._bar(last)]
-                for candidate in self._layout.candidates(arrivals.take(at), merits[at], first, last):
+                for candidate in self._layout.candidates(
+                    arrivals.take(at), merits[at], first, last
+                ):
                     self._insert(candidate)
         self.rejected += len(arrivals) - len(scored)
         return np.flatnonzero(without)
@@ -90,7 +94,9 @@ class MinTopk(Steady):
     def top(self, window: int) -> Top:
         """Return the best k of a complete window. Ask for windows oldest first."""
         if window < self._current:
-            raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
+            raise ValueError(
+                f"window {window} is closed: the oldest that is open is {self._current}"
+            )
         self.close_before(window)
         return self.predicted(window)
 
@@ -99,7 +105,11 @@ class MinTopk(Steady):
         listed = [each for each in self._list if each.start <= window <= each.last]
         ahead = [each for group in self._ahead.values() for each in group if each.covers(window)]
         best = sorted([*listed, *ahead], key=rank_of)[: self.k]
-        return Top(window, self._layout.rows(best), np.array([each.merit for each in best], dtype=np.float64))
+        return Top(
+            window,
+            self._layout.rows(best),
+            np.array([each.merit for each in best], dtype=np.float64),
+        )
 
     def close_before(self, window: int) -> None:
         """Close all windows before this one, and insert the panes that waited for it."""
@@ -146,7 +156,10 @@ class MinTopk(Steady):
     def _bar(self, last: int) -> float:
         """Return a merit below which no arrival enters any window up to ``last``."""
         pointers = [self._pointers.get(window) for window in range(self._current, last + 1)]
-        return min((-math.inf if pointer is None else pointer.merit for pointer in pointers), default=-math.inf)
+        return min(
+            (-math.inf if pointer is None else pointer.merit for pointer in pointers),
+            default=-math.inf,
+        )
 
     def _enters(self, arrival: Candidate, window: int) -> bool:
         last = self._pointers.get(window)
@@ -168,7 +181,11 @@ class MinTopk(Steady):
 
     def snapshot(self) -> bytes:
         """Return the complete state as bytes."""
-        settings: dict[str, Any] = {"k": self.k, "rejected": self.rejected, "current": self._current}
+        settings: dict[str, Any] = {
+            "k": self.k,
+            "rejected": self.rejected,
+            "current": self._current,
+        }
         settings["layout"] = self._layout.settings()
         ahead = (each for group in self._ahead.values() for each in group)
         tables = {"list": self._layout.table(self._list), "ahead": self._layout.table(ahead)}
@@ -194,7 +211,9 @@ class MinTopk(Steady):
         self._list._check()
         for candidate in self._list:
             assert candidate.first <= self._current <= candidate.start <= candidate.last
-        for window in {window for each in self._list for window in range(self._current, each.last + 1)}:
+        for window in {
+            window for each in self._list for window in range(self._current, each.last + 1)
+        }:
             covering = [each for each in self._list if each.covers(window)]
             members = [each for each in self._list if each.start <= window <= each.last]
             assert members == covering[: self.k], "a window mark is wrong"

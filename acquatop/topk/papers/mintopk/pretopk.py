@@ -49,12 +49,16 @@ class PreTopk(Steady):
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
-            raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
+            raise ValueError(
+                f"the windows {first} to {last} are closed: the oldest that is open is {self._current}"
+            )
         self._layout = self._layout.widened(arrivals)
         merits = self._scoring.merits(arrivals.keys, arrivals.parts)
         without = np.isnan(merits)
         scored = np.flatnonzero(~without)
-        for candidate in self._layout.candidates(arrivals.take(scored), merits[scored], first, last):
+        for candidate in self._layout.candidates(
+            arrivals.take(scored), merits[scored], first, last
+        ):
             self._insert(candidate)
         self.rejected += len(arrivals) - len(scored)
         return np.flatnonzero(without)
@@ -62,13 +66,19 @@ class PreTopk(Steady):
     def top(self, window: int) -> Top:
         """Return the best k of a complete window. Ask for windows oldest first."""
         if window < self._current:
-            raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
+            raise ValueError(
+                f"window {window} is closed: the oldest that is open is {self._current}"
+            )
         return self.predicted(window)
 
     def predicted(self, window: int) -> Top:
         """Return the best k of a window if nothing else were to arrive."""
         best = self._windows.get(window, [])
-        return Top(window, self._layout.rows(best), np.array([each.merit for each in best], dtype=np.float64))
+        return Top(
+            window,
+            self._layout.rows(best),
+            np.array([each.merit for each in best], dtype=np.float64),
+        )
 
     def close_before(self, window: int) -> None:
         """Close all windows before this one."""
@@ -98,7 +108,11 @@ class PreTopk(Steady):
 
     def snapshot(self) -> bytes:
         """Return the complete state as bytes."""
-        settings: dict[str, Any] = {"k": self.k, "rejected": self.rejected, "current": self._current}
+        settings: dict[str, Any] = {
+            "k": self.k,
+            "rejected": self.rejected,
+            "current": self._current,
+        }
         settings["layout"] = self._layout.settings()
         return pack(_KIND, _VERSION, State(settings, {"held": self._layout.table(self._all())}))
 

@@ -10,8 +10,12 @@ class Steady:
 
     def change(self, keys: AnyArray) -> Rows:
         """Raise an error: scores never change here."""
-        raise NotImplementedError(f"{type(self).__name__} is for scores that never change: take PaneDominance")
+        raise NotImplementedError(
+            f"{type(self).__name__} is for scores that never change: take PaneDominance"
+        )
 
     def remove(self, identities: AnyArray) -> None:
         """Raise an error: arrivals stay solutions here."""
-        raise NotImplementedError(f"{type(self).__name__} is for solutions that stay: take PaneDominance")
+        raise NotImplementedError(
+            f"{type(self).__name__} is for solutions that stay: take PaneDominance"
+        )

@@ -25,7 +25,15 @@ import numpy as np
 from sortedcontainers import SortedKeyList
 
 from acquatop.topk.contract import AnyArray, Certainty, FirstPart, IntArray, Rows, Scoring, Top
-from acquatop.topk.papers.mintopk.candidate import NOTHING, Candidate, Dropped, Layout, best_rank, parts_range, rank_of
+from acquatop.topk.papers.mintopk.candidate import (
+    NOTHING,
+    Candidate,
+    Dropped,
+    Layout,
+    best_rank,
+    parts_range,
+    rank_of,
+)
 from acquatop.topk.snapshot import State, pack, unpack
 
 _BEFORE_ALL = -(2**63)
@@ -51,7 +59,9 @@ class SuperMTKN:
     (['c'], 'exact', ['c', 'b'])
     """
 
-    def __init__(self, k: int, n: int, scoring: Scoring | None = None, *, distinct: bool = False) -> None:
+    def __init__(
+        self, k: int, n: int, scoring: Scoring | None = None, *, distinct: bool = False
+    ) -> None:
         if k < 1 or n < 0:
             raise ValueError("k must be at least 1 and n at least 0")
         self.k = k
@@ -79,7 +89,9 @@ class SuperMTKN:
         if first > last or not len(arrivals):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
-            raise ValueError(f"the windows {first} to {last} are closed: the oldest that is open is {self._current}")
+            raise ValueError(
+                f"the windows {first} to {last} are closed: the oldest that is open is {self._current}"
+            )
         self._layout = self._layout.widened(arrivals)
         self._identities_are_keys &= np.array_equal(arrivals.identities, arrivals.keys)
         merits = self._scoring.merits(arrivals.keys, arrivals.parts)
@@ -128,7 +140,9 @@ class SuperMTKN:
         """
         changed = set(keys.tolist())
         self._raise_dropped(keys)
-        touched = [each for each in self._all() if each.key in changed and not math.isnan(each.merit)]
+        touched = [
+            each for each in self._all() if each.key in changed and not math.isnan(each.merit)
+        ]
         if touched:
             self._rescore(touched)
         return self._layout.rows(each for each in touched if math.isnan(each.merit))
@@ -138,7 +152,9 @@ class SuperMTKN:
         listed = [each for each in candidates if self._by_identity.get(each.identity) is each]
         for candidate in listed:
             self._take_out(candidate)
-        for candidate, merit in zip(candidates, self._scoring.merits(rows.keys, rows.parts).tolist(), strict=True):
+        for candidate, merit in zip(
+            candidates, self._scoring.merits(rows.keys, rows.parts).tolist(), strict=True
+        ):
             candidate.set_merit(merit)
         for candidate in listed:
             if not math.isnan(candidate.merit):
@@ -159,14 +175,19 @@ class SuperMTKN:
     def top(self, window: int) -> Top:
         """Return the best k of a complete window. Ask for windows oldest first."""
         if window < self._current:
-            raise ValueError(f"window {window} is closed: the oldest that is open is {self._current}")
+            raise ValueError(
+                f"window {window} is closed: the oldest that is open is {self._current}"
+            )
         self._settle(window)
         return self.predicted(window)
 
     def predicted(self, window: int) -> Top:
         """Return the best k of a window if nothing else were to arrive or change."""
         best = self._best(window, self.k)
-        rows, merits = self._layout.rows(best), np.array([each.merit for each in best], dtype=np.float64)
+        rows, merits = (
+            self._layout.rows(best),
+            np.array([each.merit for each in best], dtype=np.float64),
+        )
         dropped = self._dropped.get(window)
         if dropped is None or (len(best) == self.k and best[-1].rank < dropped.best):
             return Top(window, rows, merits)
@@ -195,7 +216,9 @@ class SuperMTKN:
 
     def held(self) -> Rows:
         """Return all rows that are held, best first."""
-        return self._layout.rows(sorted((each for each in self._all() if not math.isnan(each.merit)), key=rank_of))
+        return self._layout.rows(
+            sorted((each for each in self._all() if not math.isnan(each.merit)), key=rank_of)
+        )
 
     def __len__(self) -> int:
         return len(self._list) + sum(map(len, self._panes.values()))
@@ -213,7 +236,9 @@ class SuperMTKN:
         for candidate in self._all():
             if candidate.covers(window):
                 _replace(newest, candidate)
-        return sorted((each for each in newest.values() if not math.isnan(each.merit)), key=rank_of)[:count]
+        return sorted(
+            (each for each in newest.values() if not math.isnan(each.merit)), key=rank_of
+        )[:count]
 
     def _prune(self, panes: Iterable[dict[Any, Candidate]]) -> None:
         """Keep the best K+N of each pane, if no arrival replaces another.
@@ -221,7 +246,9 @@ class SuperMTKN:
         All arrivals of a pane enter and leave every window together.
         """
         for pane in panes if self._distinct else ():
-            scored = sorted((each for each in pane.values() if not math.isnan(each.merit)), key=rank_of)
+            scored = sorted(
+                (each for each in pane.values() if not math.isnan(each.merit)), key=rank_of
+            )
             self._forget(scored[self.k + self.n :])
             pane.clear()
             pane.update((each.identity, each) for each in scored[: self.k + self.n])
@@ -328,13 +355,18 @@ class SuperMTKN:
             "identities_are_keys": self._identities_are_keys,
             "current": self._current,
             "layout": self._layout.settings(),
-            "dropped": [[window, each.best, each.lows, each.highs] for window, each in self._dropped.items()],
+            "dropped": [
+                [window, each.best, each.lows, each.highs] for window, each in self._dropped.items()
+            ],
         }
         waiting = (each for span in sorted(self._panes) for each in self._panes[span].values())
         return pack(
             _KIND,
             _VERSION,
-            State(settings, {"list": self._layout.table(self._list), "panes": self._layout.table(waiting)}),
+            State(
+                settings,
+                {"list": self._layout.table(self._list), "panes": self._layout.table(waiting)},
+            ),
         )
 
     @classmethod

@@ -86,7 +86,9 @@ class PredictedViews(ABC):
         start = self._pool.append(taken.rows)
         times, identities = taken.rows.times.tolist(), taken.rows.identities.tolist()
         self._open_before(times[0], times[-1])
-        for at, (time, identity, merit) in enumerate(zip(times, identities, taken.merits.tolist(), strict=True)):
+        for at, (time, identity, merit) in enumerate(
+            zip(times, identities, taken.merits.tolist(), strict=True)
+        ):
             entry = Entry((-merit, -time, identity), time, start + at)
             self._insert(entry, self._ks.irange(maximum=time, inclusive=(True, False)))
             if entry.views:
@@ -132,7 +134,9 @@ class PredictedViews(ABC):
             return Top(due.window, NO_ROWS, np.empty(0))
         members = list(self._best(due.opens, due.k))
         slots = np.array([entry.slot for entry in members], dtype=np.int64)
-        return Top(due.window, self._pool.take(slots), np.array([-entry.rank[0] for entry in members]))
+        return Top(
+            due.window, self._pool.take(slots), np.array([-entry.rank[0] for entry in members])
+        )
 
     def _fit(self, opens: int) -> None:
         """Shrink a view to the size still asked for."""
@@ -173,7 +177,11 @@ class PredictedViews(ABC):
     def held(self) -> Rows:
         """Return all candidates, best first, without arrivals that no close has reached yet."""
         entries = sorted(self._entries.values(), key=rank_of)
-        return self._pool.take(np.array([entry.slot for entry in entries], dtype=np.int64)) if entries else NO_ROWS
+        return (
+            self._pool.take(np.array([entry.slot for entry in entries], dtype=np.int64))
+            if entries
+            else NO_ROWS
+        )
 
     @property
     def references(self) -> int:
@@ -190,7 +198,9 @@ class PredictedViews(ABC):
         views: dict[int, int] = dict.fromkeys(self._entries, 0)
         for opens, k in self._ks.items():
             assert 0 < k == self.meta.k_of(opens)
-            covering = sorted((each for each in self._entries.values() if each.time > opens), key=rank_of)
+            covering = sorted(
+                (each for each in self._entries.values() if each.time > opens), key=rank_of
+            )
             members = list(self._best(opens, k))
             assert members == covering[:k], "a view's members are not its best"
             for entry in members:

@@ -32,7 +32,9 @@ class CertifiedSkyband(ProbabilisticSkyband):
     @property
     def certain(self) -> bool:
         """True if the best k are certainly the window's."""
-        return not self._gone or (len(self.trees.best) == self.trees.k and self._gone[0] < self.trees.best[0])
+        return not self._gone or (
+            len(self.trees.best) == self.trees.k and self._gone[0] < self.trees.best[0]
+        )
 
     def leave(self, position: int) -> None:
         """Remove the event at a position, which has left the window."""

@@ -33,7 +33,9 @@ class Filtered(OneByOne):
         """Put the filter ``before``, over the newest ``buffer`` events, before ``band``."""
         super().__init__(n, band)
         if not 1 <= buffer <= (n + 1) // 2:
-            raise ValueError(f"a buffer has 1 to {(n + 1) // 2} events, half a window, not {buffer}")
+            raise ValueError(
+                f"a buffer has 1 to {(n + 1) // 2} events, half a window, not {buffer}"
+            )
         if before.trees.k != band.trees.k:
             raise ValueError("the filter and the query must have the same k")
         self._filter = before
@@ -79,6 +81,11 @@ class Filtered(OneByOne):
         """Assert every invariant."""
         super()._check()
         self._filter._check()
-        held = {position for _, position in (*self._filter.trees.best, *self._filter.trees.candidates)}
-        assert all(self.position - self._buffer <= position < self.position for position in held | set(self._waiting))
+        held = {
+            position for _, position in (*self._filter.trees.best, *self._filter.trees.candidates)
+        }
+        assert all(
+            self.position - self._buffer <= position < self.position
+            for position in held | set(self._waiting)
+        )
         assert len(set(self.held().tolist())) == len(self), "an event waits and is held"

@@ -66,7 +66,11 @@ class Hybrid:
             if self._exact is not None and self.position >= self._turn + self._patience:
                 self._return()
             rest = merits[start:]
-            start += self._certainly(rest, log) if self._exact is None else self._exactly(rest, self._exact, log)
+            start += (
+                self._certainly(rest, log)
+                if self._exact is None
+                else self._exactly(rest, self._exact, log)
+            )
         return log.changes()
 
     def top(self) -> Best:
@@ -107,7 +111,9 @@ class Hybrid:
         """Add events while the exact algorithm is to stay, and return their number."""
         taken = merits[: self._turn + self._patience - self.position]
         newest = taken[-self.n :]
-        places = np.arange(self.position + len(taken) - len(newest), self.position + len(taken)) % self.n
+        places = (
+            np.arange(self.position + len(taken) - len(newest), self.position + len(taken)) % self.n
+        )
         self._recent[places] = newest
         before = exact.rejected
         changes = exact.add(taken)
@@ -130,7 +136,9 @@ class Hybrid:
         if entered or left:
             log.note(self.position - 1, entered, left)
         was_soon = self.position < self._turn + self._patience
-        self._patience = min(2 * self._patience, _LONGEST * self.n) if was_soon and self.switches else self.n
+        self._patience = (
+            min(2 * self._patience, _LONGEST * self.n) if was_soon and self.switches else self.n
+        )
         self._turn = self.position
         self.switches += 1
 

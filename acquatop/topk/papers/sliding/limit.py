@@ -25,7 +25,9 @@ def convex_from(n: int, k: int) -> int:
     17
     """
     square = -8 * k * k * n + 4 * k * k + 8 * k * n * n + 4 * k * n - 4 * k - 5 * n * n - 2 * n + 3
-    return min(n, math.floor((3 * n - 4 * k + 2 * k * n + 3 + math.sqrt(max(0, 3 * square))) / (2 * n + 2)))
+    return min(
+        n, math.floor((3 * n - 4 * k + 2 * k * n + 3 + math.sqrt(max(0, 3 * square))) / (2 * n + 2))
+    )
 
 
 def bounds(n: int, k: int) -> Iterator[tuple[int, float]]:

@@ -42,7 +42,10 @@ class QueryChanges:
         start, stop = np.searchsorted(self.queries, [query, query + 1])
         all_of = self.changes
         return Changes(
-            all_of.after[start:stop], all_of.entered[start:stop], all_of.merits[start:stop], all_of.left[start:stop]
+            all_of.after[start:stop],
+            all_of.entered[start:stop],
+            all_of.merits[start:stop],
+            all_of.left[start:stop],
         )
 
 
@@ -86,7 +89,9 @@ class NearestQueries:
         while start < len(points):
             if self._filled == len(self._block):
                 self._begin()
-            longest = _CHUNK if np.isfinite(self._squares).all() else max(_FIRST_CHUNK, self._filled)
+            longest = (
+                _CHUNK if np.isfinite(self._squares).all() else max(_FIRST_CHUNK, self._filled)
+            )
             stop = min(len(points), start + longest, start + len(self._block) - self._filled)
             self._take(points[start:stop], logs)
             start = stop
@@ -111,7 +116,9 @@ class NearestQueries:
         leave = (self._next_leaving < self.position).nonzero()[0].tolist()
         for query in sorted({*events, *leave}):
             live = self._live[query]
-            live.go_on(events.get(query, ()), self.position - 1, logs.setdefault(query, ChangeLog()))
+            live.go_on(
+                events.get(query, ()), self.position - 1, logs.setdefault(query, ChangeLog())
+            )
             live.trim()
             self._note(query, live)
         if self.position == self._filled:
@@ -127,7 +134,9 @@ class NearestQueries:
         self._grid = QueryGrid(self._centres, self._squares, self._resolution)
         before = np.concatenate((leaving, last))[-self.n :]
         placed = _placed(before)
-        events = _by_query(self._grid.pairs(before[placed], self._squares), placed + self.position - len(before))
+        events = _by_query(
+            self._grid.pairs(before[placed], self._squares), placed + self.position - len(before)
+        )
         for query in range(len(self._live)):
             self._live[query] = live = LiveTop(self.k, self.n, events.get(query, ()), until)
             live.trim()
@@ -167,7 +176,9 @@ class NearestQueries:
 
     def _check(self) -> None:
         """Assert every invariant. O(q·n·log n)."""
-        window = np.concatenate((self._block[self._filled :], self._last, self._block[: self._filled]))[-self.n :]
+        window = np.concatenate(
+            (self._block[self._filled :], self._last, self._block[: self._filled])
+        )[-self.n :]
         for query, live in enumerate(self._live):
             live._check()
             squares = ((self._centres[query] - window[_placed(window)]) ** 2).sum(axis=1)
@@ -189,7 +200,9 @@ def _by_query(pairs: Pairs, positions: IntArray) -> dict[int, list[tuple[float, 
     events = list(zip(merits.tolist(), at.tolist(), strict=True))
     return {
         query: events[start:stop]
-        for query, start, stop in zip(queries[edges[:-1]].tolist(), edges.tolist(), edges[1:].tolist(), strict=False)
+        for query, start, stop in zip(
+            queries[edges[:-1]].tolist(), edges.tolist(), edges[1:].tolist(), strict=False
+        )
     }
 
 
@@ -198,7 +211,9 @@ def _together(logs: dict[int, ChangeLog]) -> QueryChanges:
     each = [(query, logs[query].changes()) for query in sorted(logs)]
     changes = [of for _, of in each] or [ChangeLog().changes()]
     return QueryChanges(
-        np.repeat(np.array([query for query, _ in each], dtype=np.int64), [len(of) for _, of in each]),
+        np.repeat(
+            np.array([query for query, _ in each], dtype=np.int64), [len(of) for _, of in each]
+        ),
         Changes(
             np.concatenate([of.after for of in changes]),
             np.concatenate([of.entered for of in changes]),

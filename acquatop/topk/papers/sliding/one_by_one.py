@@ -49,7 +49,9 @@ class OneByOne(ABC):
     def held(self) -> IntArray:
         """Return the positions of events that may be in this or a later answer, ascending."""
         trees = self._band.trees
-        return np.sort(np.array([position for _, position in (*trees.best, *trees.candidates)], dtype=np.int64))
+        return np.sort(
+            np.array([position for _, position in (*trees.best, *trees.candidates)], dtype=np.int64)
+        )
 
     def __len__(self) -> int:
         return len(self._band.trees)
@@ -61,7 +63,9 @@ class OneByOne(ABC):
     def _check(self) -> None:
         """Assert every invariant."""
         self._band._check()
-        assert all(self.position - self.n <= position < self.position for position in self.held().tolist())
+        assert all(
+            self.position - self.n <= position < self.position for position in self.held().tolist()
+        )
 
 
 class Unfiltered(OneByOne):

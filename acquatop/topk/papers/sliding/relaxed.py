@@ -46,7 +46,9 @@ class RelaxedSkyband:
         self.trees.refill()
         if len(self.trees.candidates) >= self._limit:
             self._prune()
-            self._limit = max(self.trees.k, math.ceil((1 + self._gamma) * len(self.trees.candidates)))
+            self._limit = max(
+                self.trees.k, math.ceil((1 + self._gamma) * len(self.trees.candidates))
+            )
 
     def _prune(self) -> None:
         """Drop candidates that k better ones outlive (Algorithm 4).

@@ -141,4 +141,6 @@ class Trees:
         assert len(self.best) == self.k or not self.candidates
         assert not self.candidates or self.candidates[-1] < self.best[0]
         assert len(self.best) + len(self.candidates) == len(self._merits), "an event is held twice"
-        assert self._merits == {position: merit for merit, position in (*self.best, *self.candidates)}
+        assert self._merits == {
+            position: merit for merit, position in (*self.best, *self.candidates)
+        }

@@ -58,7 +58,9 @@ def expected_frequency(n: int, p: float, q: float, tolerance: float = 1e-6) -> f
     (0.2627, 0.16666666666666666)
     """
     if n < 1 or p <= 0 or q < 0 or p + q > 1:
-        raise ValueError("n must be at least 1, p positive, q not negative, and both together at most 1")
+        raise ValueError(
+            "n must be at least 1, p positive, q not negative, and both together at most 1"
+        )
     lost = np.zeros(n)
     lost[0] = 1.0
     frequency, step = 0.0, 0

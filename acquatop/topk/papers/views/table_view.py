@@ -52,7 +52,9 @@ class TableView:
     ([3, 1], 1)
     """
 
-    def __init__(self, table: Table, controller: Controller, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, table: Table, controller: Controller, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         self.controller = controller
         self.refills = 0
         self._table = table
@@ -71,7 +73,8 @@ class TableView:
         stays = ~among(self._keys, keys)
         enters = self._at_or_above_bar(keys, merits)
         self._set(
-            np.concatenate((self._keys[stays], keys[enters])), np.concatenate((self._merits[stays], merits[enters]))
+            np.concatenate((self._keys[stays], keys[enters])),
+            np.concatenate((self._merits[stays], merits[enters])),
         )
         self._cut(self.controller.kmax)
         self.controller.updated(len(keys), self._clock() - started)
@@ -129,4 +132,6 @@ class TableView:
         inside = self._at_or_above_bar(keys, merits)
         assert set(keys[inside].tolist()) == set(self._keys.tolist())
         assert len(self) >= min(self.controller.k, len(self._table))
-        assert ranking(self._merits, np.zeros(len(self), np.int64), self._keys).tolist() == list(range(len(self)))
+        assert ranking(self._merits, np.zeros(len(self), np.int64), self._keys).tolist() == list(
+            range(len(self))
+        )

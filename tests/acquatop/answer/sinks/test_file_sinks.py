@@ -47,7 +47,9 @@ def uninterrupted(kind: str, folder: Path) -> dict[str, bytes]:
 
 @ALL
 @pytest.mark.parametrize("seed", range(2))
-def test_cuts_replays_and_new_processes_change_no_byte(kind: str, seed: int, tmp_path: Path) -> None:
+def test_cuts_replays_and_new_processes_change_no_byte(
+    kind: str, seed: int, tmp_path: Path
+) -> None:
     expected, choice = uninterrupted(kind, tmp_path / "whole"), random.Random(seed)
     answers, done = answers_for(kind), 0
     sink = opened(kind, tmp_path / "cut")
@@ -106,7 +108,9 @@ def test_a_folder_that_is_a_file_or_cannot_be_written_is_refused_at_once(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(EnvironmentProblem, match=r"file.*(exists|Not a dir)[^~]*hint: .*another place"):
+    with pytest.raises(
+        EnvironmentProblem, match=r"file.*(exists|Not a dir)[^~]*hint: .*another place"
+    ):
         FILE_SINKS[kind][1](tmp_path / "file")
     with pytest.raises(EnvironmentProblem, match=r"Not a directory"):
         FILE_SINKS[kind][1](tmp_path / "file" / "below")
@@ -118,7 +122,20 @@ def test_a_folder_that_is_a_file_or_cannot_be_written_is_refused_at_once(
 
 @pytest.mark.parametrize("kind", SEVERAL)
 def test_queries_do_not_meet(kind: str, tmp_path: Path) -> None:
-    names = ["out", "Out", "urn:out", "../../out", "/etc/out", "", ".", "..", "ou\0t", "é", "\ud800", "x" * 300]
+    names = [
+        "out",
+        "Out",
+        "urn:out",
+        "../../out",
+        "/etc/out",
+        "",
+        ".",
+        "..",
+        "ou\0t",
+        "é",
+        "\ud800",
+        "x" * 300,
+    ]
     names += [safe_name("urn:out"), "urn:out/"]
     form, sink = FILE_SINKS[kind][0], opened(kind, tmp_path / "sink")
     for window in (1, 2):
@@ -146,7 +163,9 @@ def test_names_are_told_apart_where_case_is_not() -> None:
         (b'{"window": {"closes": "soon"}}\n[]\n\n', 3),
     ],
 )
-def test_what_a_loss_of_power_leaves_at_the_end_is_cut_off(tail: bytes, before: int, tmp_path: Path) -> None:
+def test_what_a_loss_of_power_leaves_at_the_end_is_cut_off(
+    tail: bytes, before: int, tmp_path: Path
+) -> None:
     answers = [answer(window) for window in range(6)]
     path = tmp_path / "a.ndjson"
     NdjsonSink(path).write(answers)
@@ -173,19 +192,31 @@ def test_going_on_reads_only_the_end_and_leaves_what_is_there(tmp_path: Path) ->
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 64])
 def test_lines_are_read_backwards_whatever_the_block(block: int, tmp_path: Path) -> None:
-    for text in (b"", b"\n", b"a", b"a\n", b"a\nbb", b"\n\na\n\nccccccccccccccc\nb\r\n", b"a" * 40 + b"\nb"):
+    for text in (
+        b"",
+        b"\n",
+        b"a",
+        b"a\n",
+        b"a\nbb",
+        b"\n\na\n\nccccccccccccccc\nb\r\n",
+        b"a" * 40 + b"\nb",
+    ):
         (tmp_path / "file").write_bytes(text)
         with (tmp_path / "file").open("rb") as file:
             found = list(lines_backwards(file.fileno(), len(text), block))
         assert b"".join(line for _, line in reversed(found)) == text
-        assert all(text[start:].startswith(line) and line.count(b"\n") <= 1 for start, line in found)
+        assert all(
+            text[start:].startswith(line) and line.count(b"\n") <= 1 for start, line in found
+        )
 
 
 def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     for text in ('{"query": "http://example.org/other", "form"', "1,2,3\n"):
         path.write_text(text)
-        with pytest.raises(UserError, match=r"something else[^~]*hint: name another file, or a folder"):
+        with pytest.raises(
+            UserError, match=r"something else[^~]*hint: name another file, or a folder"
+        ):
             NdjsonSink(path).write([answer()])
         assert path.read_text() == text
     path.write_text('{"q')
@@ -198,21 +229,33 @@ def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_canonical_lines_depend_on_the_data_alone(tmp_path: Path) -> None:
-    for name, each in (("a", answer(2)), ("b", replace(answer(2), latency_seconds=9.0, emitted_ms=0))):
+    for name, each in (
+        ("a", answer(2)),
+        ("b", replace(answer(2), latency_seconds=9.0, emitted_ms=0)),
+    ):
         NdjsonSink(tmp_path / name, canonical=True).write([each])
     assert content_of(tmp_path / "a") == content_of(tmp_path / "b")
 
 
-@pytest.mark.parametrize("kind", [kind for kind, (form, _) in FILE_SINKS.items() if form == "select"])
+@pytest.mark.parametrize(
+    "kind", [kind for kind, (form, _) in FILE_SINKS.items() if form == "select"]
+)
 def test_odd_terms_and_scores_do_not_stop_a_query(kind: str, tmp_path: Path) -> None:
-    rows = tuple(row(1, score, user=term) for term in odd_terms() for score in (float("inf"), float("nan"), None))
+    rows = tuple(
+        row(1, score, user=term)
+        for term in odd_terms()
+        for score in (float("inf"), float("nan"), None)
+    )
     opened(kind, tmp_path).write([answer(rows=rows)])
     assert content_of(tmp_path)
 
 
 @ALL
 def test_windows_that_count_elements_may_close_at_one_time(kind: str, tmp_path: Path) -> None:
-    several = [replace(each, closes_ms=1000 * (each.window // 3), counts_elements=True) for each in answers_for(kind)]
+    several = [
+        replace(each, closes_ms=1000 * (each.window // 3), counts_elements=True)
+        for each in answers_for(kind)
+    ]
     whole = opened(kind, tmp_path / "whole")
     whole.write(several)
     cut = opened(kind, tmp_path / "cut")
@@ -220,5 +263,9 @@ def test_windows_that_count_elements_may_close_at_one_time(kind: str, tmp_path: 
         cut.write(several[start:stop])
     expected = content_of(tmp_path / "whole")
     assert content_of(tmp_path / "cut") == expected
-    pieces = sum(content.count(b"\n") for content in expected.values()) if len(expected) == 1 else len(expected)
+    pieces = (
+        sum(content.count(b"\n") for content in expected.values())
+        if len(expected) == 1
+        else len(expected)
+    )
     assert pieces == WINDOWS

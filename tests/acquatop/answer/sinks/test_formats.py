@@ -42,7 +42,9 @@ ENCODERS = {
     "parquet": (parquet.encode, ("select", "ask", "construct", "describe")),
 }
 WELL_FORMED = [
-    term for term in odd_terms() if "<" not in term and term != "no number" and not str(term).startswith("half")
+    term
+    for term in odd_terms()
+    if "<" not in term and term != "no number" and not str(term).startswith("half")
 ]
 
 
@@ -52,12 +54,16 @@ def table() -> Answer:
 
 @pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize("form", ["select", "ask", "construct", "describe"])
-def test_a_form_that_a_kind_has_no_place_for_is_refused_with_kinds_that_have(kind: str, form: str) -> None:
+def test_a_form_that_a_kind_has_no_place_for_is_refused_with_kinds_that_have(
+    kind: str, form: str
+) -> None:
     encode, forms = ENCODERS[kind]
     if form in forms:
         assert encode(answer(2, form=form))
     else:
-        with pytest.raises(UserError, match=rf"out is a query with {form.upper()};[^~]*hint: use ") as refused:
+        with pytest.raises(
+            UserError, match=rf"out is a query with {form.upper()};[^~]*hint: use "
+        ) as refused:
             encode(answer(2, form=form))
         others = str(refused.value).rpartition("use ")[2].replace(" or ", ", ").split(", ")
         known = [other for other in others if other in ENCODERS and form in ENCODERS[other][1]]
@@ -66,7 +72,10 @@ def test_a_form_that_a_kind_has_no_place_for_is_refused_with_kinds_that_have(kin
 
 @pytest.mark.parametrize(
     ("encode", "format_"),
-    [(results_json.encode, ox.QueryResultsFormat.JSON), (results_tsv.encode, ox.QueryResultsFormat.TSV)],
+    [
+        (results_json.encode, ox.QueryResultsFormat.JSON),
+        (results_tsv.encode, ox.QueryResultsFormat.TSV),
+    ],
     ids=["json", "tsv"],
 )
 def test_another_program_reads_the_same_terms(
@@ -76,7 +85,9 @@ def test_another_program_reads_the_same_terms(
     assert isinstance(found, ox.QuerySolutions)
     assert [variable.value for variable in found.variables] == ["user", "n"]
     terms = [(solution["user"], solution["n"]) for solution in found]
-    assert [text_of(user) for user, _ in terms] == [results_tsv.turtle_text(term) for term in WELL_FORMED]
+    assert [text_of(user) for user, _ in terms] == [
+        results_tsv.turtle_text(term) for term in WELL_FORMED
+    ]
     assert all(n is None for _, n in terms)
 
 
@@ -84,7 +95,9 @@ def text_of(term: ox.Term | None) -> str:
     if isinstance(term, ox.Literal):
         assert term.datatype is not None
         datatype = None if term.language else URIRef(term.datatype.value)
-        return results_tsv.turtle_text(Literal(term.value, lang=term.language, datatype=datatype, normalize=False))
+        return results_tsv.turtle_text(
+            Literal(term.value, lang=term.language, datatype=datatype, normalize=False)
+        )
     return str(term)
 
 
@@ -97,7 +110,11 @@ def test_a_csv_reader_reads_the_values() -> None:
 
 
 def test_what_is_no_iri_takes_no_line_apart() -> None:
-    (line,) = results_tsv.encode(answer(rows=(row(1, user=URIRef('a\tb\n<">')),))).decode().splitlines()[1:]
+    (line,) = (
+        results_tsv.encode(answer(rows=(row(1, user=URIRef('a\tb\n<">')),)))
+        .decode()
+        .splitlines()[1:]
+    )
     assert line == "<a\\u0009b\\u000A\\u003C\\u0022\\u003E>\t"
 
 
@@ -110,18 +127,32 @@ def test_the_bytes_of_small_answers() -> None:
             "bindings": [
                 {
                     "user": {"type": "uri", "value": "urn:a"},
-                    "n": {"type": "literal", "value": "03", "datatype": "http://www.w3.org/2001/XMLSchema#integer"},
+                    "n": {
+                        "type": "literal",
+                        "value": "03",
+                        "datatype": "http://www.w3.org/2001/XMLSchema#integer",
+                    },
                 }
             ]
         },
     }
     assert results_csv.encode(one) == b"user,n\r\nurn:a,03\r\n"
-    assert results_tsv.encode(one) == b'?user\t?n\n<urn:a>\t"03"^^<http://www.w3.org/2001/XMLSchema#integer>\n'
+    assert (
+        results_tsv.encode(one)
+        == b'?user\t?n\n<urn:a>\t"03"^^<http://www.w3.org/2001/XMLSchema#integer>\n'
+    )
     made = answer(2, form="construct")
     assert ntriples.encode(made) == b'<urn:u2> <urn:p> "2" .\n<urn:u2> <urn:q> _:b .\n'
     assert turtle.encode(made) == b'<urn:u2> <urn:p> "2" ;\n\t<urn:q> _:b .\n'
-    assert turtle.encode(replace(made, triples=("<no iri> <urn:p> _:x .",))) == b"<no iri> <urn:p> _:x .\n"
-    assert turtle.encode(replace(made, triples=())) == ntriples.encode(replace(made, triples=())) == b""
+    assert (
+        turtle.encode(replace(made, triples=("<no iri> <urn:p> _:x .",)))
+        == b"<no iri> <urn:p> _:x .\n"
+    )
+    assert (
+        turtle.encode(replace(made, triples=()))
+        == ntriples.encode(replace(made, triples=()))
+        == b""
+    )
 
 
 def test_a_parquet_file_holds_every_term(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosq
 from tests.support.sink_samples import QUERY, answer
 
 needs_broker = pytest.mark.skipif(
-    MOSQUITTO is None or PASSWD is None, reason="there is no mosquitto (a package of Debian's and Homebrew's)"
+    MOSQUITTO is None or PASSWD is None,
+    reason="there is no mosquitto (a package of Debian's and Homebrew's)",
 )
 TOPIC = "answers/live/http:%2F%2Fexample.org%2Fout"
 
@@ -88,11 +89,15 @@ def test_a_broker_that_is_killed_and_comes_back_gets_the_answers(broker: Mosquit
 
 
 @needs_broker
-def test_a_broker_that_does_not_reply_is_not_waited_for_longer_than_patience(broker: Mosquitto) -> None:
+def test_a_broker_that_does_not_reply_is_not_waited_for_longer_than_patience(
+    broker: Mosquitto,
+) -> None:
     sink = MqttSink(Broker("127.0.0.1", broker.port), "answers", patience_seconds=0.2)
     broker.freeze()
     try:
-        with pytest.raises(EnvironmentProblem, match=r"has not acknowledged the answers within 0.2 s[^~]*hint: "):
+        with pytest.raises(
+            EnvironmentProblem, match=r"has not acknowledged the answers within 0.2 s[^~]*hint: "
+        ):
             sink.write([answer(1)])
         with pytest.raises(EnvironmentProblem, match=r"it does not reply"):
             sink.write([answer(1)])
@@ -115,7 +120,8 @@ def test_who_we_are_is_told_to_the_broker_alone(broker: Mosquitto) -> None:
     with (
         closing(open_sink(f"{target}/elsewhere", known)) as sink,
         pytest.raises(
-            EnvironmentProblem, match=r"refuses messages to elsewhere/http\S*: Not authorized\n  hint: "
+            EnvironmentProblem,
+            match=r"refuses messages to elsewhere/http\S*: Not authorized\n  hint: ",
         ) as no,
     ):
         sink.write([answer()])
@@ -129,7 +135,9 @@ def test_who_we_are_is_told_to_the_broker_alone(broker: Mosquitto) -> None:
 
 
 @needs_broker
-def test_tls_is_spoken_to_brokers_that_can_be_trusted(broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_is_spoken_to_brokers_that_can_be_trusted(
+    broker: Mosquitto, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = f"mqtts://127.0.0.1:{broker.tls_port}/answers"
     with pytest.raises(EnvironmentProblem, match=r"cannot be reached: .*certificate"):
         open_sink(target, {})
@@ -140,5 +148,8 @@ def test_tls_is_spoken_to_brokers_that_can_be_trusted(broker: Mosquitto, monkeyp
 
 def test_a_broker_that_is_not_there_is_named_at_once() -> None:
     port = free_port()
-    with pytest.raises(EnvironmentProblem, match=rf"broker at 127.0.0.1:{port} cannot be reached: .*refused\n  hint: "):
+    with pytest.raises(
+        EnvironmentProblem,
+        match=rf"broker at 127.0.0.1:{port} cannot be reached: .*refused\n  hint: ",
+    ):
         open_sink(f"mqtt://127.0.0.1:{port}/answers", {})

@@ -72,5 +72,7 @@ def test_importing_sinks_imports_nothing_heavy() -> None:
     heavy = ["pyspark", "pandas", "pyarrow", "paho", "pyoxigraph"]
     sinks = "acquatop.answer.sinks.mqtt, acquatop.answer.sinks.frame"
     code = f"import sys, {sinks}; print([n for n in {heavy} if n in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
+    )
     assert done.stdout.strip() == "[]"

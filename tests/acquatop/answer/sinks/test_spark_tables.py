@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
-COLUMNS = ["query", "window", "opens", "closes", "rank", "score", "status", "user", "n", "boolean", "terms"]
+COLUMNS = [
+    "query",
+    "window",
+    "opens",
+    "closes",
+    "rank",
+    "score",
+    "status",
+    "user",
+    "n",
+    "boolean",
+    "terms",
+]
 
 
 def test_spark_reads_the_folder_as_a_table_and_passes_over_what_is_not_finished(
@@ -30,7 +42,14 @@ def test_spark_reads_the_folder_as_a_table_and_passes_over_what_is_not_finished(
     table = spark.read.parquet(str(tmp_path))
     assert table.columns == COLUMNS
     found = table.filter("user is not null").selectExpr(
-        "query", "window", "unix_millis(closes)", "rank", "score", "user", "cast(n as int)", "terms['n'].datatype"
+        "query",
+        "window",
+        "unix_millis(closes)",
+        "rank",
+        "score",
+        "user",
+        "cast(n as int)",
+        "terms['n'].datatype",
     )
     assert sorted(map(tuple, found.collect())) == sorted(
         (

@@ -28,7 +28,15 @@ DEMO = [sys.executable, "-m", "examples.social_media.demo"]
 
 def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     surroundings = {**os.environ, **environment}
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=surroundings, timeout=120, check=False)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=surroundings,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.fixture
@@ -43,7 +51,9 @@ def world(server: OxigraphServer, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def arguments(world: Path, *more: str, query: str = "query.rspql", catalog: str = "catalog.toml") -> list[str]:
+def arguments(
+    world: Path, *more: str, query: str = "query.rspql", catalog: str = "catalog.toml"
+) -> list[str]:
     return [*RUN, str(world / query), "--catalog", str(world / catalog), "--until-end", *more]
 
 
@@ -59,7 +69,9 @@ def test_literals_that_are_not_written_as_their_datatype_says_are_passed_on_in_s
     literal = '"many"^^<http://www.w3.org/2001/XMLSchema#integer>'
     server.update(f"INSERT DATA {{ {user_term('bob')} <http://example.org/followers> {literal} }}")
     (world / "query.rspql").write_text(query_text(score="?mentions"))
-    done = run(arguments(world, "--runtime", "local", "--json", "--windows", "4"), **endpoint(world))
+    done = run(
+        arguments(world, "--runtime", "local", "--json", "--windows", "4"), **endpoint(world)
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert '"value": "many"' in done.stdout
 
@@ -68,11 +80,16 @@ def test_literals_that_are_not_written_as_their_datatype_says_are_passed_on_in_s
 @pytest.mark.server
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_json_is_one_object_per_answer_and_nothing_else(world: Path, runtime: str) -> None:
-    done = run(arguments(world, "--runtime", runtime, "--json", "--windows", "4"), **endpoint(world))
+    done = run(
+        arguments(world, "--runtime", runtime, "--json", "--windows", "4"), **endpoint(world)
+    )
     assert (done.returncode, done.stderr) == (0, "")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == 4
-    assert answers[-1]["results"][0]["bindings"]["user"] == {"type": "uri", "value": "http://example.org/user/ann"}
+    assert answers[-1]["results"][0]["bindings"]["user"] == {
+        "type": "uri",
+        "value": "http://example.org/user/ann",
+    }
     assert answers[-1]["allowed"]["items"] == 3
 
 
@@ -94,8 +111,14 @@ def test_what_the_user_got_wrong_ends_with_one_message_and_exit_code_2(world: Pa
     (world / "typo.toml").write_text(catalog_text().replace("items", "itmes"))
     for command, said in [
         (arguments(world, query="typo.rspql"), ["typo.rspql:6:", "did you mean LIMIT?"]),
-        (arguments(world, query="stream.rspql"), ["stream.rspql:4:", "did you mean <http://example.org/stream>?"]),
-        (arguments(world, query="missing.rspql"), ["missing.rspql: the query cannot be read: No such file"]),
+        (
+            arguments(world, query="stream.rspql"),
+            ["stream.rspql:4:", "did you mean <http://example.org/stream>?"],
+        ),
+        (
+            arguments(world, query="missing.rspql"),
+            ["missing.rspql: the query cannot be read: No such file"],
+        ),
         (arguments(world, query="binary.rspql"), ["not UTF-8"]),
         (arguments(world, catalog="typo.toml"), ["typo.toml:", "did you mean", "items"]),
         (arguments(world, catalog="missing.toml"), ["missing.toml: the catalog cannot be read"]),
@@ -111,7 +134,9 @@ def test_what_the_user_got_wrong_ends_with_one_message_and_exit_code_2(world: Pa
 
 
 @pytest.mark.slow
-def test_what_the_environment_got_wrong_ends_with_one_message_and_exit_code_1(tmp_path: Path) -> None:
+def test_what_the_environment_got_wrong_ends_with_one_message_and_exit_code_1(
+    tmp_path: Path,
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -185,9 +210,13 @@ def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
 def assert_nothing_is_left(process: subprocess.Popen[str], messages: str) -> None:
     """Assert that no process of the demo's session runs any more, nor the server that its messages name."""
     port = messages.split("127.0.0.1:")[1].split("/")[0]
-    shown = subprocess.run(["ps", "-e", "-o", "sid=,stat=,args="], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        ["ps", "-e", "-o", "sid=,stat=,args="], capture_output=True, text=True, check=True
+    )
     rows = [line.split(None, 2) for line in shown.stdout.splitlines()]
-    alive = [(int(session), command) for session, state, command in rows if not state.startswith("Z")]
+    alive = [
+        (int(session), command) for session, state, command in rows if not state.startswith("Z")
+    ]
     assert [command for session, command in alive if session == process.pid] == []
     assert [command for _, command in alive if f"--bind 127.0.0.1:{port}" in command] == []
 
@@ -238,7 +267,9 @@ WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} }} ORDER BY {direction}(?ment
 def lonely(tmp_path: Path) -> Path:
     """A folder with two queries that ask no remote, a catalog, and events that close twenty windows."""
     (tmp_path / "most.rspql").write_text(BUSIEST.format(direction="DESC"))
-    (tmp_path / "least.rspql").write_text("REGISTER RSTREAM <urn:least> AS " + BUSIEST.format(direction="ASC"))
+    (tmp_path / "least.rspql").write_text(
+        "REGISTER RSTREAM <urn:least> AS " + BUSIEST.format(direction="ASC")
+    )
     (tmp_path / "catalog.toml").write_text(catalog_text())
     events = [Event(at, f"user{at % 7}", at % 11) for at in range(1, 61)]
     (tmp_path / "events").write_bytes(b"".join(event.line() + b"\n" for event in events))
@@ -252,11 +283,16 @@ def local(folder: Path, *more: str) -> list[str]:
 
 @pytest.mark.slow
 def test_several_queries_run_on_one_engine_and_each_answer_says_whose_it_is(lonely: Path) -> None:
-    done = run(local(lonely, "--until-end", "--json", "--log", str(lonely / "log"), "--metrics", "0"))
+    done = run(
+        local(lonely, "--until-end", "--json", "--log", str(lonely / "log"), "--metrics", "0")
+    )
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"acquatop: metrics at http://127\.0\.0\.1:\d+/metrics\n", done.stderr)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    windows = {name: [each["window"]["closes"] for each in answers if each["query"] == name] for name in NAMES}
+    windows = {
+        name: [each["window"]["closes"] for each in answers if each["query"] == name]
+        for name in NAMES
+    }
     assert windows["most"] == windows["urn:least"]
     assert len(windows["most"]) == len(set(windows["most"])) == len(answers) / 2 >= 20
     log = [json.loads(line) for line in (lonely / "log").read_text().splitlines()]
@@ -277,7 +313,9 @@ def test_two_queries_of_one_name_are_refused(lonely: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_run_between_two_answers_with_exit_code_0(lonely: Path, ending: signal.Signals) -> None:
+def test_a_signal_ends_a_run_between_two_answers_with_exit_code_0(
+    lonely: Path, ending: signal.Signals
+) -> None:
     with subprocess.Popen(
         local(lonely, "--json", "--log", "-", "--metrics", "0"),
         stdout=subprocess.PIPE,
@@ -310,7 +348,9 @@ def test_on_a_terminal_a_table_is_kept_up_to_date(lonely: Path) -> None:
     terminal, theirs = pty.openpty()
     command = local(lonely, "--until-end")
     surroundings = {**os.environ, "TERM": "xterm", "COLUMNS": "150", "LINES": "50"}
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, cwd=ROOT, env=surroundings) as process:
+    with subprocess.Popen(
+        command, stdout=theirs, stderr=theirs, cwd=ROOT, env=surroundings
+    ) as process:
         os.close(theirs)
         shown = b""
         while True:

@@ -32,7 +32,9 @@ def test_a_connector_can_be_asked_about_as_json(capsys: pytest.CaptureFixture[st
 
 def test_a_name_that_no_connector_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["connectors", "parket"]) == 2
-    assert 'there is no connector "parket"\n  hint: did you mean "parquet"?' in capsys.readouterr().err
+    assert (
+        'there is no connector "parket"\n  hint: did you mean "parquet"?' in capsys.readouterr().err
+    )
 
 
 def test_listing_them_loads_none() -> None:

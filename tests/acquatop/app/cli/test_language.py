@@ -20,7 +20,12 @@ BAD = GOOD.replace("ON :stream", "ON :streem")
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
-    texts = {"good": GOOD, "bad": BAD, "broken": "SELECT", "catalog": catalog_text(endpoint="${NOT_SET}")}
+    texts = {
+        "good": GOOD,
+        "bad": BAD,
+        "broken": "SELECT",
+        "catalog": catalog_text(endpoint="${NOT_SET}"),
+    }
     paths = {name: tmp_path / f"{name}.rspql" for name in texts}
     for name, path in paths.items():
         path.write_text(texts[name], "utf-8")
@@ -31,7 +36,9 @@ def run(*arguments: object) -> int:
     return main([str(each) for each in arguments])
 
 
-def test_check_says_what_is_wrong_and_fails(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_says_what_is_wrong_and_fails(
+    files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("check", files["good"], files["bad"]) == 0
     assert capsys.readouterr().out == f"{files['good']}: ok\n{files['bad']}: ok\n"
     assert run("check", "--catalog", files["catalog"], files["good"], files["bad"]) == 2
@@ -40,14 +47,18 @@ def test_check_says_what_is_wrong_and_fails(files: dict[str, Path], capsys: pyte
     assert "the catalog has no stream <http://example.org/streem>" in out
 
 
-def test_check_as_json_is_one_object_per_file(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_as_json_is_one_object_per_file(
+    files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     missing = files["good"].with_name("missing.rspql")
     latin = files["good"].with_name("latin.rspql")
     latin.write_bytes(b"SELECT * { ?s ?p '\xe9' }")
     order = [files["good"], files["broken"], missing, latin, files["good"].parent]
     assert run("check", "--json", *order) == 2
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(each["file"], each["ok"]) for each in found] == [(str(file), file == files["good"]) for file in order]
+    assert [(each["file"], each["ok"]) for each in found] == [
+        (str(file), file == files["good"]) for file in order
+    ]
     assert [[one["code"] for one in each["diagnostics"]] for each in found] == [
         [],
         ["syntax"],
@@ -86,7 +97,9 @@ def test_explain_shows_the_plan(files: dict[str, Path], capsys: pytest.CaptureFi
     assert "the catalog has no stream" in capsys.readouterr().err
 
 
-def test_fmt_formats_in_place_and_can_only_look(files: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_fmt_formats_in_place_and_can_only_look(
+    files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     query = files["good"]
     query.chmod(0o640)
     assert run("fmt", "--check", query) == 2
@@ -109,7 +122,11 @@ def test_the_verbs_start_without_the_heavy_packages(verb: str, files: dict[str, 
         "print([name for name in ('pyspark', 'pandas', 'pyarrow', 'rdflib', 'pyoxigraph') if name in sys.modules])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, verb, str(files["good"])], capture_output=True, text=True, cwd=ROOT, check=True
+        [sys.executable, "-c", code, verb, str(files["good"])],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
     )
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -117,7 +134,9 @@ def test_the_verbs_start_without_the_heavy_packages(verb: str, files: dict[str, 
 def test_output_that_cannot_be_written_is_the_environment_s_fault(files: dict[str, Path]) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "acquatop", "check", str(files["good"])]
-        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert (done.returncode, done.stderr) == (1, "acquatop: No space left on device\n")
 
 
@@ -132,11 +151,15 @@ def test_fmt_goes_on_after_a_bad_file_and_leaves_others_alone(files: dict[str, P
     assert beside.read_text() == "important"
 
 
-def test_the_grammar_s_cache_is_made_and_does_without(tmp_path: Path, files: dict[str, Path]) -> None:
+def test_the_grammar_s_cache_is_made_and_does_without(
+    tmp_path: Path, files: dict[str, Path]
+) -> None:
     def check(home: Path) -> int:
         environment = {"XDG_CACHE_HOME": str(home), "HOME": str(home), "PATH": "/usr/bin:/bin"}
         command = [sys.executable, "-m", "acquatop", "check", str(files["good"])]
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode
+        return subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, check=False
+        ).returncode
 
     assert check(tmp_path) == 0
     (cache,) = (tmp_path / "acquatop").iterdir()

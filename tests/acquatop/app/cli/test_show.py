@@ -29,7 +29,9 @@ def test_columns_are_those_that_some_row_fills() -> None:
     assert "score" not in shown
     assert "remote value" not in shown
     assert "asked for" not in shown
-    scored = text(replace(NOTHING, rows=(replace(rows[0], score=0.5, refreshed=False, age_seconds=2.0),)))
+    scored = text(
+        replace(NOTHING, rows=(replace(rows[0], score=0.5, refreshed=False, age_seconds=2.0),))
+    )
     assert all(word in scored for word in ("score", "0.5000", "remote value", "2.0 s old"))
 
 
@@ -38,7 +40,9 @@ def test_what_is_selected_has_a_column_be_it_bound_or_not() -> None:
     assert "?nothing" in text(replace(NOTHING, rows=(row,), variables=("nothing", "x")))
     assert "?nothing" in text(replace(NOTHING, variables=("nothing",)))
     dated = replace(row, bindings={"when": Literal("2026-01-31")})
-    assert "?when" in text(replace(NOTHING, rows=(dated,), variables=("when",), score_variable="when"))
+    assert "?when" in text(
+        replace(NOTHING, rows=(dated,), variables=("when",), score_variable="when")
+    )
 
 
 def test_an_empty_answer_has_a_ranking_s_columns_only_if_it_is_one() -> None:
@@ -51,13 +55,21 @@ def test_an_empty_answer_has_a_ranking_s_columns_only_if_it_is_one() -> None:
 
 def test_bad_events_come_with_their_commonest_reason() -> None:
     assert "2 bad (not JSON)" in text(replace(NOTHING, counts=Counts(bad={"not JSON": 2})))
-    assert "3 bad (mostly: not UTF-8)" in text(replace(NOTHING, counts=Counts(bad={"not JSON": 1, "not UTF-8": 2})))
+    assert "3 bad (mostly: not UTF-8)" in text(
+        replace(NOTHING, counts=Counts(bad={"not JSON": 1, "not UTF-8": 2}))
+    )
 
 
 def test_ask_is_a_word_and_triples_are_lines_that_steer_no_terminal() -> None:
     assert "true" in text(replace(NOTHING, form="ask", boolean=True))
     assert "false" in text(replace(NOTHING, form="ask", boolean=False))
-    shown = text(replace(NOTHING, form="construct", triples=("<urn:a> <urn:b> [c] .", "<urn:a> <urn:b> \x1b[31m .")))
+    shown = text(
+        replace(
+            NOTHING,
+            form="construct",
+            triples=("<urn:a> <urn:b> [c] .", "<urn:a> <urn:b> \x1b[31m ."),
+        )
+    )
     assert "<urn:a> <urn:b> [c] ." in shown
     assert "\x1b" not in shown
     long = f"<urn:{'a' * 300}> <urn:b> <urn:c> ."
@@ -69,7 +81,9 @@ def test_ask_is_a_word_and_triples_are_lines_that_steer_no_terminal() -> None:
 def test_json_says_the_form_and_only_what_it_has() -> None:
     assert {"form", "results"} <= NOTHING.to_json().keys()
     assert not {"boolean", "triples", "windows"} & NOTHING.to_json().keys()
-    asked = replace(NOTHING, form="ask", boolean=False, windows=(Shown("urn:w", 1, 0, 1),)).to_json()
+    asked = replace(
+        NOTHING, form="ask", boolean=False, windows=(Shown("urn:w", 1, 0, 1),)
+    ).to_json()
     assert asked["boolean"] is False
     assert asked["windows"][0]["closes"] == "1970-01-01T00:00:00.001Z"
     assert replace(NOTHING, form="construct").to_json()["triples"] == []

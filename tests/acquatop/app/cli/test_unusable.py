@@ -62,7 +62,9 @@ def append(folder: Path, lines: list[bytes]) -> None:
         file.write(b"".join(line + b"\n" for line in lines))
 
 
-def made(folder: Path, lines: list[bytes], connector: str = "lines", options: str = 'path = "events"') -> Path:
+def made(
+    folder: Path, lines: list[bytes], connector: str = "lines", options: str = 'path = "events"'
+) -> Path:
     (folder / "catalog.toml").write_text(CATALOG.format(connector=connector, options=options))
     (folder / "query.rspql").write_text(QUERY)
     append(folder, lines)
@@ -174,14 +176,19 @@ def test_a_log_on_the_standard_error_has_the_figures_and_the_place(tmp_path: Pat
     done = run(made(tmp_path, [*GOOD, b"{"]), "--until-end", "--json", "--log", "-")
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     (bad,) = (line for line in lines if line["event"] == "bad")
-    assert bad.items() >= {"reason": "not JSON", "records": 1, "file": "events", "position": 66}.items()
+    assert (
+        bad.items()
+        >= {"reason": "not JSON", "records": 1, "file": "events", "position": 66}.items()
+    )
 
 
 # Live streams ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_the_first_bad_item_of_a_live_run_is_said_before_any_answer_and_only_once(tmp_path: Path) -> None:
+def test_the_first_bad_item_of_a_live_run_is_said_before_any_answer_and_only_once(
+    tmp_path: Path,
+) -> None:
     with running(made(tmp_path, []), "--json") as program:
         append(tmp_path, [b"{"])
         said = "acquatop: 1 of 1 item of <http://example.org/s> so far cannot be used: not JSON (1, the first"
@@ -192,7 +199,10 @@ def test_the_first_bad_item_of_a_live_run_is_said_before_any_answer_and_only_onc
         assert program.end() == (0, "")
         at_the_end = program.line()
         assert at_the_end is not None
-        assert "2 of 4 items of <http://example.org/s> could not be used: not JSON (2, the first at" in at_the_end
+        assert (
+            "2 of 4 items of <http://example.org/s> could not be used: not JSON (2, the first at"
+            in at_the_end
+        )
         assert program.line() is None
 
 
@@ -227,10 +237,14 @@ def test_a_recording_being_made_of_nothing_but_bad_items_says_so_and_fails(
     remote = f'[services.":people"]\nendpoint = "{server.query_url}"\n'
     remote += '[services.":people".refresh]\npolicy = "AT-TSM"\nitems = 1\n'
     (folder / "catalog.toml").write_text((folder / "catalog.toml").read_text() + remote)
-    joined = QUERY.replace("} } ORDER", "} SERVICE :people { ?s :followers ?f } } ORDER").replace("(?n)", "(?n + ?f)")
+    joined = QUERY.replace("} } ORDER", "} SERVICE :people { ?s :followers ?f } } ORDER").replace(
+        "(?n)", "(?n + ?f)"
+    )
     (folder / "query.rspql").write_text(joined)
     with running(folder, "--out", "out", "--json", verb="record") as program:
-        assert "3 of 3 items of <http://example.org/s> so far cannot be used" in (program.line() or "")
+        assert "3 of 3 items of <http://example.org/s> so far cannot be used" in (
+            program.line() or ""
+        )
         code, out = program.end()
         assert (code, json.loads(out)["events"]) == (1, 0)
         assert program.line() == ALL_BAD
@@ -271,9 +285,15 @@ def test_on_a_terminal_it_is_said_above_the_table_and_again_below_it(tmp_path: P
     plain = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", each).replace("\r", "") for each in pictures]
     (first,) = (each for each in plain if "so far cannot be used" in each)
     lines = [line for line in first.splitlines() if line]
-    assert lines[0].startswith("acquatop: 3 of 3 items of <http://example.org/s> so far cannot be used")
+    assert lines[0].startswith(
+        "acquatop: 3 of 3 items of <http://example.org/s> so far cannot be used"
+    )
     assert lines[-1].startswith(("0 events/s", "1 events/s"))
-    assert all("acquatop" not in line or line.startswith("acquatop: ") for each in plain for line in each.splitlines())
+    assert all(
+        "acquatop" not in line or line.startswith("acquatop: ")
+        for each in plain
+        for line in each.splitlines()
+    )
     assert plain[-1].rstrip("\n").endswith(ALL_BAD.rstrip("\n"))
 
 
@@ -285,7 +305,9 @@ def test_few_of_many_reasons_are_said_and_nothing_steers_the_terminal() -> None:
     said = told("urn:s", came)
     assert said.endswith("; 2 more reasons")
     assert "\x1b" not in said
-    assert said.index(f"reason \ufffd[{MOST_REASONS + 2}") < said.index(f"reason \ufffd[{MOST_REASONS + 1}")
+    assert said.index(f"reason \ufffd[{MOST_REASONS + 2}") < said.index(
+        f"reason \ufffd[{MOST_REASONS + 1}"
+    )
 
 
 def test_an_error_of_the_run_does_not_hide_bad_items(capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,10 +318,15 @@ def test_an_error_of_the_run_does_not_hide_bad_items(capsys: pytest.CaptureFixtu
 
     with pytest.raises(OSError, match="full"):
         failing()
-    assert capsys.readouterr().err == "acquatop: 2 of 2 items of <urn:s> could not be used: not JSON (2)\n"
+    assert (
+        capsys.readouterr().err
+        == "acquatop: 2 of 2 items of <urn:s> could not be used: not JSON (2)\n"
+    )
 
 
-def test_where_a_log_has_the_standard_error_it_has_it_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_a_log_has_the_standard_error_it_has_it_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with Unusable(at_first=True, silent=True) as unusable:
         unusable.intake.batch(BatchSeen(stream="urn:s", events=2, bad={"not JSON": 2}))
         with pytest.raises(NothingUsable, match="2 of 2 items"):
@@ -313,7 +340,8 @@ def test_where_a_log_has_the_standard_error_it_has_it_alone(capsys: pytest.Captu
 def test_of_each_reason_the_first_place_is_known_and_goes_with_the_facts() -> None:
     lines = [b"{", b'{"at": 1, "user": "a"}', b"\xff", b'{"user": "a"}', b"{"]
     rows = pa.record_batch(
-        [pa.array(["f"] * 5), pa.array([0, 10, 20, 30, 40]), pa.array(lines, pa.binary())], [FILE, POSITION, "value"]
+        [pa.array(["f"] * 5), pa.array([0, 10, 20, 30, 40]), pa.array(lines, pa.binary())],
+        [FILE, POSITION, "value"],
     )
     (part,) = Job(JsonMapping(Template("urn:", "user", ""), "at"), [Records()])([rows])
     places = {"not JSON": Place("f", 0), "not UTF-8": Place("f", 20), NO_TIME: Place("f", 30)}
@@ -327,5 +355,7 @@ def test_places_are_known_of_a_bounded_number_of_reasons() -> None:
     records = mapping.records(rows)
     bad = pa.array([f"reason {at}" for at in range(100)])
     records = records.set_column(records.schema.get_field_index("bad"), "bad", bad)
-    assert list(Facts.of(records, rows).bad_at or {}) == [f"reason {at}" for at in range(MOST_PLACES)]
+    assert list(Facts.of(records, rows).bad_at or {}) == [
+        f"reason {at}" for at in range(MOST_PLACES)
+    ]
     assert Facts.of(records).bad_at is None

@@ -89,7 +89,9 @@ def test_a_query_is_registered_listed_shown_and_removed(stage: Stage) -> None:
 
 
 def test_a_query_is_known_by_its_name_and_by_a_short_id(stage: Stage) -> None:
-    text = QUERY.replace("SELECT", "REGISTER STREAM <urn:x/top users#éé> AS SELECT", 1).replace("top users#éé", "top")
+    text = QUERY.replace("SELECT", "REGISTER STREAM <urn:x/top users#éé> AS SELECT", 1).replace(
+        "top users#éé", "top"
+    )
     assert stage.client.register(text)["name"] == "urn:x/top"
     assert stage.client.register(QUERY, name="été/../top ten")["id"] == "top-ten"
     assert [stage.client.register(QUERY)["id"] for _ in range(2)] == ["query", "query-2"]
@@ -99,7 +101,9 @@ def test_a_query_is_known_by_its_name_and_by_a_short_id(stage: Stage) -> None:
     assert kind_of(post(stage, "/queries?nom=x", QUERY)) == "invalid-request"
 
 
-def test_diagnostics_are_those_of_check(stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diagnostics_are_those_of_check(
+    stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = QUERY.replace("WINDOW :w {", "WINDOW :v {").replace("LIMIT 2", "LIMIT 2 # ünï")
     (tmp_path / "query").write_text(text, "utf-8")
     assert main(["check", "--json", str(tmp_path / "query")]) == 2
@@ -113,7 +117,9 @@ def test_diagnostics_are_those_of_check(stage: Stage, tmp_path: Path, capsys: py
 
 
 def test_what_is_too_wide_is_refused_as_check_refuses_it(stage: Stage) -> None:
-    wide = QUERY.replace("WHERE {", "WHERE { " + " ".join(f"BIND({at} AS ?b{at})" for at in range(3_000)))
+    wide = QUERY.replace(
+        "WHERE {", "WHERE { " + " ".join(f"BIND({at} AS ?b{at})" for at in range(3_000))
+    )
     (found,) = check_query(wide).diagnostics
     assert found.code == "nesting"
     for path in ("/queries", "/explain"):
@@ -133,7 +139,10 @@ def test_what_a_query_names_must_be_in_the_catalog(stage: Stage) -> None:
         for name in (":people", ":stream"):
             assert kind_of(post(stage, "/queries", QUERY.replace(name, address))) == "invalid-query"
         for clause in (f"FROM {address}", f"FROM NAMED {address}"):
-            assert kind_of(post(stage, "/queries", QUERY.replace("WHERE", f"{clause} WHERE"))) == "invalid-query"
+            assert (
+                kind_of(post(stage, "/queries", QUERY.replace("WHERE", f"{clause} WHERE")))
+                == "invalid-query"
+            )
         with pytest.raises(BlockingIOError):
             elsewhere.accept()
 
@@ -189,12 +198,16 @@ def test_a_paused_query_is_not_there_and_its_answers_stay(stage: Stage) -> None:
     assert stage.client.pause("query")["state"] == "paused" == stage.client.pause("query")["state"]
     assert stage.engine.running == {}
     assert [answer["window"]["index"] for answer in stage.client.answers("query")] == [1]
-    assert stage.client.resume("query")["state"] == "running" == stage.client.resume("query")["state"]
+    assert (
+        stage.client.resume("query")["state"] == "running" == stage.client.resume("query")["state"]
+    )
     stage.give("query", 5000)
     assert [answer["window"]["index"] for answer in stage.client.answers("query")] == [1, 5]
 
 
-def test_a_query_that_waits_for_its_first_window_is_paused_resumed_and_removed(stage: Stage) -> None:
+def test_a_query_that_waits_for_its_first_window_is_paused_resumed_and_removed(
+    stage: Stage,
+) -> None:
     with requests.get(stage.url + "/events", stream=True, timeout=LIMIT) as reply:
         events = events_of(reply)
         assert next(events)[0] == "snapshot"
@@ -233,8 +246,17 @@ def test_no_answer_of_a_batch_under_way_comes_after_a_pause(stage: Stage) -> Non
 def test_requests_in_one_breath_are_all_heeded_in_their_order(stage: Stage) -> None:
     body = QUERY.encode()
     host, port = stage.url.removeprefix("http://").split(":")
-    asked = [f"POST /queries/query/{each}" for each in ("pause", "resume", "pause", "pause", "resume", "resume")]
-    asked = ["POST /queries", *asked, "DELETE /queries/query", "POST /queries", "POST /queries/query/pause"]
+    asked = [
+        f"POST /queries/query/{each}"
+        for each in ("pause", "resume", "pause", "pause", "resume", "resume")
+    ]
+    asked = [
+        "POST /queries",
+        *asked,
+        "DELETE /queries/query",
+        "POST /queries",
+        "POST /queries/query/pause",
+    ]
     sent = b""
     for each in asked:
         part = body if each == "POST /queries" else b""
@@ -246,7 +268,18 @@ def test_requests_in_one_breath_are_all_heeded_in_their_order(stage: Stage) -> N
     assert [status for status, _ in replies] == [201, 200, 200, 200, 200, 200, 200, 204, 201, 200]
     states = [document and document["state"] for _, document in replies]
     paused, running = "paused", "running"
-    assert states == [running, paused, running, paused, paused, running, running, None, running, paused]
+    assert states == [
+        running,
+        paused,
+        running,
+        paused,
+        paused,
+        running,
+        running,
+        None,
+        running,
+        paused,
+    ]
     assert (stage.client.query("query")["state"], stage.engine.running) == ("paused", {})
 
 
@@ -292,18 +325,31 @@ def test_a_query_can_be_paused_and_removed_while_it_is_being_registered(stage: S
 def test_two_who_press_at_once_are_both_heard(stage: Stage) -> None:
     stage.client.register(QUERY)
     with ThreadPoolExecutor(8) as pool:
-        for path, state in [("/queries/query/pause", "paused"), ("/queries/query/resume", "running")] * 5:
+        for path, state in [
+            ("/queries/query/pause", "paused"),
+            ("/queries/query/resume", "running"),
+        ] * 5:
             replies = list(pool.map(lambda _, path=path: post(stage, path), range(8)))
             assert {(each.status_code, each.json()["state"]) for each in replies} == {(200, state)}
             assert list(stage.engine.running) == (["query"] if state == "running" else [])
-        mixed = list(pool.map(lambda at: post(stage, f"/queries/query/{('pause', 'resume')[at % 2]}"), range(40)))
+        mixed = list(
+            pool.map(
+                lambda at: post(stage, f"/queries/query/{('pause', 'resume')[at % 2]}"), range(40)
+            )
+        )
         assert [each.json()["state"] for each in mixed] == ["paused", "running"] * 20
-        gone = list(pool.map(lambda _: requests.delete(f"{stage.url}/queries/query", timeout=LIMIT), range(8)))
+        gone = list(
+            pool.map(
+                lambda _: requests.delete(f"{stage.url}/queries/query", timeout=LIMIT), range(8)
+            )
+        )
     assert sorted(each.status_code for each in gone) == [204, *[404] * 7]
     assert stage.engine.running == {}
 
 
-def test_nothing_is_told_of_a_query_after_its_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_told_of_a_query_after_its_end(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage.client.register(QUERY)
     found = stage.service.queries
 
@@ -320,11 +366,18 @@ def test_nothing_is_told_of_a_query_after_its_end(stage: Stage, monkeypatch: pyt
     assert newest.kind == "removed"
 
 
-def test_a_query_that_fails_says_so_without_what_is_nobody_s_business_and_can_be_resumed(stage: Stage) -> None:
+def test_a_query_that_fails_says_so_without_what_is_nobody_s_business_and_can_be_resumed(
+    stage: Stage,
+) -> None:
     stage.client.register(QUERY)
-    stage.engine.fail("query", EvaluationError("the SPARQL engine refuses /etc/secret of http://me:pw@h/x?key=s"))
+    stage.engine.fail(
+        "query", EvaluationError("the SPARQL engine refuses /etc/secret of http://me:pw@h/x?key=s")
+    )
     query = stage.client.query("query")
-    assert (query["state"], query["error"]) == ("failed", "the SPARQL engine refuses … of http://h/…")
+    assert (query["state"], query["error"]) == (
+        "failed",
+        "the SPARQL engine refuses … of http://h/…",
+    )
     assert stage.client.resume("query")["state"] == "running"
     stage.engine.fail("query", KeyError("/etc/passwd"))
     assert "passwd" not in stage.client.query("query")["error"]
@@ -335,16 +388,23 @@ def test_a_query_that_fails_says_so_without_what_is_nobody_s_business_and_can_be
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (EnvironmentProblem("http://u:p@host/q?token=abc cannot be reached, see /var/log/x"), "surroundings"),
+        (
+            EnvironmentProblem("http://u:p@host/q?token=abc cannot be reached, see /var/log/x"),
+            "surroundings",
+        ),
         (UserError("the state in /var/state holds another text"), "conflict"),
         (RuntimeError("/home/me/defect.py"), "internal"),
     ],
 )
-def test_what_goes_wrong_is_said_without_paths_and_secrets(stage: Stage, error: Exception, kind: str) -> None:
+def test_what_goes_wrong_is_said_without_paths_and_secrets(
+    stage: Stage, error: Exception, kind: str
+) -> None:
     stage.engine.refuses = error
     reply = post(stage, "/queries", QUERY)
     assert kind_of(reply) == kind
-    assert not [word for word in ("/var", "abc", "u:p", "home", "Traceback", "Error") if word in reply.text]
+    assert not [
+        word for word in ("/var", "abc", "u:p", "home", "Traceback", "Error") if word in reply.text
+    ]
     assert stage.client.queries() == []
 
 
@@ -355,7 +415,10 @@ def test_answers_come_in_the_form_that_is_asked_for(stage: Stage) -> None:
     stage.client.register(QUERY)
     assert stage.client.answer("query") is None
     stage.give("query", 1000, "ann")
-    forms = {accept: get(stage, "/queries/query/answer", Accept=accept) for accept in (JSON, SRJ, "text/csv", "text/*")}
+    forms = {
+        accept: get(stage, "/queries/query/answer", Accept=accept)
+        for accept in (JSON, SRJ, "text/csv", "text/*")
+    }
     assert [each.headers["Content-Type"] for each in forms.values()] == [
         JSON,
         SRJ,
@@ -364,8 +427,13 @@ def test_answers_come_in_the_form_that_is_asked_for(stage: Stage) -> None:
     ]
     assert forms[JSON].json()["results"][0]["rank"] == 1
     assert forms[SRJ].json()["head"]["vars"] == ["user", "mentions", "followers", "score"]
-    assert forms["text/csv"].text == "user,mentions,followers,score\r\nhttp://example.org/user/ann,37,83000,1.0\r\n"
-    tsv = get(stage, "/queries/query/answer", Accept="text/tab-separated-values, text/csv;q=0.9").text
+    assert (
+        forms["text/csv"].text
+        == "user,mentions,followers,score\r\nhttp://example.org/user/ann,37,83000,1.0\r\n"
+    )
+    tsv = get(
+        stage, "/queries/query/answer", Accept="text/tab-separated-values, text/csv;q=0.9"
+    ).text
     assert tsv.startswith("?user\t?mentions")
     reply = get(stage, "/queries/query/answer", Accept="text/turtle")
     assert (kind_of(reply), SRJ in reply.json()["offered"]) == ("not-acceptable", True)
@@ -402,7 +470,11 @@ def test_windows_before_1970_are_told_as_all_others(stage: Stage) -> None:
     stage.client.register(QUERY)
     for closes_ms in (-62_135_596_800_000, -1_000, 1_000):
         stage.give("query", closes_ms)
-    assert [each["window"]["index"] for each in stage.client.answers("query")] == [-62_135_596_800, -1, 1]
+    assert [each["window"]["index"] for each in stage.client.answers("query")] == [
+        -62_135_596_800,
+        -1,
+        1,
+    ]
     assert [each["window"]["index"] for each in stage.client.answers("query", after=-1_000)] == [1]
     found = get(stage, "/queries/query/answers/-62135596800000").json()["window"]
     assert found["closes"] == "0001-01-01T00:00:00.000Z"
@@ -461,7 +533,9 @@ def test_a_reader_of_all_is_told_how_it_is_and_what_comes(stage: Stage) -> None:
     stage.client.resume("query")
     stage.give("query", 2000)
     stage.client.remove("query")
-    with requests.get(stage.url + "/events", stream=True, timeout=LIMIT, headers={"Last-Event-ID": last}) as reply:
+    with requests.get(
+        stage.url + "/events", stream=True, timeout=LIMIT, headers={"Last-Event-ID": last}
+    ) as reply:
         events = events_of(reply)
         found = [next(events) for _ in range(3)]
     assert [kind for kind, _, _ in found] == ["query", "answer", "removed"]
@@ -544,7 +618,9 @@ def test_a_reader_that_has_vanished_is_cut_off() -> None:
 
 
 def test_every_response_has_the_headers_that_a_scan_expects(stage: Stage) -> None:
-    replies = [get(stage, path) for path in ("/", "/page/main.js", "/queries", "/nowhere", "/metrics")]
+    replies = [
+        get(stage, path) for path in ("/", "/page/main.js", "/queries", "/nowhere", "/metrics")
+    ]
     replies += [
         get(stage, "/queries", Origin="http://elsewhere.example"),
         requests.patch(stage.url + "/queries", timeout=LIMIT),
@@ -556,22 +632,38 @@ def test_every_response_has_the_headers_that_a_scan_expects(stage: Stage) -> Non
     assert "'unsafe" not in HEADERS["content-security-policy"]
 
 
-@pytest.mark.parametrize("name", ["..%2fapp.py", "%2e%2e/app.py", "__init__.py", "%00", "main.js%00"])
+@pytest.mark.parametrize(
+    "name", ["..%2fapp.py", "%2e%2e/app.py", "__init__.py", "%00", "main.js%00"]
+)
 def test_the_page_has_its_own_files_only(stage: Stage, name: str) -> None:
     assert get(stage, f"/page/{name}").status_code == 404
 
 
 def test_other_hosts_and_sites_are_refused() -> None:
     with staged(hosts=["acquatop.example"]) as stage:
-        for host in ("acquatop.example", "acquatop.example:80", "localhost:8322", "127.0.0.1", "[::1]:80", "10.0.0.1"):
+        for host in (
+            "acquatop.example",
+            "acquatop.example:80",
+            "localhost:8322",
+            "127.0.0.1",
+            "[::1]:80",
+            "10.0.0.1",
+        ):
             assert get(stage, "/healthz", Host=host).status_code == 200
         for host in ("evil.example", "evil.example:8322", "localhost.evil.example", "", "[::1"):
             assert kind_of(get(stage, "/healthz", Host=host)) == "unknown-host"
         ours = stage.url
         assert post(stage, "/check", QUERY, Origin=ours).status_code == 200
-        for origin in ("http://evil.example", "null", "http://127.0.0.1:1", ours.replace("127.0.0.1", "localhost")):
+        for origin in (
+            "http://evil.example",
+            "null",
+            "http://127.0.0.1:1",
+            ours.replace("127.0.0.1", "localhost"),
+        ):
             assert kind_of(post(stage, "/check", QUERY, Origin=origin)) == "foreign-origin"
-        assert kind_of(get(stage, "/queries", **{"Sec-Fetch-Site": "cross-site"})) == "foreign-origin"
+        assert (
+            kind_of(get(stage, "/queries", **{"Sec-Fetch-Site": "cross-site"})) == "foreign-origin"
+        )
         link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
         assert get(stage, "/", **link).status_code == 200
 
@@ -581,7 +673,11 @@ def test_a_token_opens_all_but_the_page() -> None:
         for path in ("/", "/page/style.css", "/healthz", "/readyz", "/openapi.json"):
             assert get(stage, path).status_code == 200
         for path in ("/queries", "/events", "/metrics", "/catalog", "/nowhere", "/page"):
-            for given in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}):
+            for given in (
+                {},
+                {"Authorization": "Bearer wrong"},
+                {"Authorization": f"Basic {TOKEN}"},
+            ):
                 reply = get(stage, path, **given)
                 assert kind_of(reply) == "unauthorised"
                 assert reply.headers["WWW-Authenticate"] == "Bearer"
@@ -590,10 +686,15 @@ def test_a_token_opens_all_but_the_page() -> None:
 
 
 def test_nobody_but_this_machine_is_let_in_without_a_token() -> None:
-    with pytest.raises(UserError, match="a token is needed"), staged(address=ListenAddress("0.0.0.0", 0)):
+    with (
+        pytest.raises(UserError, match="a token is needed"),
+        staged(address=ListenAddress("0.0.0.0", 0)),
+    ):
         pass
     with staged(address=ListenAddress("0.0.0.0", 0), token=TOKEN) as stage:
-        assert kind_of(requests.get(stage.url.replace("0.0.0.0", "127.0.0.1") + "/queries", timeout=LIMIT))
+        assert kind_of(
+            requests.get(stage.url.replace("0.0.0.0", "127.0.0.1") + "/queries", timeout=LIMIT)
+        )
 
 
 def test_a_token_must_not_be_easily_guessed() -> None:
@@ -605,16 +706,30 @@ def test_a_token_must_not_be_easily_guessed() -> None:
 
 
 def test_an_address_that_is_taken_is_named() -> None:
-    with staged() as stage, pytest.raises(EnvironmentProblem, match=r"cannot listen at 127\.0\.0\.1"):
-        Server(stage.service, stage.meters, ListenAddress("127.0.0.1", int(stage.url.rpartition(":")[2])))
+    with (
+        staged() as stage,
+        pytest.raises(EnvironmentProblem, match=r"cannot listen at 127\.0\.0\.1"),
+    ):
+        Server(
+            stage.service,
+            stage.meters,
+            ListenAddress("127.0.0.1", int(stage.url.rpartition(":")[2])),
+        )
 
 
 def test_bodies_are_bounded_and_must_be_text() -> None:
     with staged(Limits(text_bytes=5_000, request_seconds=LIMIT)) as stage:
         assert kind_of(post(stage, "/queries", "#" * 5_001)) == "too-large"
-        assert kind_of(requests.post(stage.url + "/check", data=iter([b"#" * 4_000] * 3), headers=RSPQL, timeout=LIMIT))
+        assert kind_of(
+            requests.post(
+                stage.url + "/check", data=iter([b"#" * 4_000] * 3), headers=RSPQL, timeout=LIMIT
+            )
+        )
         assert kind_of(post(stage, "/check", b"\xff\xfe")) == "invalid-request"
-        assert kind_of(post(stage, "/check", "{}", **{"Content-Type": JSON})) == "unsupported-media-type"
+        assert (
+            kind_of(post(stage, "/check", "{}", **{"Content-Type": JSON}))
+            == "unsupported-media-type"
+        )
 
 
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:
@@ -640,9 +755,14 @@ def test_the_number_of_queries_and_readers_is_bounded() -> None:
 
 
 def test_a_burst_is_answered_or_refused_clearly() -> None:
-    with staged(Limits(queries=30, work_burst=100, work_rate=0.001)) as stage, ThreadPoolExecutor(16) as pool:
+    with (
+        staged(Limits(queries=30, work_burst=100, work_rate=0.001)) as stage,
+        ThreadPoolExecutor(16) as pool,
+    ):
         replies = list(pool.map(lambda at: post(stage, f"/queries?name=q{at}", QUERY), range(140)))
-        counts = {code: [each.status_code for each in replies].count(code) for code in (201, 409, 429)}
+        counts = {
+            code: [each.status_code for each in replies].count(code) for code in (201, 409, 429)
+        }
         assert counts == {201: 30, 409: 70, 429: 40}
         assert all("Retry-After" in each.headers for each in replies if each.status_code == 429)
         assert len(stage.service.queries()) == 30
@@ -704,9 +824,15 @@ def test_names_of_queries_are_shown_as_they_are_and_harm_nothing(stage: Stage) -
     assert get(stage, "/queries").headers["Content-Type"] == JSON
 
 
-def test_the_program_in_the_document_runs(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_in_the_document_runs(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = (Path(__file__).parents[4] / "docs" / "serve.md").read_text("utf-8")
-    program = text.partition("```python\n")[2].partition("```")[0].replace("http://127.0.0.1:8322", stage.url)
+    program = (
+        text.partition("```python\n")[2]
+        .partition("```")[0]
+        .replace("http://127.0.0.1:8322", stage.url)
+    )
     assert stage.url in program
     (tmp_path / "query.rspql").write_text(QUERY, "utf-8")
     monkeypatch.chdir(tmp_path)

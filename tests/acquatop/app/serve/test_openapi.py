@@ -26,7 +26,14 @@ turns = itertools.count()
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    limits = Limits(queries=20, text_bytes=2_000, work_rate=1e6, work_burst=10**6, read_rate=1e6, read_burst=10**6)
+    limits = Limits(
+        queries=20,
+        text_bytes=2_000,
+        work_rate=1e6,
+        work_burst=10**6,
+        read_rate=1e6,
+        read_burst=10**6,
+    )
     with staged(limits) as stage:
         stage.client.register(QUERY)
         stage.give("query", 1000)

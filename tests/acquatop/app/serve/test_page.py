@@ -19,7 +19,11 @@ from tests.support.staged import QUERY, Stage, ranking, staged, wait_for
 USERS = "ada-abe ben-jones cleo-fox dara-hill elif-berg finn-eze gus-imai hana-cruz ivo-diaz juno-gray".split()
 SOCIAL = "http://example.org/social#"
 NOON = 1_750_075_200_000
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "has_touch": True,
+}
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -37,10 +41,15 @@ class Social:
         dice = self._dice
         for user in USERS:
             self._mentions[user] = max(1, min(40, self._mentions[user] + dice.randint(-3, 3)))
-            self._followers[user] = max(900, round(self._followers[user] * dice.uniform(0.93, 1.07)))
+            self._followers[user] = max(
+                900, round(self._followers[user] * dice.uniform(0.93, 1.07))
+            )
         spent = dice.randrange(4, 9)
         self._fetched |= dict.fromkeys(dice.sample(USERS, spent), closes_ms)
-        scores = {user: 0.7 * self._mentions[user] / 40 + 0.3 * self._followers[user] / 100_000 for user in USERS}
+        scores = {
+            user: 0.7 * self._mentions[user] / 40 + 0.3 * self._followers[user] / 100_000
+            for user in USERS
+        }
         best = sorted(USERS, key=lambda user: -scores[user])[:5]
         rows = tuple(
             Row(
@@ -80,7 +89,14 @@ def gallery(stage: Stage) -> Answer:
     users = USERS
     stage.give(f"{SOCIAL}RisingStars", NOON, *users[5:8], status=Status.EXACT)
     reason = "2 of the window's solutions have no value from the remote yet"
-    stage.give(f"{SOCIAL}MostMentioned", NOON, *users[2:6], status=Status.APPROXIMATE, reason=reason, bound=0.61)
+    stage.give(
+        f"{SOCIAL}MostMentioned",
+        NOON,
+        *users[2:6],
+        status=Status.APPROXIMATE,
+        reason=reason,
+        bound=0.61,
+    )
     stage.give(f"{SOCIAL}QuietGiants", NOON, *users[:3])
     stage.client.pause("NightOwls")
     return answer
@@ -96,21 +112,29 @@ def test_the_page_shows_what_an_answer_is_worth(browser: Browser, stage: Stage) 
     expect(page.locator(".worth")).to_have_text("83 % expected precision")
     newest = stage.client.answers("TopkUsersToContact")[-1]
     old = [row for row in newest["results"] if not row["refreshed"]]
-    expect(page.locator(".sentences")).to_contain_text(f"asked for {newest['spent']['items']} of at most 8 items")
+    expect(page.locator(".sentences")).to_contain_text(
+        f"asked for {newest['spent']['items']} of at most 8 items"
+    )
     expect(page.locator(".sentences")).to_contain_text(f"{len(old)} of 5 rows")
     expect(page.locator(".tile").first).to_contain_text(f"{newest['spent']['items']} / 8")
     assert [text.endswith("old") for text in page.locator("tbody .age").all_inner_texts()] == [
         row in old for row in newest["results"]
     ]
     expect(page.locator(".graphs figure")).to_have_count(3)
-    expect(page.locator(".chart.latency .line")).to_have_attribute("d", re.compile("M[^LM]*(L[^LM]*){49}"))
+    expect(page.locator(".chart.latency .line")).to_have_attribute(
+        "d", re.compile("M[^LM]*(L[^LM]*){49}")
+    )
     expect(page.locator("#queries li")).to_have_count(5)
     expect(page.get_by_role("link", name="NightOwls")).to_contain_text("paused")
     watched.keep("serve-light.png")
 
     before = page.locator("tbody .name").all_inner_texts()
-    rows = [replace(row, rank=at) for at, row in enumerate((answer.rows[4], *answer.rows[:4]), start=1)]
-    stage.engine.give(replace(answer, closes_ms=NOON + 200_000, rows=tuple(rows), status=Status.EXACT))
+    rows = [
+        replace(row, rank=at) for at, row in enumerate((answer.rows[4], *answer.rows[:4]), start=1)
+    ]
+    stage.engine.give(
+        replace(answer, closes_ms=NOON + 200_000, rows=tuple(rows), status=Status.EXACT)
+    )
     expect(page.locator(".badge")).to_have_text("Exact")
     assert page.locator("tbody .name").all_inner_texts() == [before[4], *before[:4]]
     expect(page.locator("tbody tr").first.locator("td.rank")).to_have_text("1▲4, up 4")
@@ -141,7 +165,9 @@ def test_windows_of_any_year_are_shown_in_the_order_of_time(browser: Browser, st
 
 
 @pytest.mark.parametrize(("name", "options"), [("dark", DESK), ("phone", PHONE)])
-def test_the_page_in_the_dark_and_on_a_phone(browser: Browser, stage: Stage, name: str, options: Any) -> None:
+def test_the_page_in_the_dark_and_on_a_phone(
+    browser: Browser, stage: Stage, name: str, options: Any
+) -> None:
     gallery(stage)
     watched = Watched(browser, stage, **options, color_scheme="dark" if name == "dark" else "light")
     expect(watched.page.locator("tbody tr")).to_have_count(5)
@@ -191,7 +217,9 @@ def test_a_query_is_written_by_keyboard_alone(browser: Browser, stage: Stage) ->
     watched.close()
 
 
-def test_without_an_answer_the_page_says_what_has_come_and_what_of_it_was_bad(browser: Browser, stage: Stage) -> None:
+def test_without_an_answer_the_page_says_what_has_come_and_what_of_it_was_bad(
+    browser: Browser, stage: Stage
+) -> None:
     stage.client.register(QUERY)
     watched = Watched(browser, stage)
     page = watched.page

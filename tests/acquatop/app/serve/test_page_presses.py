@@ -43,17 +43,24 @@ def write(page: Page, text: str) -> None:
 
 def drawn(page: Page) -> None:
     """Wait until what the page knows by now has been drawn."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
 
 
 def posts(page: Page) -> list[str]:
     """Note the changes that a page asks for from now on."""
     found: list[str] = []
-    page.on("request", lambda request: request.method == "POST" and found.append(request.url.rpartition("/")[2]))
+    page.on(
+        "request",
+        lambda request: request.method == "POST" and found.append(request.url.rpartition("/")[2]),
+    )
     return found
 
 
-def test_a_new_query_is_shown_with_its_box_closed_and_the_next_key_is_for_it(browser: Browser, stage: Stage) -> None:
+def test_a_new_query_is_shown_with_its_box_closed_and_the_next_key_is_for_it(
+    browser: Browser, stage: Stage
+) -> None:
     watched = Watched(browser, stage)
     page = watched.page
     page.get_by_role("button", name="Write a query").press("Enter")
@@ -76,7 +83,9 @@ def test_a_new_query_is_shown_with_its_box_closed_and_the_next_key_is_for_it(bro
     watched.close()
 
 
-def test_what_is_written_when_the_first_lines_are_offered_takes_their_place(browser: Browser, stage: Stage) -> None:
+def test_what_is_written_when_the_first_lines_are_offered_takes_their_place(
+    browser: Browser, stage: Stage
+) -> None:
     watched = Watched(browser, stage)
     page = watched.page
     text = page.get_by_role("textbox", name="The query, in RSP-QL")
@@ -115,7 +124,9 @@ def test_a_button_that_is_pressed_stays_until_it_is_let_go(browser: Browser, sta
     watched.close()
 
 
-def test_answers_leave_focus_selection_scrolling_and_open_parts_as_they_are(browser: Browser, stage: Stage) -> None:
+def test_answers_leave_focus_selection_scrolling_and_open_parts_as_they_are(
+    browser: Browser, stage: Stage
+) -> None:
     stage.client.register(QUERY)
     users = [f"user-{at}" for at in range(40)]
     stage.give("query", 1000, *users)
@@ -142,15 +153,21 @@ def test_rows_about_the_same_things_are_all_shown_once(browser: Browser, stage: 
     stage.client.register(QUERY)
     watched = Watched(browser, stage)
     page = watched.page
-    for closes, users in enumerate((("ann", "ann", "bob"), ("bob", "ann", "ann"), ("ann", "bob")), start=1):
+    for closes, users in enumerate(
+        (("ann", "ann", "bob"), ("bob", "ann", "ann"), ("ann", "bob")), start=1
+    ):
         stage.give("query", 1000 * closes, *users)
         expect(page.locator(".window")).to_contain_text(f"00:0{closes}")
         assert page.locator("tbody .name").all_inner_texts() == list(users)
-        assert page.locator("tbody .place").all_inner_texts() == [str(at + 1) for at in range(len(users))]
+        assert page.locator("tbody .place").all_inner_texts() == [
+            str(at + 1) for at in range(len(users))
+        ]
     watched.close()
 
 
-def test_no_query_s_name_moves_the_focus_or_presses_something_else(browser: Browser, stage: Stage) -> None:
+def test_no_query_s_name_moves_the_focus_or_presses_something_else(
+    browser: Browser, stage: Stage
+) -> None:
     # Each of these is the id of an element, too.
     for name in ("query", "new", "main", "editor"):
         stage.client.register(QUERY, name=name)
@@ -178,7 +195,9 @@ def test_no_query_s_name_moves_the_focus_or_presses_something_else(browser: Brow
     watched.close()
 
 
-def test_another_query_comes_up_only_when_the_one_that_is_shown_has_gone(browser: Browser, stage: Stage) -> None:
+def test_another_query_comes_up_only_when_the_one_that_is_shown_has_gone(
+    browser: Browser, stage: Stage
+) -> None:
     for name in ("first", "second"):
         stage.client.register(QUERY, name=name)
     watched = Watched(browser, stage)
@@ -247,7 +266,9 @@ def test_what_is_refused_is_said_until_something_is_done(browser: Browser, stage
     watched.close()
 
 
-def test_a_mistake_s_button_stays_while_the_text_is_checked_again(browser: Browser, stage: Stage) -> None:
+def test_a_mistake_s_button_stays_while_the_text_is_checked_again(
+    browser: Browser, stage: Stage
+) -> None:
     watched = Watched(browser, stage)
     page = watched.page
     wrong = QUERY.strip().replace("WINDOW :w {", "WINDOW :v {")
@@ -263,7 +284,11 @@ def test_a_mistake_s_button_stays_while_the_text_is_checked_again(browser: Brows
       text.value = "\\n" + text.value;
       text.dispatchEvent(new Event("input"));
     }""")
-    wait_for(lambda: places.all_inner_texts() == [f"{int(line) + 1}:{at}" for line, at in map(split, before)])
+    wait_for(
+        lambda: (
+            places.all_inner_texts() == [f"{int(line) + 1}:{at}" for line, at in map(split, before)]
+        )
+    )
     assert page.evaluate(f"(old) => old === {ACTIVE}", button)
     page.keyboard.press("Enter")
     page.keyboard.insert_text(":w")

@@ -57,7 +57,11 @@ class World:
         catalog = Catalog.load(self.folder / "catalog.toml", variables={})
         service = QueryService(
             lambda ending: Engine(
-                catalog, runtime="local", observer=ending, state=self.folder / "state" / "engine", autostart=False
+                catalog,
+                runtime="local",
+                observer=ending,
+                state=self.folder / "state" / "engine",
+                autostart=False,
             ),
             registrations=InFolder(self.folder / "state" / "queries"),
             **more,
@@ -93,7 +97,9 @@ def test_queries_survive_a_restart_with_what_they_are(world: World) -> None:
         world.events(20)
         wait_for(lambda: closes(service, "one") and closes(service, "one")[-1] > 30)
         after = closes(service, "one")
-        assert [each - other for each, other in zip(after[1:], after, strict=False)] == [3] * (len(after) - 1)
+        assert [each - other for each, other in zip(after[1:], after, strict=False)] == [3] * (
+            len(after) - 1
+        )
         assert after[0] <= before[-1] + 3
         assert closes(service, "two") == []
     finally:
@@ -101,7 +107,9 @@ def test_queries_survive_a_restart_with_what_they_are(world: World) -> None:
 
 
 @pytest.mark.parametrize("with_others", [False, True])
-def test_a_query_that_is_resumed_begins_with_the_windows_that_open_then(world: World, with_others: bool) -> None:
+def test_a_query_that_is_resumed_begins_with_the_windows_that_open_then(
+    world: World, with_others: bool
+) -> None:
     service = world.service()
     try:
         if with_others:
@@ -168,7 +176,10 @@ def test_a_query_that_cannot_be_resumed_still_says_why_it_has_failed(world: Worl
             with pytest.raises(QueryError):
                 service.resume("bad")
             served = service.query("bad")
-            assert (served.state, served.error) == ("failed", "the catalog has no stream <http://example.org/streem>")
+            assert (served.state, served.error) == (
+                "failed",
+                "the catalog has no stream <http://example.org/streem>",
+            )
     finally:
         service.stop()
 
@@ -181,7 +192,12 @@ def test_queries_that_come_and_go_leave_nothing_behind(world: World) -> None:
             service.register(QUERY, f"query {at}")
             world.events(3)
             service.remove(f"query-{at}")
-        assert (engine._queries, engine._texts, engine._units, engine._queries_of) == ({}, {}, {}, {})
+        assert (engine._queries, engine._texts, engine._units, engine._queries_of) == (
+            {},
+            {},
+            {},
+            {},
+        )
         assert list((world.folder / "state" / "queries").iterdir()) == []
         for at in range(3):
             service.register(QUERY, f"last {at}")
@@ -191,7 +207,9 @@ def test_queries_that_come_and_go_leave_nothing_behind(world: World) -> None:
         service.stop()
 
 
-def test_a_query_that_the_catalog_does_not_allow_any_more_says_so_and_the_others_go_on(world: World) -> None:
+def test_a_query_that_the_catalog_does_not_allow_any_more_says_so_and_the_others_go_on(
+    world: World,
+) -> None:
     service = world.service()
     service.register(QUERY, "good")
     service.stop()
@@ -208,7 +226,9 @@ def test_a_query_that_the_catalog_does_not_allow_any_more_says_so_and_the_others
         service.stop()
 
 
-def test_what_cannot_be_kept_is_not_registered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_kept_is_not_registered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = world.service()
     try:
 
@@ -245,11 +265,25 @@ def test_a_registration_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> Non
 
 
 @contextmanager
-def serving(world: World, *more: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], Client]]:
-    command = [sys.executable, "-m", "acquatop", "serve", *more, "--catalog", "catalog.toml", "--runtime", "local"]
+def serving(
+    world: World, *more: str, **variables: str
+) -> Iterator[tuple[subprocess.Popen[str], Client]]:
+    command = [
+        sys.executable,
+        "-m",
+        "acquatop",
+        "serve",
+        *more,
+        "--catalog",
+        "catalog.toml",
+        "--runtime",
+        "local",
+    ]
     command += ["--listen", "0", "--state", "state"]
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
-    child = subprocess.Popen(command, cwd=world.folder, env=surroundings, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        command, cwd=world.folder, env=surroundings, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert child.stderr is not None
         said = child.stderr.readline()
@@ -265,7 +299,9 @@ def serving(world: World, *more: str, **variables: str) -> Iterator[tuple[subpro
 
 
 @pytest.mark.slow
-def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was(world: World) -> None:
+def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was(
+    world: World,
+) -> None:
     (world.folder / "first.rspql").write_text(QUERY)
     with serving(world, "first.rspql") as (child, client):
         assert client.register(QUERY, name="second")["id"] == "second"
@@ -285,9 +321,15 @@ def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was
             ("second", "paused"),
         ]
         wait_for(
-            lambda: [each["window"]["closes"] for each in client.answers("first")][-1:] > ["1970-01-01T00:00:00.050Z"]
+            lambda: (
+                [each["window"]["closes"] for each in client.answers("first")][-1:]
+                > ["1970-01-01T00:00:00.050Z"]
+            )
         )
-        with Client(client._url, timeout=LIMIT) as stranger, pytest.raises(ServiceError, match="send the token"):
+        with (
+            Client(client._url, timeout=LIMIT) as stranger,
+            pytest.raises(ServiceError, match="send the token"),
+        ):
             stranger.queries()
         child.send_signal(signal.SIGTERM)
         assert child.wait(LIMIT) == 0
@@ -303,16 +345,35 @@ def test_bad_items_are_said_at_once_and_shown_while_there_is_no_answer(world: Wo
         assert child.stderr is not None
         said = f"acquatop: 1 of 1 item of <{STREAM}> so far cannot be used: not JSON (1, the first at position 0"
         assert child.stderr.readline().startswith(said)
-        assert client.query("first")["streams"] == [{"iri": STREAM, "items": 1, "bad": {"not JSON": 1}}]
+        assert client.query("first")["streams"] == [
+            {"iri": STREAM, "items": 1, "bad": {"not JSON": 1}}
+        ]
         assert client.answer("first") is None
 
 
 @pytest.mark.slow
 @pytest.mark.server
 def test_the_demo_has_a_live_page() -> None:
-    command = [sys.executable, "-m", "examples.social_media.demo", "--ui", "--runtime", "local", "--windows", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "examples.social_media.demo",
+        "--ui",
+        "--runtime",
+        "local",
+        "--windows",
+        "1",
+    ]
     surroundings = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
-    done = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, "")
     assert "the live page is at http://127.0.0.1:" in done.stderr
 

@@ -71,7 +71,9 @@ def test_a_handler_that_others_put_there_meanwhile_is_replaced() -> None:
         assert engine.ended.wait(10)
 
 
-def test_a_second_signal_ends_at_once_also_when_the_first_came_early_or_the_end_is_under_way() -> None:
+def test_a_second_signal_ends_at_once_also_when_the_first_came_early_or_the_end_is_under_way() -> (
+    None
+):
     numbers: list[int] = []
     engine = Engine()
     with Shutdown(engine.stop, at_once=numbers.append) as ending:
@@ -135,8 +137,14 @@ with Shutdown(stop) as ending:
 """
 
 
-@pytest.mark.parametrize(("first", "second", "code"), [("SIGINT", "SIGTERM", 143), ("SIGTERM", "SIGINT", 130)])
-def test_a_process_whose_stop_hangs_ends_at_the_second_signal(first: str, second: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "code"), [("SIGINT", "SIGTERM", 143), ("SIGTERM", "SIGINT", 130)]
+)
+def test_a_process_whose_stop_hangs_ends_at_the_second_signal(
+    first: str, second: str, code: int
+) -> None:
     command = [sys.executable, "-c", STUCK.format(first=first, second=second)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (code, "ready\n", "")

@@ -11,10 +11,19 @@ def test_items_are_counted_by_stream_and_reason_with_the_place_of_the_first() ->
     intake = Intake()
     first, later = Place("a", 3), Place("a", 9)
     intake.batch(BatchSeen(stream="s", events=5, bad={"x": 1}, bad_at={"x": first}))
-    intake.batch(BatchSeen(stream="s", events=4, bad={"x": 1, "y": 3}, bad_at={"x": later, "y": later}))
+    intake.batch(
+        BatchSeen(stream="s", events=4, bad={"x": 1, "y": 3}, bad_at={"x": later, "y": later})
+    )
     intake.batch(BatchSeen(stream="t", events=2))
-    assert intake.streams() == {"s": ItemCounts(9, {"x": 2, "y": 3}, {"x": first, "y": later}), "t": ItemCounts(2)}
-    assert (intake.of("s").reasons, intake.of("s").bad_items, intake.bad_items) == (["y", "x"], 5, 5)
+    assert intake.streams() == {
+        "s": ItemCounts(9, {"x": 2, "y": 3}, {"x": first, "y": later}),
+        "t": ItemCounts(2),
+    }
+    assert (intake.of("s").reasons, intake.of("s").bad_items, intake.bad_items) == (
+        ["y", "x"],
+        5,
+        5,
+    )
     assert intake.of("u") == ItemCounts()
 
 
@@ -41,7 +50,14 @@ def test_all_is_bad_only_if_something_is_and_nothing_is_good() -> None:
 def test_reasons_without_end_take_no_memory_without_end() -> None:
     intake = Intake()
     for at in range(200):
-        intake.batch(BatchSeen(stream="s", events=1, bad={f"reason {at}": 1}, bad_at={f"reason {at}": Place("a", at)}))
+        intake.batch(
+            BatchSeen(
+                stream="s",
+                events=1,
+                bad={f"reason {at}": 1},
+                bad_at={f"reason {at}": Place("a", at)},
+            )
+        )
     came = intake.of("s")
     assert len(came.bad) == len(came.bad_at) == REASONS + 1
     assert came.bad_items == came.items == 200

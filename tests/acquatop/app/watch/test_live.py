@@ -20,7 +20,12 @@ from tests.support.empty_answer import NOTHING
 
 def console(*, terminal: bool = False, height: int = 24, width: int = 120) -> Console:
     return Console(
-        file=io.StringIO(), width=width, height=height, force_terminal=terminal, color_system=None, _environ={}
+        file=io.StringIO(),
+        width=width,
+        height=height,
+        force_terminal=terminal,
+        color_system=None,
+        _environ={},
     )
 
 
@@ -55,7 +60,12 @@ def test_the_present_answer_of_each_query_takes_the_place_of_the_one_before() ->
         view(answer)
     shown = picture(view)
     assert "ann" not in shown
-    assert shown.index("p  window 2") < shown.index("mia") < shown.index("q  window 1") < shown.index("bob")
+    assert (
+        shown.index("p  window 2")
+        < shown.index("mia")
+        < shown.index("q  window 1")
+        < shown.index("bob")
+    )
 
 
 def test_the_line_above_says_how_things_stand() -> None:
@@ -107,7 +117,8 @@ def test_what_does_not_fit_is_left_out_and_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time_ms", "shown"), [(253_402_300_799_999, "23:59:59.999"), (-62_135_596_800_001, "23:59:59.999")]
+    ("time_ms", "shown"),
+    [(253_402_300_799_999, "23:59:59.999"), (-62_135_596_800_001, "23:59:59.999")],
 )
 def test_a_watermark_of_any_year_is_shown(time_ms: int, shown: str) -> None:
     """With a lateness it may lie before the year 1."""

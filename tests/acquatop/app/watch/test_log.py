@@ -29,7 +29,9 @@ class World:
     def __init__(self, path: Path, level: Level = Level.INFO) -> None:
         self.path = path
         self.now = 0.0
-        self.log = Log(JsonLines(str(path)), level=level, wall=lambda: 1_000 + self.now, clock=lambda: self.now)
+        self.log = Log(
+            JsonLines(str(path)), level=level, wall=lambda: 1_000 + self.now, clock=lambda: self.now
+        )
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.path.read_text("ascii").splitlines()]
@@ -48,7 +50,12 @@ def world(tmp_path: Path) -> Iterator[World]:
 def test_a_line_has_time_level_event_and_facts(world: World) -> None:
     world.log.say(Level.INFO, "started", queries=["a\nb", "\N{SNOWMAN}"])
     assert world.lines() == [
-        {"time": "1970-01-01T00:16:40.000Z", "level": "info", "event": "started", "queries": ["a\nb", "\N{SNOWMAN}"]}
+        {
+            "time": "1970-01-01T00:16:40.000Z",
+            "level": "info",
+            "event": "started",
+            "queries": ["a\nb", "\N{SNOWMAN}"],
+        }
     ]
 
 
@@ -60,7 +67,10 @@ def test_what_is_late_or_bad_is_added_up_and_said_now_and_then(world: World) -> 
     world.log.close()
     assert [line["events"] for line in world.said("late")] == [1, 10, 10, 4]
     assert [line["records"] for line in world.said("bad")] == [2, 20, 20, 8]
-    assert world.said("bad")[0].items() >= {"stream": "s", "reason": "not JSON", "level": "warning"}.items()
+    assert (
+        world.said("bad")[0].items()
+        >= {"stream": "s", "reason": "not JSON", "level": "warning"}.items()
+    )
 
 
 def test_reasons_without_end_do_not_become_lines_without_end(world: World) -> None:
@@ -176,7 +186,9 @@ def test_a_minus_is_the_standard_error_of_the_moment(monkeypatch: pytest.MonkeyP
 
 
 def test_a_log_that_cannot_be_opened_is_one_message(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentProblem, match="the log cannot be written: No such file or directory\n  hint"):
+    with pytest.raises(
+        EnvironmentProblem, match="the log cannot be written: No such file or directory\n  hint"
+    ):
         JsonLines(str(tmp_path / "nowhere" / "log"))
 
 
@@ -199,4 +211,7 @@ def test_after_a_line_that_was_torn_the_next_is_whole(tmp_path: Path) -> None:
         lines.write({"event": "lost"})
     lines.write({"event": "whole"})
     lines.write({"event": "another"})
-    assert file.getvalue().decode().splitlines()[1:] == ['{"event": "whole"}', '{"event": "another"}']
+    assert file.getvalue().decode().splitlines()[1:] == [
+        '{"event": "whole"}',
+        '{"event": "another"}',
+    ]

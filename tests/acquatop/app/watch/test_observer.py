@@ -70,12 +70,16 @@ def test_each_is_told_all_in_order() -> None:
     tell_all(Silent())
 
 
-def test_one_that_raises_is_logged_once_and_the_others_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_raises_is_logged_once_and_the_others_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     broken, whole = Noting(ValueError("no disk")), Noting()
     with caplog.at_level(logging.ERROR):
         told = tell_all(Several([broken, whole]))
     assert broken.told == whole.told == told
-    assert [record.getMessage() for record in caplog.records] == ["Noting raised; the engine goes on without its notes"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "Noting raised; the engine goes on without its notes"
+    ]
 
 
 def test_an_interruption_is_no_error_of_an_observer() -> None:
@@ -88,12 +92,19 @@ def test_an_interruption_is_no_error_of_an_observer() -> None:
 
 
 def test_ages_are_those_of_the_rows_that_have_one() -> None:
-    rows = tuple(Row(at, {"x": Literal(at)}, None, None, age) for at, age in enumerate((None, 2.0, 0.0), start=1))
+    rows = tuple(
+        Row(at, {"x": Literal(at)}, None, None, age)
+        for at, age in enumerate((None, 2.0, 0.0), start=1)
+    )
     assert AnswerSeen(answer=replace(NOTHING, rows=rows)).ages_seconds == (2.0, 0.0)
 
 
-def test_the_observer_in_the_document_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/watch.md").read_text("utf-8"), re.DOTALL)
+def test_the_observer_in_the_document_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (program,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs/watch.md").read_text("utf-8"), re.DOTALL
+    )
     (tmp_path / "catalog.toml").write_text(catalog_text(), "utf-8")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

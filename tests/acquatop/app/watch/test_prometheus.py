@@ -60,7 +60,13 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 def test_a_batch_is_counted_by_stream() -> None:
     metrics = Metrics(wall=lambda: 100.0)
     seen = BatchSeen(
-        stream="s", events=5, bad={"not JSON": 2}, late=1, watermark_ms=97_500, seconds=0.3, reduce_seconds=0.2
+        stream="s",
+        events=5,
+        bad={"not JSON": 2},
+        late=1,
+        watermark_ms=97_500,
+        seconds=0.3,
+        reduce_seconds=0.2,
     )
     metrics.batch(seen)
     metrics.batch(replace(seen, watermark_ms=98_000, backlog_bytes=10, done=30, total=40))
@@ -89,7 +95,10 @@ def test_the_lag_grows_while_nothing_comes() -> None:
 
 
 def test_an_answer_is_counted_by_query_and_what_it_cost() -> None:
-    rows = tuple(Row(at, {"x": Literal(at)}, None, None, age) for at, age in enumerate((1.0, 3.0, None), start=1))
+    rows = tuple(
+        Row(at, {"x": Literal(at)}, None, None, age)
+        for at, age in enumerate((1.0, 3.0, None), start=1)
+    )
     answer = replace(
         NOTHING,
         rows=rows,
@@ -150,7 +159,9 @@ def test_a_query_that_is_removed_leaves_no_line_behind() -> None:
     metrics = Metrics()
     for name in ("p", "q"):
         metrics.query(name, QueryState.REGISTERED)
-        metrics.answer(AnswerSeen(answer=replace(NOTHING, query=name, counts=Counts(rejected={"r": 1}))))
+        metrics.answer(
+            AnswerSeen(answer=replace(NOTHING, query=name, counts=Counts(rejected={"r": 1})))
+        )
     assert value(metrics, "queries") == 2
     metrics.query("p", QueryState.REMOVED)
     assert value(metrics, "queries") == 1
@@ -162,7 +173,11 @@ def test_reasons_without_end_are_counted_as_other_ones() -> None:
     metrics = Metrics()
     for at in range(50):
         metrics.batch(BatchSeen(stream="s", events=0, bad={f"reason {at}": 1}))
-    bad = {labels: count for (name, labels), count in samples(metrics).items() if name == "bad_events_total"}
+    bad = {
+        labels: count
+        for (name, labels), count in samples(metrics).items()
+        if name == "bad_events_total"
+    }
     assert len(bad) == REASONS + 1
     assert sum(bad.values()) == 50
 
@@ -182,21 +197,29 @@ def test_labels_are_escaped_and_come_back_as_they_were() -> None:
         status, text = get(endpoint)
     assert status == 200
     found = [each for family in text_string_to_metric_families(text) for each in family.samples]
-    assert {each.labels["stream"] for each in found if each.name == "acquatop_events_total"} == {name}
-    assert {each.labels["query"] for each in found if each.name == "acquatop_answers_total"} == {name}
+    assert {each.labels["stream"] for each in found if each.name == "acquatop_events_total"} == {
+        name
+    }
+    assert {each.labels["query"] for each in found if each.name == "acquatop_answers_total"} == {
+        name
+    }
 
 
 def test_the_endpoint_serves_metrics_on_this_machine_alone_and_nothing_else() -> None:
     with serving(Metrics(process=False).registry) as endpoint:
         assert endpoint.url.startswith("http://127.0.0.1:")
-        assert get(endpoint)[0] == get(endpoint, "/metrics?name=x")[0] == get(endpoint, "/")[0] == 200
+        assert (
+            get(endpoint)[0] == get(endpoint, "/metrics?name=x")[0] == get(endpoint, "/")[0] == 200
+        )
         assert get(endpoint, "/etc/passwd")[0] == 404
         assert get(endpoint, method="POST")[0] == 501
     with pytest.raises(ConnectionRefusedError):
         get(endpoint)
 
 
-def test_a_client_that_says_nothing_or_nonsense_does_not_hold_up_the_end(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_client_that_says_nothing_or_nonsense_does_not_hold_up_the_end(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with serving(Metrics(process=False).registry) as endpoint:
         host, port = endpoint.url.split("/")[2].split(":")
         silent = socket.create_connection((host, int(port)))
@@ -211,7 +234,9 @@ def test_a_client_that_says_nothing_or_nonsense_does_not_hold_up_the_end(capfd: 
 def test_a_port_that_is_taken_is_one_message() -> None:
     with serving(CollectorRegistry()) as endpoint:
         port = int(endpoint.url.split(":")[2].split("/")[0])
-        with pytest.raises(EnvironmentProblem, match=rf"served at 127.0.0.1:{port}: Address already in use\n  hint"):
+        with pytest.raises(
+            EnvironmentProblem, match=rf"served at 127.0.0.1:{port}: Address already in use\n  hint"
+        ):
             Endpoint(CollectorRegistry(), ListenAddress("127.0.0.1", port))
     with pytest.raises(EnvironmentProblem, match=r"at 192\.0\.2\.1:0: Cannot assign"):
         Endpoint(CollectorRegistry(), ListenAddress("192.0.2.1", 0))

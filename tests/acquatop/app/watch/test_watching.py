@@ -63,7 +63,9 @@ def test_answers_are_tables_or_lines_and_go_elsewhere_only_if_they_are_not_asked
     assert capsys.readouterr().out.startswith("q  window 0")
 
 
-def test_a_terminal_shows_a_live_table_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_live_table_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TERM", "xterm")
     for more, live in (
         ([], True),
@@ -95,17 +97,29 @@ def test_the_log_tells_of_the_beginning_the_end_and_what_ended_it(tmp_path: Path
         watched()
     logging.getLogger("x").warning("not heard any more")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [line["event"] for line in lines] == ["metrics", "started", "message", "stopping", "stopped"]
+    assert [line["event"] for line in lines] == [
+        "metrics",
+        "started",
+        "message",
+        "stopping",
+        "stopped",
+    ]
     assert lines[0]["url"].startswith("http://127.0.0.1:")
     assert lines[-1].items() >= {"level": "error", "message": "so it is"}.items()
 
 
 def test_on_the_standard_error_a_log_is_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    with Watching(options("--log", "-", "--metrics", "127.0.0.1:0", "--log-level", "debug"), several=False):
+    with Watching(
+        options("--log", "-", "--metrics", "127.0.0.1:0", "--log-level", "debug"), several=False
+    ):
         logging.getLogger("x").warning("something odd")
     out, err = capsys.readouterr()
     assert out == ""
-    assert [json.loads(line)["event"] for line in err.splitlines()] == ["metrics", "message", "stopped"]
+    assert [json.loads(line)["event"] for line in err.splitlines()] == [
+        "metrics",
+        "message",
+        "stopped",
+    ]
 
 
 def test_where_metrics_are_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,18 +128,25 @@ def test_where_metrics_are_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("acquatop: metrics at http://127.0.0.1:")
     with pytest.raises(SystemExit):
         options("--metrics", "port")
-    assert "'port' is not [HOST:]PORT: a port is a number from 0 to 65535" in capsys.readouterr().err
+    assert (
+        "'port' is not [HOST:]PORT: a port is a number from 0 to 65535" in capsys.readouterr().err
+    )
 
 
 def test_a_query_is_named_by_what_it_says_or_else_by_its_file(tmp_path: Path) -> None:
     named, plain, other = (tmp_path / name for name in ("named.rspql", "plain.rspql", "plain.txt"))
-    named.write_text("REGISTER RSTREAM :out AS " + query_text().strip().removeprefix("PREFIX : <http://example.org/>"))
+    named.write_text(
+        "REGISTER RSTREAM :out AS "
+        + query_text().strip().removeprefix("PREFIX : <http://example.org/>")
+    )
     for file in (plain, other):
         file.write_text(query_text())
     prefixes = {"": "http://example.org/"}
     queries = read_queries([str(named), str(plain)], prefixes)
     assert [query.name for query in queries] == ["http://example.org/out", "plain"]
-    with pytest.raises(UserError, match=r'plain\.rspql and .*plain\.txt are both named "plain"\n  hint: begin one'):
+    with pytest.raises(
+        UserError, match=r'plain\.rspql and .*plain\.txt are both named "plain"\n  hint: begin one'
+    ):
         read_queries([str(plain), str(other)], prefixes)
     with pytest.raises(UserError, match="are both named"):
         read_queries([str(plain), str(plain)], prefixes)

@@ -57,7 +57,10 @@ def test_a_strict_budget_is_spent_once(tmp_path: Path) -> None:
         for nth in (1, 1, 2, 1):
             assert in_process(Point("after RestRemote.fetch", nth))(life)
         life.live()
-        windows = {(life.out / "lines" / f"{name}.ndjson").read_bytes().count(b"\n") for name in life.queries}
+        windows = {
+            (life.out / "lines" / f"{name}.ndjson").read_bytes().count(b"\n")
+            for name in life.queries
+        }
         assert windows == {9}
         # Who was killed had spent it: then nothing more is asked.
         assert {len(asked) for asked in people.take().values()} == {9}

@@ -19,13 +19,21 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def test_killed_python_and_killed_java() -> None:
     with People() as people, quick_folder() as folder:
         catalog = write_world(folder, people.url, events=120, batch=3_000)
-        trial = Trial(Life(catalog, folder / "state", folder / "out", queries("sums", "friends")), people)
+        trial = Trial(
+            Life(catalog, folder / "state", folder / "out", queries("sums", "friends")), people
+        )
         trial.uninterrupted()
         trial.life = replace(trial.life, runtime="spark")
         processes = Processes(people)
         ways = [
-            ("Python, before answers are given", processes.by_itself(Point("before Engine.give", 2))),
-            ("Java, while a batch is taken in", processes.by_java(Point("before Pipeline.take", 2))),
+            (
+                "Python, before answers are given",
+                processes.by_itself(Point("before Engine.give", 2)),
+            ),
+            (
+                "Java, while a batch is taken in",
+                processes.by_java(Point("before Pipeline.take", 2)),
+            ),
         ]
         assert trial.run("both", ways, processes.to_its_end()) == len(ways)
         assert trial.failures == []

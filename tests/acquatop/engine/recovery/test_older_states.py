@@ -23,7 +23,9 @@ def answers(folder: Path, *, state: Path | None, until_end: bool) -> dict[tuple[
     """Return the results of each query and window; of a live run those until the last window."""
     found: dict[tuple[str, int], Any] = {}
     queries = json.loads((folder / "queries.json").read_text("utf-8"))
-    engine = Engine.from_catalog("catalog.toml", runtime="local", until_end=until_end, state=state, autostart=False)
+    engine = Engine.from_catalog(
+        "catalog.toml", runtime="local", until_end=until_end, state=state, autostart=False
+    )
     with engine:
         for name, text in queries.items():
             engine.register(PREFIX + text, name=name)

@@ -81,7 +81,9 @@ def lines(found: Mapping[str, bytes], *names: str) -> list[bytes]:
 # Queries come and go ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("names", [("least", "most", "counts"), ("counts", "least"), ("least", "ranked", "most")])
+@pytest.mark.parametrize(
+    "names", [("least", "most", "counts"), ("counts", "least"), ("least", "ranked", "most")]
+)
 def test_queries_go_on_whichever_others_there_are(world: World, names: Sequence[str]) -> None:
     """In another order, without one, with one more: with what they have in common, and the journal that names all."""
     whole = world.whole("most", "least", "counts")
@@ -110,7 +112,9 @@ def test_a_query_that_comes_back_after_others_have_gone_on_begins_anew(world: Wo
 
 def test_a_changed_query_is_refused(world: World) -> None:
     life = world.killed("most")
-    with pytest.raises(UserError, match=r"query most has changed(.|\n)*hint: take the old text again"):
+    with pytest.raises(
+        UserError, match=r"query most has changed(.|\n)*hint: take the old text again"
+    ):
         replace(life, queries={"most": queries("least")["least"]}).live()
 
 
@@ -118,7 +122,9 @@ def test_a_changed_stream_is_refused(world: World) -> None:
     life = world.killed("most")
     text = life.catalog.read_text()
     life.catalog.write_text(text.replace('lateness = "200ms"', 'lateness = "300ms"'))
-    with pytest.raises(UserError, match=r"stream http://example.org/distinct has changed(.|\n)*hint"):
+    with pytest.raises(
+        UserError, match=r"stream http://example.org/distinct has changed(.|\n)*hint"
+    ):
         life.live()
     life.catalog.write_text(text)
     life.live()
@@ -128,14 +134,18 @@ def test_a_changed_stream_is_refused(world: World) -> None:
 def test_settings_that_change_how_a_query_is_evaluated_are_refused(world: World) -> None:
     life = world.killed("top")
     world.write_catalog(refill="true")
-    with pytest.raises(UserError, match=r"query top cannot go on(.|\n)*hint: take the old settings again"):
+    with pytest.raises(
+        UserError, match=r"query top cannot go on(.|\n)*hint: take the old settings again"
+    ):
         life.live()
     world.write_catalog()
     life.live()
     assert content(life.out) == world.whole("top")
 
 
-@pytest.mark.parametrize("changes", [{"items": 5}, {"items": 1}, {"n": 6}, {"n": 1}, {"batch": 5_000}])
+@pytest.mark.parametrize(
+    "changes", [{"items": 5}, {"items": 1}, {"n": 6}, {"n": 1}, {"batch": 5_000}]
+)
 def test_other_settings_may_change(world: World, changes: Mapping[str, Any]) -> None:
     whole = world.whole("top", "sums", "friends")
     life = world.killed("top", "sums", "friends")
@@ -148,7 +158,9 @@ def test_other_settings_may_change(world: World, changes: Mapping[str, Any]) -> 
     assert all(found[file].startswith(text) for file, text in written.items())
     if "items" in changes:
         asked = world.people.take()
-        assert max(len(keys) for requests in asked.values() for keys in requests) == changes["items"]
+        assert (
+            max(len(keys) for requests in asked.values() for keys in requests) == changes["items"]
+        )
 
 
 def test_two_engines_cannot_have_the_same_directory(world: World) -> None:
@@ -198,8 +210,12 @@ def test_a_damaged_snapshot_costs_nothing_but_time(world: World) -> None:
         assert content(life.out) == whole
 
 
-@pytest.mark.parametrize(("error", "nth"), [(errno.ENOSPC, 3), (errno.EROFS, 12), (errno.EIO, 30), (errno.ENOSPC, 38)])
-def test_a_disk_that_fails_is_an_error_and_loses_nothing(world: World, error: int, nth: int) -> None:
+@pytest.mark.parametrize(
+    ("error", "nth"), [(errno.ENOSPC, 3), (errno.EROFS, 12), (errno.EIO, 30), (errno.ENOSPC, 38)]
+)
+def test_a_disk_that_fails_is_an_error_and_loses_nothing(
+    world: World, error: int, nth: int
+) -> None:
     """Once, and well again at once: others must not go on without what could not be kept."""
     whole = world.whole("top", "friends", "most", "counts")
     write, calls = Folder.write, 0
@@ -249,7 +265,9 @@ def test_an_engine_that_is_stopped_in_a_recording_leaves_its_windows_open(world:
     whole = world.whole("pairs", "top", "counts")
     life = world.life("pairs", "top", "counts")
     with life.sinks() as (lines_, tables):
-        engine = Engine.from_catalog(life.catalog, runtime="local", until_end=True, state=life.state, autostart=False)
+        engine = Engine.from_catalog(
+            life.catalog, runtime="local", until_end=True, state=life.state, autostart=False
+        )
         for name, text in life.queries.items():
             engine.register(text, name=name, sinks=[lines_, tables])
         engine.start()
@@ -271,9 +289,13 @@ def test_a_recording_that_grows_between_two_lives(world: World) -> None:
     recording.write_bytes(events[: len(events) * 3 // 4])
     life = world.life("most", "friends")
     with life.sinks() as (lines_, tables):
-        engine = Engine.from_catalog(life.catalog, runtime="local", state=life.state, autostart=False)
+        engine = Engine.from_catalog(
+            life.catalog, runtime="local", state=life.state, autostart=False
+        )
         for name, text in life.queries.items():
-            engine.register(text, name=name, sinks=[lines_] if name == "friends" else [lines_, tables])
+            engine.register(
+                text, name=name, sinks=[lines_] if name == "friends" else [lines_, tables]
+            )
         engine.start()
         for query in list(engine._queries.values()):
             assert len(list(query.answers(limit=2))) == 2

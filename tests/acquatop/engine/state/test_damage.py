@@ -80,7 +80,9 @@ def test_a_newest_snapshot_that_was_cut_or_continued(place: Path, name: str) -> 
 @pytest.mark.parametrize("name", ["snapshot-00000004", "part-00000002-0"])
 def test_a_file_that_is_missing(place: Path, name: str) -> None:
     (place / name).unlink()
-    assert recover(place) == Recovered(OLDER, journal("after 3"), f"{place}: {name} is missing; {USED}")
+    assert recover(place) == Recovered(
+        OLDER, journal("after 3"), f"{place}: {name} is missing; {USED}"
+    )
 
 
 def test_one_snapshot_in_the_place_of_another(place: Path) -> None:
@@ -117,7 +119,9 @@ def test_what_is_damaged_is_set_aside_and_its_number_not_used_again(place: Path)
         for number in range(2):
             assert (place / "damaged-snapshot-00000004").exists()
             state.save({"replica": REPLICA, "number": b"%d" % number})
-        names = {each.name for each in place.iterdir() if each.name.startswith(("damaged", "snapshot"))}
+        names = {
+            each.name for each in place.iterdir() if each.name.startswith(("damaged", "snapshot"))
+        }
         assert names == {"snapshot-00000005", "snapshot-00000006"}
 
 
@@ -173,11 +177,13 @@ def test_a_byte_that_has_changed_anywhere_in_a_journal(place: Path) -> None:
             assert state_of(place) == (NEWER, journal("after 4", 2))
             continue
         with pytest.raises(
-            EnvironmentProblem, match=r"journal-00000004 is damaged at byte \d+: [01] entries before"
+            EnvironmentProblem,
+            match=r"journal-00000004 is damaged at byte \d+: [01] entries before",
         ) as refused:
             recover(place)
-        assert f"\n  hint: put back {file} from a copy, or remove it to go on from snapshot-00000004" in str(
-            refused.value
+        assert (
+            f"\n  hint: put back {file} from a copy, or remove it to go on from snapshot-00000004"
+            in str(refused.value)
         )
     file.unlink()
     assert state_of(place) == (NEWER, [])

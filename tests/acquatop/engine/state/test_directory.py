@@ -78,7 +78,9 @@ def test_two_snapshots_are_kept_with_their_journals(place: Path) -> None:
             ]
 
 
-def test_a_large_part_that_stays_the_same_is_written_three_times_and_never_shared(place: Path) -> None:
+def test_a_large_part_that_stays_the_same_is_written_three_times_and_never_shared(
+    place: Path,
+) -> None:
     with new(place) as state:
         for number in range(1, 9):
             state.save({"replica": REPLICA, "position": b"%d" % number})
@@ -143,7 +145,9 @@ def test_what_makes_no_sense_is_refused(place: Path) -> None:
                 operation({})
 
 
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.ENOENT, 999])
+@pytest.mark.parametrize(
+    "error", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.ENOENT, 999]
+)
 def test_what_the_system_refuses_is_said_with_a_remedy(place: Path, error: int) -> None:
     """Simulated: the steps fail as if the system had said so."""
     failing = Failing([], error)
@@ -159,7 +163,9 @@ def test_what_the_system_refuses_is_said_with_a_remedy(place: Path, error: int) 
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_nothing_is_appended_while_it_is_open_which_snapshot_is_the_newest(place: Path, again: bool) -> None:
+def test_nothing_is_appended_while_it_is_open_which_snapshot_is_the_newest(
+    place: Path, again: bool
+) -> None:
     """Simulated: the snapshot has its name, and then the disk fails until it is looked at again."""
     failing = Failing([])
     with StateDirectory.open(place, {}, folder=partial(SteppedFolder, step=failing)) as state:
@@ -233,7 +239,9 @@ def test_an_interrupt_at_any_step_leaves_the_state_before(place: Path) -> None:
     while interrupted:
         at += 1
         interrupted = False
-        with StateDirectory.open(place / str(at), {}, folder=partial(SteppedFolder, step=step), large=100) as state:
+        with StateDirectory.open(
+            place / str(at), {}, folder=partial(SteppedFolder, step=step), large=100
+        ) as state:
             state.recover()
             state.save({"replica": REPLICA})
             left = at
@@ -262,20 +270,28 @@ def test_a_directory_that_has_vanished(place: Path) -> None:
             each.unlink()
         moved.rmdir()
         for operation in (state.save, state.append):
-            with pytest.raises(EnvironmentProblem, match="was removed while it was in use\n  hint: "):
+            with pytest.raises(
+                EnvironmentProblem, match="was removed while it was in use\n  hint: "
+            ):
                 operation({})
 
 
 def test_a_file_where_the_directory_should_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "state"):
-        with pytest.raises(EnvironmentProblem, match="hint: a file stands where a directory is needed"):
+        with pytest.raises(
+            EnvironmentProblem, match="hint: a file stands where a directory is needed"
+        ):
             StateDirectory.open(path, {})
 
 
-def test_folders_that_are_made_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_that_are_made_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced: list[str] = []
-    monkeypatch.setattr(os, "fsync", lambda file: synced.append(str(Path(f"/proc/self/fd/{file}").readlink())))
+    monkeypatch.setattr(
+        os, "fsync", lambda file: synced.append(str(Path(f"/proc/self/fd/{file}").readlink()))
+    )
     if not Path("/proc/self/fd").exists():
         pytest.skip("there is no /proc here")
     make_folder(tmp_path / "a" / "b")

@@ -20,7 +20,9 @@ WORKER = [sys.executable, "-m", "tests.support.state_worker"]
 
 
 def run(what: str, place: Path, *before: str) -> int:
-    done = subprocess.run([*before, *WORKER, what, place, "7"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*before, *WORKER, what, place, "7"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
 
@@ -54,14 +56,19 @@ def test_files_that_may_not_grow(tmp_path: Path) -> None:
 
 def test_the_lock_ends_with_its_process_though_its_children_live(tmp_path: Path) -> None:
     holder = subprocess.Popen(
-        [*WORKER, "hold", tmp_path, "7"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*WORKER, "hold", tmp_path, "7"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert holder.stdin is not None
     assert holder.stdout is not None
     with holder.stdin, holder.stdout:
         children = [int(each) for each in holder.stdout.readline().split()]
         with pytest.raises(
-            EnvironmentProblem, match=rf"is in use by process {holder.pid} on .* \(since 20.*\)\n  hint: "
+            EnvironmentProblem,
+            match=rf"is in use by process {holder.pid} on .* \(since 20.*\)\n  hint: ",
         ):
             StateDirectory.open(tmp_path, {"query": "text"})
         holder.send_signal(signal.SIGKILL)

@@ -19,7 +19,8 @@ from acquatop.errors import EnvironmentProblem
 def test_a_second_one_is_told_who_has_it(tmp_path: Path) -> None:
     with StateDirectory.open(tmp_path, {}):
         with pytest.raises(
-            EnvironmentProblem, match=f"{tmp_path} is in use by this process itself\n  hint: stop it, or"
+            EnvironmentProblem,
+            match=f"{tmp_path} is in use by this process itself\n  hint: stop it, or",
         ):
             StateDirectory.open(tmp_path, {})
         (tmp_path / LOCK).write_text("{")
@@ -47,7 +48,9 @@ def test_who_loses_its_lock_writes_no_more(tmp_path: Path, again: bool) -> None:
         (tmp_path / LOCK).unlink()
         if again:
             (tmp_path / LOCK).touch()
-        with pytest.raises(EnvironmentProblem, match="was removed while it was in use\n  hint: stop all"):
+        with pytest.raises(
+            EnvironmentProblem, match="was removed while it was in use\n  hint: stop all"
+        ):
             state.append({})
 
 
@@ -64,7 +67,9 @@ def test_an_engine_that_could_not_be_opened_holds_nothing(tmp_path: Path) -> Non
 def test_threads_take_turns(tmp_path: Path) -> None:
     with StateDirectory.open(tmp_path, {}) as state:
         state.save({})
-        writers = [threading.Thread(target=lambda: [state.append({}) for _ in range(5)]) for _ in range(3)]
+        writers = [
+            threading.Thread(target=lambda: [state.append({}) for _ in range(5)]) for _ in range(3)
+        ]
         for each in writers:
             each.start()
         for each in writers:

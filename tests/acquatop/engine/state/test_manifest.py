@@ -75,7 +75,9 @@ def test_names_come_and_go(tmp_path: Path) -> None:
         assert state.dropped == ()
 
 
-def test_a_name_that_has_gone_is_remembered_as_long_as_a_snapshot_may_know_it(tmp_path: Path) -> None:
+def test_a_name_that_has_gone_is_remembered_as_long_as_a_snapshot_may_know_it(
+    tmp_path: Path,
+) -> None:
     with opened(tmp_path, a="1", b="1") as state:
         state.save({})
         state.declare({"a": "1"})
@@ -96,12 +98,16 @@ def test_a_name_that_has_gone_is_remembered_as_long_as_a_snapshot_may_know_it(tm
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     StateDirectory.open(tmp_path, {}).close()
     (tmp_path / MANIFEST).write_text('{"format": 2, "anything": []}')
-    with pytest.raises(EnvironmentProblem, match=r"newer version of AcquaTop \(format 2.*\n  hint: use that version"):
+    with pytest.raises(
+        EnvironmentProblem,
+        match=r"newer version of AcquaTop \(format 2.*\n  hint: use that version",
+    ):
         StateDirectory.open(tmp_path, {})
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{}", "[]", '{"format": 1}', '{"format": 1, "entries": {"a": 1}}', '{"format": []}']
+    "content",
+    ["", "{}", "[]", '{"format": 1}', '{"format": 1, "entries": {"a": 1}}', '{"format": []}'],
 )
 def test_a_damaged_manifest_is_said_to_be_so(tmp_path: Path, content: str) -> None:
     StateDirectory.open(tmp_path, {}).close()
@@ -114,7 +120,8 @@ def test_a_folder_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt", "c.txt", "d.txt"):
         (tmp_path / name).touch()
     with pytest.raises(
-        UserError, match=r"it holds other files \(a.txt, b.txt, c.txt, …\) and no manifest.json\n  hint"
+        UserError,
+        match=r"it holds other files \(a.txt, b.txt, c.txt, …\) and no manifest.json\n  hint",
     ):
         StateDirectory.open(tmp_path, {})
     assert len(list(tmp_path.iterdir())) == 4

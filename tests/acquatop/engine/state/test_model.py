@@ -13,12 +13,17 @@ from acquatop.engine.state.names import journal_name, snapshot_name
 from acquatop.errors import EnvironmentProblem
 from tests.support.disks import State, quick_folder, recovered_state
 
-contents = st.sampled_from([b"", b"small", b"\xf0entry\r\n" * 3, b"large" * 20, b"large" * 20 + b"!", b"l" * 150])
+contents = st.sampled_from(
+    [b"", b"small", b"\xf0entry\r\n" * 3, b"large" * 20, b"large" * 20 + b"!", b"l" * 150]
+)
 parts = st.dictionaries(st.sampled_from(["replica", "list", "n"]), contents, max_size=3)
 steps = st.one_of(
     st.tuples(st.just("save"), parts),
     st.tuples(st.just("append"), parts),
-    st.tuples(st.sampled_from(["open again", "tear", "spoil", "spoil middle", "lose"]), st.integers(0, 10**6)),
+    st.tuples(
+        st.sampled_from(["open again", "tear", "spoil", "spoil middle", "lose"]),
+        st.integers(0, 10**6),
+    ),
 )
 
 

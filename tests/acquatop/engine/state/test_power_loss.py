@@ -14,7 +14,14 @@ import pytest
 
 from acquatop.engine.state.directory import StateDirectory
 from acquatop.errors import EnvironmentProblem
-from tests.support.disks import Failing, PowerLossFolder, State, quick_folder, recovered_state, state_of
+from tests.support.disks import (
+    Failing,
+    PowerLossFolder,
+    State,
+    quick_folder,
+    recovered_state,
+    state_of,
+)
 
 LARGE = b"the replica, which does not change often"
 
