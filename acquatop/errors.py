@@ -19,5 +19,16 @@ class EvaluationError(UserError):
     """Failure of the SPARQL engine: it refuses a query, or cannot evaluate it."""
 
 
+class EvaluationLost(EvaluationError):  # noqa: N818 (no error of the query's text)
+    """Evaluation without a result: it exceeded a limit, or its process ended.
+
+    ``reason`` is one word for counters: ``memory``, ``time``, ``result`` or ``process``.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class EnvironmentProblem(AcquaTopError):  # noqa: N818 (EnvironmentError is a builtin)
     """Wrong environment: an endpoint that refuses, a port that is taken, a Java too old."""

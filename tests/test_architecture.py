@@ -159,18 +159,21 @@ def test_the_sparql_engine_stays_with_what_evaluates_windows_or_reads_and_writes
         for file in files_under(package)
         if any(name.split(".")[0] == "pyoxigraph" for name in imports_of(file))
     }
-    assert users == {
-        "acquatop/query/sparql/evaluate.py",
-        "acquatop/query/sparql/functions.py",
-        "acquatop/query/sparql/quad_store.py",
-        "acquatop/query/sparql/template.py",
-        "acquatop/query/sparql/window_graph.py",
+    assert {each for each in users if not each.startswith("acquatop/query/sparql/")} == {
         "acquatop/answer/sinks/turtle.py",
         "acquatop/catalog/graphs.py",
-        "acquatop/query/sparql/evaluation.py",
         "connectors/graphs.py",
         "connectors/statements.py",
     }
+
+
+def test_a_worker_process_loads_no_more_than_the_engine() -> None:
+    code = "import sys, acquatop.query.sparql.worker; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    heavy = {"numpy", "pandas", "pyarrow", "pyspark", "rdflib"}
+    assert heavy.isdisjoint(loaded)
 
 
 def test_the_design_says_what_this_test_enforces() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from acquatop.catalog.connector_options import implied_options, read_options
+from acquatop.catalog.evaluation_limits import EvaluationLimits, read_limits
 from acquatop.catalog.graphs import StaticGraph, format_of
 from acquatop.catalog.mappings import WELL_KNOWN, iri_of, read_mapping
 from acquatop.catalog.remotes import KINDS
@@ -74,12 +75,13 @@ class Stream:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Prefixes, streams, services and graphs that queries may name."""
+    """Prefixes, streams, services and graphs that queries may name, and limits of evaluations."""
 
     prefixes: Mapping[str, str]
     streams: Mapping[str, Stream]
     services: Mapping[str, Service]
     graphs: Mapping[str, StaticGraph] = field(default_factory=dict)
+    evaluation: EvaluationLimits = EvaluationLimits()
 
     @staticmethod
     def load(
@@ -124,7 +126,7 @@ def _reason(error: Exception) -> str:
 
 
 def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
-    root.allow("prefixes", "streams", "services", "graphs")
+    root.allow("prefixes", "streams", "services", "graphs", "evaluation")
     declared = {name: root.section("prefixes").text(name) for name in root.section("prefixes")}
     prefixes = {**WELL_KNOWN, **declared}
     streams = [
@@ -141,6 +143,7 @@ def _catalog(root: Section, rankers: RankerRegistry) -> Catalog:
         streams={stream.iri: stream for stream in streams},
         services={service.iri: service for service in services},
         graphs={graph.iri: graph for graph in graphs},
+        evaluation=read_limits(root.section("evaluation")),
     )
 
 

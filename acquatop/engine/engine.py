@@ -365,6 +365,7 @@ class Engine:
             self._map,
             self._keys_folder,
             durable=self._state is not None,
+            limits=self.catalog.evaluation,
         )
 
     def _keys_folder(self, key: str) -> Path:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from acquatop.catalog.evaluation_limits import EvaluationLimits
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.query.aggregates.executor_content import RunTasks
 from acquatop.query.aggregates.on_executors import scattered_content
@@ -15,6 +17,8 @@ from acquatop.query.count_windows import CountedEvaluation
 from acquatop.query.evaluation import TopKEvaluation
 from acquatop.query.shared.evaluation import SharedEvaluation
 from acquatop.query.sparql.evaluation import SparqlEvaluation
+from acquatop.query.sparql.quad_store import OpenEngine
+from acquatop.query.sparql.worker_engine import WorkerEngine
 from acquatop.refresh.open_replicas import Replicas
 from replica.clocks import Clock
 from replica.rankers import RankerRegistry
@@ -25,7 +29,8 @@ class Resources:
     """Resources of an engine that evaluations use.
 
     ``keys_folder`` returns the folder for the keys that executors keep for an evaluation's key;
-    ``durable`` says that this folder belongs to a state directory.
+    ``durable`` says that this folder belongs to a state directory. ``limits`` are those of one
+    evaluation of a whole window.
     """
 
     replicas: Replicas
@@ -34,6 +39,7 @@ class Resources:
     run_tasks: RunTasks
     keys_folder: Callable[[str], Path]
     durable: bool
+    limits: EvaluationLimits
 
 
 def open_evaluation(
@@ -64,11 +70,21 @@ def _top_k(bound: BoundQuery, key: str, resources: Resources, load: bool) -> Eva
 
 def _sparql(bound: BoundWindowed, key: str, resources: Resources, load: bool) -> Evaluation:
     replicas = resources.replicas.open_all(bound, load=load)
-    return SparqlEvaluation(bound, replicas, clock=resources.clock, rankers=resources.rankers)
+    return SparqlEvaluation(
+        bound,
+        replicas,
+        clock=resources.clock,
+        rankers=resources.rankers,
+        open_engine=_worker_engine(resources),
+    )
 
 
 def _counted(bound: BoundCounted, key: str, resources: Resources, load: bool) -> Evaluation:
     return CountedEvaluation(bound, clock=resources.clock)
+
+
+def _worker_engine(resources: Resources) -> OpenEngine:
+    return functools.partial(WorkerEngine, limits=resources.limits)
 
 
 KINDS: Mapping[type, Callable[[Any, str, Resources, bool], Evaluation]] = {

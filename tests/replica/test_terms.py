@@ -9,7 +9,7 @@ from rdflib import Literal as RdflibLiteral
 from rdflib import URIRef
 
 from acquatop.ingest.terms import to_rdflib
-from acquatop.query.sparql.template import text_of
+from acquatop.query.sparql.terms import text_of
 from replica.terms import can_be_asked, from_json, is_term, number_of
 from tests.support.worlds import XSD
 

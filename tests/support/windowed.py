@@ -14,7 +14,7 @@ import pyoxigraph as ox
 from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import BoundWindowed, bind_windowed
 from acquatop.query.sparql.evaluation import SparqlEvaluation
-from acquatop.query.sparql.template import text_of
+from acquatop.query.sparql.terms import text_of
 from replica.maintainer import Maintainer
 from replica.remotes import RemoteError
 from replica.spending.account import Account

@@ -8,37 +8,26 @@ from typing import TypeGuard
 
 from pyoxigraph import (
     BlankNode,
-    DefaultGraph,
     Literal,
     NamedNode,
     QueryBoolean,
+    QueryResultsFormat,
     QuerySolution,
-    QuerySolutions,
-    Store,
+    parse_query_results,
 )
 
 from acquatop.catalog.graphs import is_static
-from acquatop.errors import EvaluationError
 from acquatop.instants import instant_text
-from acquatop.query.sparql.functions import engine_functions
-from acquatop.query.sparql.quad_store import QuadStore
-from acquatop.query.sparql.template import (
-    Solution,
-    Term,
-    construct,
-    describe,
-    text_of,
-    variables_of,
-)
+from acquatop.query.sparql.engine import Graphs, SparqlEngine
+from acquatop.query.sparql.template import construct, variables_of
+from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.total_order import totally_ordered
 from replica.terms import is_blank
 from rspql import ast
 from rspql.ast import rewritten
 from rspql.plan import RemotePart
 from rspql.printer import query_text
-from rspql.scoring import DEFAULT_FUNCTIONS, FunctionRegistry
 
-Graph = NamedNode | BlankNode | DefaultGraph
 Answers = Mapping[ast.ServicePattern, ast.Values]
 """Solutions of the remotes' replicas, for each pattern that is asked of a remote."""
 
@@ -65,7 +54,7 @@ class _Found:
 
 
 class Evaluator:
-    """Evaluator of one query over one store, again and again.
+    """Evaluator of one query over one engine's content, again and again.
 
     The named graphs are the ``windows`` and those of FROM NAMED; the default graph is made of those
     of FROM. ``NOW()`` is the time that is given.
@@ -83,21 +72,18 @@ class Evaluator:
     def __init__(
         self,
         query: ast.Query,
-        store: QuadStore,
+        engine: SparqlEngine,
         *,
         windows: Sequence[str] = (),
         remotes: Sequence[RemotePart] = (),
-        functions: FunctionRegistry = DEFAULT_FUNCTIONS,
     ) -> None:
         self.form = type(query.form).__name__.lower()
         self._query = query
-        self._store = store
-        self._default: list[Graph] | None = [
-            NamedNode(graph.value) for graph in query.default_graphs
-        ] or None
-        named = (*windows, *(graph.value for graph in query.named_graphs))
-        self._named: list[NamedNode | BlankNode] = [NamedNode(name) for name in named]
-        self._functions = engine_functions(functions)
+        self._engine = engine
+        self._graphs = Graphs(
+            tuple(graph.value for graph in query.default_graphs),
+            (*windows, *(graph.value for graph in query.named_graphs)),
+        )
         self._nothing = {
             part.pattern: ast.Values(tuple(map(ast.Variable, part.variables)), ())
             for part in remotes
@@ -110,7 +96,7 @@ class Evaluator:
 
     def evaluate(self, answers: Answers, at_ms: int) -> SparqlResult:
         """Return the result of the query over the store's content, at a time."""
-        solutions = self._run(self._select, self._store.current, answers, at_ms).solutions
+        solutions = self._run(self._select, answers, at_ms).solutions
         match self._query.form:
             case ast.Ask():
                 return SparqlResult(boolean=bool(solutions))
@@ -118,7 +104,7 @@ class Evaluator:
                 return SparqlResult(triples=construct(template, solutions))
             case ast.Describe(targets):
                 return SparqlResult(
-                    triples=describe(self._store.current, _resources(targets, solutions))
+                    triples=tuple(self._engine.describe(_resources(targets, solutions)))
                 )
             case ast.Select():
                 return SparqlResult(rows=tuple(_relabelled(solutions)), names=self._names)
@@ -126,10 +112,7 @@ class Evaluator:
     def keys(self, key: str, source: ast.Group, answers: Answers, at_ms: int) -> list[str]:
         """Return a pattern's terms of a variable as sorted N-Triples text, without blank nodes."""
         query = self._source(key, source)
-        terms = (
-            solution.get(key)
-            for solution in self._run(query, self._store.current, answers, at_ms).solutions
-        )
+        terms = (solution.get(key) for solution in self._run(query, answers, at_ms).solutions)
         texts = (text_of(term) for term in terms if isinstance(term, NamedNode | Literal))
         return sorted(text for text in texts if not is_blank(text))
 
@@ -144,30 +127,23 @@ class Evaluator:
         return self._sources[key, source]
 
     def _visible(self, query: ast.Query) -> tuple[str, ...]:
-        return self._run(query, Store(), self._nothing, 0).names
+        return self._run(query, self._nothing, 0, on_nothing=True).names
 
-    def _run(self, query: ast.Query, store: Store, answers: Answers, at_ms: int) -> _Found:
+    def _run(
+        self, query: ast.Query, answers: Answers, at_ms: int, *, on_nothing: bool = False
+    ) -> _Found:
         bare = replace(
             query, windows=(), default_graphs=(), named_graphs=(), registration=None, output=None
         )
         answered = _answered(answers, bare)
         text = query_text(_at(at_ms, answered) if any(map(_is_now, ast.walk(bare))) else answered)
-        try:
-            results = store.query(
-                text,
-                default_graph=self._default,
-                named_graphs=self._named,
-                custom_functions=self._functions,
-            )
-            if isinstance(results, QueryBoolean):
-                return _Found((), [{}] if results else [])
-            assert isinstance(results, QuerySolutions), "CONSTRUCT and DESCRIBE have become SELECT"
-            names = tuple(variable.value for variable in results.variables)
-            return _Found(names, [_solution(names, row) for row in results])
-        except (SyntaxError, RuntimeError, ValueError, OSError) as error:
-            raise EvaluationError(
-                f"the SPARQL engine cannot evaluate the query: {error}"
-            ) from error
+        results = parse_query_results(
+            self._engine.select(text, self._graphs, on_nothing=on_nothing), QueryResultsFormat.JSON
+        )
+        if isinstance(results, QueryBoolean):
+            return _Found((), [{}] if results else [])
+        names = tuple(variable.value for variable in results.variables)
+        return _Found(names, [_solution(names, row) for row in results])
 
 
 def _as_select(query: ast.Query) -> ast.Query:
@@ -221,10 +197,14 @@ def _solution(names: Sequence[str], row: QuerySolution) -> Solution:
 
 def _resources(
     targets: Sequence[ast.Variable | ast.Iri], solutions: Sequence[Solution]
-) -> Iterator[Term]:
-    yield from (NamedNode(target.value) for target in targets if isinstance(target, ast.Iri))
-    if not targets or any(isinstance(target, ast.Variable) for target in targets):
-        yield from (term for solution in solutions for term in solution.values())
+) -> list[str]:
+    """Return the resources to describe, as N-Triples text."""
+    named = [f"<{target.value}>" for target in targets if isinstance(target, ast.Iri)]
+    if targets and not any(isinstance(target, ast.Variable) for target in targets):
+        return named
+    terms = (term for solution in solutions for term in solution.values())
+    found = (text_of(term) for term in terms if not isinstance(term, Literal))
+    return list(dict.fromkeys((*named, *found)))
 
 
 def _relabelled(solutions: Sequence[Solution]) -> Iterator[Solution]:

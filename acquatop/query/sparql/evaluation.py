@@ -15,17 +15,18 @@ from rdflib.term import Identifier
 from acquatop.answer.answer import Answer, Row, Shown, Status
 from acquatop.answer.assembly import Assembly, ClosedWindow, RemoteUse, Result
 from acquatop.answer.certificate import Certificate
-from acquatop.catalog.graphs import load_graphs
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.ingest.terms import iri_to_rdflib, to_rdflib
 from acquatop.plan.bind import Bound, BoundWindowed
 from acquatop.query.contract import MAX_EMPTY_WINDOWS, Sizes, Tick, next_close
 from acquatop.query.counters import WindowCounters
+from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.evaluate import SparqlResult as Found
-from acquatop.query.sparql.quad_store import QuadStore
-from acquatop.query.sparql.template import Solution, Term, text_of
+from acquatop.query.sparql.functions import called_functions
+from acquatop.query.sparql.quad_store import OpenEngine, QuadStore
+from acquatop.query.sparql.terms import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.proposers import ranker_name
@@ -67,6 +68,7 @@ class SparqlEvaluation:
         rankers: RankerRegistry = DEFAULT_RANKERS,
         random: np.random.Generator | None = None,
         instant: Callable[[int], int] = int,
+        open_engine: OpenEngine = LocalEngine,
     ) -> None:
         self.name = bound.name
         self.names: Sequence[str] = [bound.name]
@@ -74,14 +76,12 @@ class SparqlEvaluation:
         self._bound = bound
         self._clock = clock
         self._instant = instant
-        self._store = store = QuadStore()
-        load_graphs(store.current, bound.graphs)
+        functions = called_functions(bound.plan.query, bound.plan.functions)
+        self._store = store = QuadStore(bound.graphs, functions, open_engine)
         self._graphs = [_graph(store, bound, number) for number in range(len(bound.windows))]
         windows = [graph.name for graph in self._graphs]
         plan = bound.plan
-        self._evaluator = Evaluator(
-            plan.query, store, windows=windows, remotes=plan.remotes, functions=plan.functions
-        )
+        self._evaluator = Evaluator(plan.query, store.engine, windows=windows, remotes=plan.remotes)
         joins = _joins(
             bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms
         )
@@ -146,6 +146,7 @@ class SparqlEvaluation:
 
     def close(self) -> None:
         """Close the feeds of the remotes' changes: the query is over."""
+        self._store.close()
         for join in self._remotes.joins:
             join.maintainer.close()
 

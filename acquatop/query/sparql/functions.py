@@ -6,43 +6,52 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from pyoxigraph import Literal, NamedNode, Triple
+from pyoxigraph import Literal
 
-from acquatop.query.sparql.template import Term, text_of
+from acquatop.query.sparql.engine import EngineFunction
+from acquatop.query.sparql.terms import Term, text_of
 from replica.terms import number_of
+from rspql.ast import Call, Iri, Node, walk
 from rspql.passes.plan_windowed import OWN_FUNCTIONS
 from rspql.scoring import FunctionRegistry
-from rspql.scoring.functions import ScoringFunction
-
-EngineFunction = Callable[..., Term | Triple | None]
-"""Function that the engine calls with terms; None is an error."""
+from rspql.scoring.functions import FloatArray
 
 
-def engine_functions(functions: FunctionRegistry) -> dict[NamedNode, EngineFunction]:
-    """Return a registry's functions under all IRIs by which a plan may call them.
+def called_functions(query: Node, functions: FunctionRegistry) -> dict[str, EngineFunction]:
+    """Return those of a registry's functions that a query calls, under their IRIs.
 
     They take numbers of any datatype and return doubles; other arguments are an error.
 
-    >>> from rspql.scoring import DEFAULT_FUNCTIONS
-    >>> sqrt = engine_functions(DEFAULT_FUNCTIONS)[NamedNode("http://www.w3.org/2005/xpath-functions/math#sqrt")]
+    >>> from rspql.parser import parse
+    >>> from rspql.scoring import DEFAULT_FUNCTIONS, MATH
+    >>> query = parse(f"SELECT (<{MATH}sqrt>(?x) AS ?y) {{ ?s ?p ?x }}")
+    >>> ((_, sqrt),) = called_functions(query, DEFAULT_FUNCTIONS).items()
     >>> sqrt(Literal(9)).value, sqrt(Literal("nine"))
     ('3', None)
     """
-    found: dict[NamedNode, EngineFunction] = {}
+    calls = (node.function for node in walk(query) if isinstance(node, Call))
+    called = {each.value for each in calls if isinstance(each, Iri)}
+    found: dict[str, EngineFunction] = {}
     for name in functions:
         function = functions[name]
-        called = [name if ":" in name else OWN_FUNCTIONS + name.lower(), function.sparql or ""]
-        found.update({NamedNode(iri): _engine_function(function) for iri in called if ":" in iri})
+        iris = {name if ":" in name else OWN_FUNCTIONS + name.lower(), function.sparql or ""}
+        found |= {
+            iri: engine_function(function.takes, function.apply) for iri in sorted(iris & called)
+        }
     return found
 
 
-def _engine_function(function: ScoringFunction) -> EngineFunction:
+def engine_function(
+    takes: Callable[[int], bool], apply: Callable[..., FloatArray]
+) -> EngineFunction:
+    """Return a function of terms that calls a function of arrays of doubles."""
+
     def call(*terms: Term) -> Term | None:
-        if not function.takes(len(terms)):
+        if not takes(len(terms)):
             return None
         arguments = (np.array([number_of(text_of(term))]) for term in terms)
         with np.errstate(all="ignore"):
-            value = float(function.apply(*arguments)[0])
+            value = float(apply(*arguments)[0])
         return None if math.isnan(value) else Literal(value)
 
     return call

@@ -2,57 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import groupby
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
-from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
+from pyoxigraph import Store
 
+from acquatop.catalog.graphs import StaticGraph, load_graphs
 from acquatop.ingest.unscored import objects
+from acquatop.query.sparql.content import StoreContent, as_quads
+from acquatop.query.sparql.engine import EngineFunction, LocalEngine, SparqlEngine
 from acquatop.topk.snapshot import State, pack, reading, unpack
 
 RENEWAL = 10_000
-"""Minimum number of removed triples before the store is rebuilt."""
+"""Minimum number of removed triples before the engine is renewed."""
+
+OpenEngine = Callable[[Callable[[], StoreContent], Mapping[str, EngineFunction]], SparqlEngine]
+"""Function that opens an engine over a content, with the functions that queries may call."""
 
 _KIND, _VERSION = "quad store", 1
 
 
 class QuadStore:
-    """In-memory pyoxigraph store that does not grow with past content.
+    """Triples of windows beside static graphs, with an engine that queries them.
 
-    Such a store never frees the space of removed quads. It is therefore copied into a new one
-    whenever as many have been removed as it holds: memory stays within a constant factor of the
-    content, and a removal costs O(1) on average. ``current`` is the store to query, until the next
-    change.
+    An engine never frees the space of removed quads. It is therefore renewed whenever as many have
+    been removed as it holds: memory stays within a constant factor of the content, and a removal
+    costs O(1) on average.
 
-    A store reads quads in the order in which they first came, even if they were removed and added
-    again in between; sums of doubles, for example, depend on it. The order is recorded, so that a
-    snapshot restores it.
+    The order of arrival is kept, so that a snapshot, or an engine that starts again, gives the same
+    results.
     """
 
-    def __init__(self) -> None:
-        self.current = Store()
+    def __init__(
+        self,
+        graphs: Iterable[StaticGraph] = (),
+        functions: Mapping[str, EngineFunction] | None = None,
+        open_engine: OpenEngine = LocalEngine,
+    ) -> None:
+        static = Store()
+        load_graphs(static, graphs)
+        self._static = as_quads(static)
+        self._static_size = self._size = len(static)
         self._removed = 0
         self._came: dict[tuple[str, str], bool] = {}
-        """All triples since the store was made, in order, as graph and line.
+        """All triples since the last renewal, in order, as graph and line.
 
         True if still present.
         """
+        self.engine = open_engine(self._content, functions or {})
 
-    def change(self, graph: NamedNode, gone: Iterable[str], new: Iterable[str]) -> None:
-        """Remove triples from a graph and add others, all given as lines of N-Triples."""
+    def change(self, graph: str, gone: Iterable[str], new: Iterable[str]) -> None:
+        """Remove triples from a graph and add others, all given as lines of N-Triples.
+
+        Those that are removed are in the graph, and those that are added are not.
+        """
         leaving, coming = list(gone), list(new)
-        self._remove(graph, leaving)
-        self._add(graph, coming)
-        self._came.update(((graph.value, line), False) for line in leaving)
-        self._came.update(((graph.value, line), True) for line in coming)
+        self._came.update(((graph, line), False) for line in leaving)
+        self._came.update(((graph, line), True) for line in coming)
+        self._size += len(coming) - len(leaving)
         self._removed += len(leaving)
-        if self._removed >= RENEWAL and self._removed >= len(self.current):
-            self._build({each: True for each, is_here in self._came.items() if is_here})
+        if self._removed >= RENEWAL and self._removed >= self._size:
+            self._came = {each: True for each, is_here in self._came.items() if is_here}
             self._removed = 0
+            self.engine.renew()
+        elif leaving or coming:
+            self.engine.change(graph, "\n".join(leaving), "\n".join(coming))
 
     def snapshot(self) -> bytes:
-        """Return the whole state, except quads that others have put into ``current``."""
+        """Return the whole state, except static graphs."""
         columns = {
             "graphs": objects([graph for graph, _ in self._came]),
             "lines": objects([line for _, line in self._came]),
@@ -67,26 +84,16 @@ class QuadStore:
             graphs, lines, here = (
                 state.tables["triples"][name].tolist() for name in ("graphs", "lines", "here")
             )
-            self._build(dict(zip(zip(graphs, lines, strict=True), here, strict=True)))
+            self._came = dict(zip(zip(graphs, lines, strict=True), here, strict=True))
             self._removed = state.settings["removed"]
+            self._size = self._static_size + sum(here)
+        self.engine.renew()
 
-    def _build(self, came: dict[tuple[str, str], bool]) -> None:
-        """Rebuild the store: first the quads of others, then the triples in order of arrival."""
-        ours = {NamedNode(graph) for graph, _ in (*self._came, *came)}
-        others = [quad for quad in self.current if quad.graph_name not in ours]
-        self.current, self._came = Store(), came
-        self.current.extend(reversed(others))  # a store reads back the last quad first
-        for graph, group in groupby(came, key=lambda each: each[0]):
-            self._add(NamedNode(graph), (line for _, line in group))
-        for graph, group in groupby(
-            (each for each, is_here in came.items() if not is_here), key=lambda each: each[0]
-        ):
-            self._remove(NamedNode(graph), (line for _, line in group))
+    def close(self) -> None:
+        """Release the engine. Safe to call again, and from any thread."""
+        self.engine.close()
 
-    def _add(self, graph: NamedNode, lines: Iterable[str]) -> None:
-        # Leniently: a line may hold an invalid IRI, which was accepted when it came.
-        self.current.load("\n".join(lines), RdfFormat.N_TRIPLES, to_graph=graph, lenient=True)
-
-    def _remove(self, graph: NamedNode, lines: Iterable[str]) -> None:
-        for triple in parse("\n".join(lines), RdfFormat.N_TRIPLES, lenient=True):
-            self.current.remove(Quad(triple.subject, triple.predicate, triple.object, graph))
+    def _content(self) -> StoreContent:
+        return StoreContent(
+            self._static, [(graph, line, is_here) for (graph, line), is_here in self._came.items()]
+        )

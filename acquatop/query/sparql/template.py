@@ -1,39 +1,18 @@
-"""Triples from solutions: for CONSTRUCT from a template, for DESCRIBE about resources."""
+"""Triples from solutions and a template, for CONSTRUCT."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from pyoxigraph import BlankNode, Literal, NamedNode, Store, Triple
+from pyoxigraph import NamedNode
 
 from acquatop.ingest.terms import from_ast
-from replica.terms import blank_label, literal_text
+from acquatop.query.sparql.terms import Solution, Term, text_of
+from replica.terms import blank_label
 from rspql import ast
 from rspql.ast import TriplePattern, Variable, walk
-
-Term = NamedNode | BlankNode | Literal
-Solution = Mapping[str, Term]
-
-
-def text_of(term: Term | Triple) -> str:
-    r"""Return a term as N-Triples text, in the only form in which texts are compared.
-
-    The engine's own form has more escapes than it needs.
-
-    >>> text_of(Literal("\t")) == '"\t"', str(Literal("\t")) == '"\t"'
-    (True, False)
-    """
-    match term:
-        case NamedNode():
-            return f"<{term.value}>"
-        case BlankNode():
-            return f"_:{term.value}"
-        case Triple():
-            return str(term)
-        case Literal():
-            return literal_text(term.value, term.datatype.value, term.language)
 
 
 def variables_of(template: Sequence[TriplePattern]) -> tuple[str, ...]:
@@ -49,6 +28,7 @@ def construct(template: Sequence[TriplePattern], solutions: Iterable[Solution]) 
     template is another one for each solution. Its label follows from the solution's bindings, so
     that an equal solution makes equal triples at another time.
 
+    >>> from pyoxigraph import Literal
     >>> x, p = Variable("x"), NamedNode("urn:p")
     >>> triple = TriplePattern(x, Variable("p"), x)
     >>> construct([triple], [{"x": NamedNode("urn:a"), "p": p}, {"x": Literal("a"), "p": p}, {"x": p}])
@@ -62,23 +42,6 @@ def construct(template: Sequence[TriplePattern], solutions: Iterable[Solution]) 
         again[said] += 1
         made.update(_instance(template, solution, f"{again[said]} {said}"))
     return tuple(sorted(made))
-
-
-def describe(store: Store, resources: Iterable[Term]) -> tuple[str, ...]:
-    """Return all triples about resources, in any graph, and about blank nodes reached from them.
-
-    The triples are sorted.
-    """
-    found: set[str] = set()
-    pending = [each for each in resources if not isinstance(each, Literal)]
-    seen = set(pending)
-    while pending:
-        for quad in store.quads_for_pattern(pending.pop(), None, None):
-            found.add(f"{' '.join(map(text_of, (quad.subject, quad.predicate, quad.object)))} .")
-            if isinstance(quad.object, BlankNode) and quad.object not in seen:
-                seen.add(quad.object)
-                pending.append(quad.object)
-    return tuple(sorted(found))
 
 
 def _instance(template: Iterable[TriplePattern], solution: Solution, seed: str) -> Iterator[str]:

@@ -10,7 +10,6 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyoxigraph import NamedNode
 
 from acquatop.ingest.match import GONE, IDENTITY, terms_of
 from acquatop.ingest.panes import Pane, PaneBuffer
@@ -67,7 +66,6 @@ class WindowGraph:
         self.windows = windows
         self.shown: int | None = None
         self.next: int | None = 0 if windows.t0_ms is not None else None
-        self._graph = NamedNode(name)
         self._store = store
         self._mapping = mapping
         self._latest_only = latest_only
@@ -279,7 +277,7 @@ class WindowGraph:
     def _change_graph(self, before: dict[str, bool]) -> None:
         gone = (triple for triple, held in before.items() if held and triple not in self._counts)
         new = (triple for triple, held in before.items() if not held and triple in self._counts)
-        self._store.change(self._graph, gone, new)
+        self._store.change(self.name, gone, new)
 
     def _records(self, pane: Pane) -> list[_Record]:
         subjects = pane.solutions.column(SUBJECT)

@@ -36,6 +36,7 @@ from acquatop.query.non_empty_windows import NonEmptyWindows
 from acquatop.query.shared.late_solutions import LateSolutions
 from acquatop.query.shared.pane_log import PaneLog
 from acquatop.query.sparql import quad_store
+from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.refresh.order import RefreshOrder
@@ -342,7 +343,9 @@ class Graph(Thing):
         while graph.next_close_ms is not None and graph.next_close_ms <= at:
             graph.show_next()
         known = graph.shown, graph.next, graph.is_empty, graph.is_uncertain, graph.last_close_ms()
-        return late, known, [str(quad) for quad in store.current]
+        engine = store.engine
+        assert isinstance(engine, LocalEngine)
+        return late, known, [str(quad) for quad in engine.store]
 
 
 class LatestGraph(Graph):

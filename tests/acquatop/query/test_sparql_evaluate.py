@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 import pyoxigraph as ox
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acquatop.errors import EvaluationError
+from acquatop.query.sparql.engine import EngineFunction, LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator, SparqlResult
-from acquatop.query.sparql.quad_store import QuadStore
+from acquatop.query.sparql.functions import called_functions
 from replica.terms import blank_iri, blank_label
 from rspql import ast
 from rspql.parser import parse
@@ -22,17 +24,19 @@ PREFIX = "PREFIX : <urn:> PREFIX math: <http://www.w3.org/2005/xpath-functions/m
 WINDOW = ox.NamedNode("urn:w")
 
 
-def stored(turtle: str, seed: int = 0) -> QuadStore:
-    """Return a store with a window's triples, put in in the order of chance."""
+def stored(
+    turtle: str, seed: int = 0, functions: Mapping[str, EngineFunction] | None = None
+) -> LocalEngine:
+    """Return an engine with a window's triples, put in in the order of chance."""
     triples = list(ox.parse(f"@prefix : <urn:> . {turtle}", ox.RdfFormat.TURTLE))
     random.Random(seed).shuffle(triples)
-    store = QuadStore()
+    engine = LocalEngine(functions=functions)
     for triple in triples:
-        store.current.add(ox.Quad(triple.subject, triple.predicate, triple.object, WINDOW))
-    return store
+        engine.store.add(ox.Quad(triple.subject, triple.predicate, triple.object, WINDOW))
+    return engine
 
 
-def evaluate(query: str, store: QuadStore) -> SparqlResult:
+def evaluate(query: str, store: LocalEngine) -> SparqlResult:
     return Evaluator(parse(PREFIX + query), store, windows=["urn:w"]).evaluate({}, 0)
 
 
@@ -122,9 +126,8 @@ def test_functions_of_one_s_own_are_called_by_their_iris() -> None:
     query = parse(
         PREFIX + "SELECT (:twice(?o) AS ?x) (math:sqrt(?o) AS ?y) { GRAPH :w { :k :p ?o } }"
     )
-    evaluator = Evaluator(
-        query, stored(':k :p 9 , "nine" .'), windows=["urn:w"], functions=functions
-    )
+    engine = stored(':k :p 9 , "nine" .', functions=called_functions(query, functions))
+    evaluator = Evaluator(query, engine, windows=["urn:w"])
     rows = evaluator.evaluate({}, 0).rows
     assert [{name: term.value for name, term in row.items()} for row in rows] == [
         {},
@@ -166,7 +169,7 @@ def test_what_a_remote_answers_is_not_touched(inner: str) -> None:
     (pattern,) = query.where.elements
     assert isinstance(pattern, ast.ServicePattern)
     part = RemotePart(pattern, ast.Iri("urn:r"), ("s",), None, None)
-    evaluator = Evaluator(query, QuadStore(), remotes=[part])
+    evaluator = Evaluator(query, LocalEngine(), remotes=[part])
     known = ast.Values((ast.Variable("s"),), ((ast.Iri("urn:k"),),))
     assert cells(evaluator.evaluate({pattern: known}, 0)) == [["<urn:k>"]]
 
@@ -183,9 +186,9 @@ def test_a_template_shows_a_remote_s_blank_nodes_as_such() -> None:
 def test_a_service_that_nobody_answers_is_never_asked_for() -> None:
     query = parse(PREFIX + "SELECT * { SERVICE <http://127.0.0.1:9/> { ?s :p ?o } }")
     with pytest.raises(KeyError):
-        Evaluator(query, QuadStore())
+        Evaluator(query, LocalEngine())
 
 
 def test_an_error_is_named() -> None:
     with pytest.raises(EvaluationError, match="custom function <urn:nobody> is not supported"):
-        evaluate("SELECT (:nobody(?o) AS ?x) { ?s :p ?o }", QuadStore())
+        evaluate("SELECT (:nobody(?o) AS ?x) { ?s :p ?o }", LocalEngine())

@@ -16,8 +16,8 @@ from rdflib import BNode
 from acquatop.answer.answer import Answer, Status
 from acquatop.errors import EvaluationError, UserError
 from acquatop.plan.bind import BoundWindowed
+from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.evaluate import Evaluator
-from acquatop.query.sparql.quad_store import QuadStore
 from rspql.diagnostics import QueryError
 from rspql.parser import parse
 from tests.support.fed import Fed
@@ -384,7 +384,7 @@ def test_now_is_when_the_window_closes() -> None:
 def test_what_the_sparql_engine_does_not_know_is_said_before_anything_runs() -> None:
     query = parse("SELECT (<urn:nobody>(?p) AS ?x) WHERE { ?s <urn:p> ?p }")
     with pytest.raises(EvaluationError, match="custom function <urn:nobody> is not supported"):
-        Evaluator(query, QuadStore())
+        Evaluator(query, LocalEngine())
 
 
 def test_what_the_catalog_lacks_is_said_with_what_is_near() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop.query.sparql import quad_store
+from acquatop.query.sparql.engine import LocalEngine
 from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.windows import Windows
@@ -36,8 +37,13 @@ def graph(windows: Windows, *, latest: bool = False) -> tuple[WindowGraph, QuadS
     return WindowGraph(store, GRAPH, windows, mapping, latest_only=latest), store
 
 
+def held(store: QuadStore) -> ox.Store:
+    assert isinstance(store.engine, LocalEngine)
+    return store.engine.store
+
+
 def shown(store: QuadStore) -> list[str]:
-    return sorted(f"{quad.subject} {quad.predicate} {quad.object}" for quad in store.current)
+    return sorted(f"{quad.subject} {quad.predicate} {quad.object}" for quad in held(store))
 
 
 @pytest.mark.parametrize("renewal", [1, quad_store.RENEWAL])
@@ -84,7 +90,7 @@ def test_a_triple_stays_as_long_as_some_record_in_the_window_says_it() -> None:
     counts = []
     for _ in range(4):
         one.show_next()
-        counts.append(len(store.current))
+        counts.append(len(held(store)))
     assert counts == [1, 1, 0, 0]
     assert one.is_empty
 
@@ -109,7 +115,7 @@ def test_what_is_late_is_left_out_and_remembered_for_the_windows_that_should_hol
         one.show_next()
         uncertain.append(one.is_uncertain)
     assert uncertain == [True, True, False, False]
-    assert len(store.current) == 0
+    assert len(held(store)) == 0
 
 
 def test_bad_records_are_passed_over_and_odd_subjects_are_not() -> None:
@@ -119,7 +125,7 @@ def test_bad_records_are_passed_over_and_odd_subjects_are_not() -> None:
     one.add(batch(BOUND, STREAM, [odd]))
     one.add(mapping.decode(pa.array([b"{", b'{"t": 1}'])))
     one.show_next()
-    assert len(store.current) == 1
+    assert len(held(store)) == 1
 
 
 def test_only_empty_windows_are_skipped() -> None:
@@ -134,14 +140,14 @@ def test_only_empty_windows_are_skipped() -> None:
 
 def test_the_store_is_renewed_and_keeps_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quad_store, "RENEWAL", 3)
-    store, graph_name = QuadStore(), ox.NamedNode(GRAPH)
+    store = QuadStore()
     lines = [f"<urn:s> <urn:p> <urn:o{at}> ." for at in range(10)]
-    store.change(graph_name, [], lines)
-    first = store.current
-    store.change(graph_name, lines[:4], [])
-    assert store.current is first
-    store.change(graph_name, lines[4:6], [])
-    assert store.current is not first
-    assert sorted(str(quad.object) for quad in store.current) == [
+    store.change(GRAPH, [], lines)
+    first = held(store)
+    store.change(GRAPH, lines[:4], [])
+    assert held(store) is first
+    store.change(GRAPH, lines[4:6], [])
+    assert held(store) is not first
+    assert sorted(str(quad.object) for quad in held(store)) == [
         f"<urn:o{at}>" for at in range(6, 10)
     ]

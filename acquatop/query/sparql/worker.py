@@ -1,0 +1,114 @@
+"""Process of one SPARQL engine: it serves requests on a socket until that is closed.
+
+This module is what a worker process imports: it loads no more than the engine needs.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from acquatop.errors import EvaluationError
+from acquatop.query.sparql.content import StoreContent
+from acquatop.query.sparql.engine import EngineFunction, LocalEngine
+
+_CONNECTION, _LIFELINE = 1, 2
+"""Positions of the numbers of the open files among the arguments."""
+
+
+class Served:
+    """Engine of a worker process; each method is a request."""
+
+    def __init__(self) -> None:
+        self._content = StoreContent()
+        self._functions: Mapping[str, EngineFunction] = {}
+        self._engine = LocalEngine()
+
+    def start(self, memory_bytes: int, functions: bytes | None) -> None:
+        """Limit the memory, and load the functions that queries call."""
+        if functions is not None:
+            import cloudpickle
+
+            self._functions = cloudpickle.loads(functions)
+        self._engine = LocalEngine(lambda: self._content, self._functions)
+        _limit_memory(memory_bytes)
+
+    def renew(self, content: StoreContent) -> None:
+        """Replace all triples."""
+        self._content = content
+        self._engine.renew()
+        self._content = StoreContent()
+
+    def change(self, graph: str, gone: str, new: str) -> None:
+        """Remove triples from a graph, then add others."""
+        self._engine.change(graph, gone, new)
+
+    def select(self, text: str, graphs: Any, on_nothing: bool) -> bytes:
+        """Return the results of a query as SPARQL JSON."""
+        return self._engine.select(text, graphs, on_nothing=on_nothing)
+
+    def describe(self, resources: list[str]) -> list[str]:
+        """Return the triples about resources."""
+        return list(self._engine.describe(resources))
+
+
+def serve(connection: Connection, served: Served) -> None:
+    """Serve requests until the connection ends.
+
+    A request is a method, its arguments, and whether the result is wanted. The failure of a request
+    whose result is not wanted is the reply to the next one.
+    """
+    failure: tuple[str, Any] | None = None
+    while True:
+        try:
+            method, arguments, is_wanted = connection.recv()
+        except (EOFError, OSError):
+            return
+        reply = failure or _reply(served, method, arguments)
+        failure = None if is_wanted or reply[0] == "done" else reply
+        if is_wanted:
+            connection.send(reply)
+
+
+def _reply(served: Served, method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+    try:
+        return "done", getattr(served, method)(*arguments)
+    except MemoryError:
+        return "memory", None
+    except EvaluationError as error:
+        return "refused", str(error)
+    except Exception as error:
+        return "refused", f"the SPARQL engine cannot evaluate the query: {error!r}"
+
+
+def _limit_memory(memory_bytes: int) -> None:
+    """Limit the address space to what is used now and some bytes more, where that is known."""
+    sizes = Path("/proc/self/statm")
+    if sizes.exists():
+        used = int(sizes.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, used + memory_bytes))
+
+
+def _end_with(lifeline: int) -> None:
+    """End this process when the other end of a pipe is closed, even during an evaluation."""
+    os.read(lifeline, 1)
+    os._exit(0)
+
+
+def main() -> None:
+    """Serve the connection whose number is given, as long as the lifeline is open."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    lifeline = int(sys.argv[_LIFELINE])
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    serve(Connection(int(sys.argv[_CONNECTION])), Served())
+
+
+if __name__ == "__main__":
+    main()

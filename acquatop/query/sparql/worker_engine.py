@@ -1,0 +1,232 @@
+"""SPARQL engine in a process of its own: no query can end or exhaust the process that asks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from acquatop.catalog.evaluation_limits import EvaluationLimits
+from acquatop.errors import EnvironmentProblem, EvaluationError, EvaluationLost
+from acquatop.query.sparql.content import StoreContent
+from acquatop.query.sparql.engine import EngineFunction, Graphs
+
+_WORKER = "acquatop.query.sparql.worker"
+_PATIENCE = 5.0
+"""Seconds in which a process that has closed its connection has ended."""
+_OUT_OF_MEMORY = "memory allocation of"
+"""Last words of the SPARQL engine before it aborts the process."""
+
+
+class WorkerEngine:
+    """SPARQL engine in a worker process, with limits of memory, time and size per evaluation.
+
+    A worker that exceeds a limit, or that ends, costs the evaluation under way:
+    :class:`~acquatop.errors.EvaluationLost`. The next evaluation starts another worker with the
+    present ``content``.
+    """
+
+    def __init__(
+        self,
+        content: Callable[[], StoreContent],
+        functions: Mapping[str, EngineFunction],
+        limits: EvaluationLimits | None = None,
+    ) -> None:
+        self._content = content
+        self._functions = _pickled(functions) if functions else None
+        self._limits = limits or EvaluationLimits()
+        self._worker: _Worker | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def renew(self) -> None:
+        """Replace the worker's triples by the present content."""
+        if self._worker is not None:
+            self._tell("renew", self._content())
+
+    def change(self, graph: str, gone: str, new: str) -> None:
+        """Remove triples from a graph, then add others; do not wait for it."""
+        if self._worker is not None:
+            self._tell("change", graph, gone, new)
+
+    def select(self, text: str, graphs: Graphs, *, on_nothing: bool = False) -> bytes:
+        """Return the results of a query as SPARQL JSON."""
+        found: bytes = self._ask("select", text, graphs, on_nothing)
+        if len(found) > self._limits.result_bytes:
+            raise EvaluationLost(
+                "result",
+                f"the result of the query has {len(found):,} bytes,"
+                f" more than the {self._limits.result_bytes:,} that it may have",
+            )
+        return found
+
+    def describe(self, resources: Sequence[str]) -> Sequence[str]:
+        """Return the triples about resources."""
+        found: Sequence[str] = self._ask("describe", list(resources))
+        return found
+
+    def close(self) -> None:
+        """End the worker, even during an evaluation. Safe to call again, and from any thread."""
+        with self._lock:
+            self._is_closed = True
+            worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.end()
+
+    def _tell(self, method: str, *arguments: Any) -> None:
+        worker = self._worker
+        try:
+            if worker is not None:
+                worker.connection.send((method, arguments, False))
+        except OSError:
+            self._drop()  # the next worker starts with the present content
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        worker = self._sent(method, *arguments)
+        try:
+            if not worker.connection.poll(self._limits.seconds):
+                self._drop()
+                raise EvaluationLost(
+                    "time",
+                    f"the evaluation took longer than the {self._limits.seconds:g} s that it may",
+                )
+            kind, result = worker.connection.recv()
+        except (EOFError, OSError):
+            reason = worker.end(patience=_PATIENCE)
+            self._drop()
+            raise EvaluationLost(*reason) from None
+        if kind == "memory":
+            self._drop()
+            raise EvaluationLost("memory", _too_large(self._limits.memory_bytes))
+        if kind == "refused":
+            raise EvaluationError(result)
+        return result
+
+    def _sent(self, method: str, *arguments: Any) -> _Worker:
+        """Send a request to the worker, or to another one if it has ended meanwhile."""
+        worker = self._worker
+        if worker is not None:
+            try:
+                worker.connection.send((method, arguments, True))
+                return worker
+            except OSError:
+                self._drop()
+        worker = self._started()
+        worker.connection.send((method, arguments, True))
+        return worker
+
+    def _started(self) -> _Worker:
+        worker = _Worker(self._limits.memory_bytes)
+        with self._lock:
+            if self._is_closed:
+                worker.end()
+                raise EvaluationError("the query has been closed")
+            self._worker = worker
+        self._tell("start", self._limits.memory_bytes, self._functions)
+        self._tell("renew", self._content())
+        return worker
+
+    def _drop(self) -> None:
+        with self._lock:
+            worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.end()
+
+
+class _Worker:
+    """Worker process, and the connection to it."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
+        ours, theirs = socket.socketpair()
+        lifeline, self._lifeline = os.pipe()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", _WORKER, str(theirs.fileno()), str(lifeline)],
+                stdin=subprocess.DEVNULL,
+                stdout=self._said,
+                stderr=self._said,
+                pass_fds=(theirs.fileno(), lifeline),
+                env={**os.environ, "PYTHONPATH": _search_path(), "RUST_BACKTRACE": "0"},
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            os.close(self._lifeline)
+            self._said.close()
+            raise EnvironmentProblem(
+                f"no worker process can be started for the SPARQL engine: {error}"
+            ) from error
+        finally:
+            theirs.close()
+            os.close(lifeline)
+        self.connection = Connection(ours.detach())
+        self._lock = threading.Lock()
+        self._ended: tuple[str, str] | None = None
+
+    def end(self, patience: float = 0.0) -> tuple[str, str]:
+        """End the process; return the reason of its end, in a word and for people.
+
+        It is killed if it has not ended by itself after ``patience`` seconds.
+        """
+        with self._lock:
+            if self._ended is None:
+                self._ended = self._end(patience)
+            return self._ended
+
+    def _end(self, patience: float) -> tuple[str, str]:
+        try:
+            how = f"ended with {_code(self._process.wait(patience))}"
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            how = "was ended"
+        said = _last_words(self._said.fileno())
+        self._said.close()
+        self.connection.close()
+        os.close(self._lifeline)
+        if _OUT_OF_MEMORY in said:
+            return "memory", _too_large(self._memory_bytes)
+        return "process", f"the process of the evaluation {how}{said and f': {said}'}"
+
+
+def _search_path() -> str:
+    """Return the places where this process finds modules, for another one."""
+    return os.pathsep.join(place or str(Path.cwd()) for place in sys.path)
+
+
+def _too_large(memory_bytes: int) -> str:
+    return f"the evaluation needs more than the {memory_bytes:,} bytes of memory that it may use"
+
+
+def _code(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def _last_words(file: int) -> str:
+    """Return the end of what a process has said, in one line of at most 300 characters."""
+    size = os.fstat(file).st_size
+    text = os.pread(file, 1000, max(0, size - 1000)).decode(errors="replace")
+    return " ".join(text.split())[-300:]
+
+
+def _pickled(functions: Mapping[str, EngineFunction]) -> bytes:
+    try:
+        pickled: bytes = cloudpickle.dumps(dict(functions))
+    except Exception as error:
+        names = ", ".join(f"<{iri}>" for iri in functions)
+        raise EvaluationError(
+            f"the functions {names} cannot be sent to the process of the evaluation: {error}"
+        ) from error
+    return pickled
