@@ -61,7 +61,8 @@ class Engine:
 
         with Engine.from_catalog("catalog.toml") as engine:
             for answer in engine.register(Path("query.rspql").read_text()):
-                print(answer.closes_ms, answer.status, [row.bindings["user"] for row in answer.rows])
+                users = [row.bindings["user"] for row in answer.rows]
+                print(answer.closes_ms, answer.status, users)
     """
 
     def __init__(
@@ -83,7 +84,8 @@ class Engine:
         check_runtime(runtime, spark)
         if autostart and state is not None:
             raise UserError(
-                "with a state directory queries are registered first, and then the engine is started"
+                "with a state directory queries are registered first, and then the engine is "
+                "started"
             )
         self.catalog = catalog
         self._functions = functions

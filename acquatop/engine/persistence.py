@@ -90,9 +90,11 @@ class EngineState:
         """Raise :class:`UserError` if a query has state that the key's unit cannot resume from."""
         if self.is_kept(query, key) is False:
             raise UserError(
-                f"query {query} cannot go on from what {self._path} holds of it: the settings of its stream or service "
+                f"query {query} cannot go on from what {self._path} holds of it: the settings "
+                "of its stream or service "
                 "are such that it is evaluated in another way now\n"
-                "  hint: take the old settings again (refill, solutions, strategy, or the version of AcquaTop), "
+                "  hint: take the old settings again (refill, solutions, strategy, or the "
+                "version of AcquaTop), "
                 "give the query another name to let it begin anew, or use another directory"
             )
 
@@ -175,7 +177,8 @@ class EngineState:
     def _check_failure(self) -> None:
         if self._failure is not None:
             raise EnvironmentProblem(
-                f"{self._path}: nothing is kept any more, since something has failed: {self._failure}\n"
+                f"{self._path}: nothing is kept any more, since something has failed: "
+                f"{self._failure}\n"
                 "  hint: mend that and start again; it goes on from before it failed"
             ) from self._failure
 

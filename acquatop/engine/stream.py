@@ -151,7 +151,8 @@ class Pipeline:
         self._recording = recording
         self._timer = IdleTimer(self.due_in, self._go_on_by_itself)
         self._error: BaseException | None = None
-        # Time goes on by itself only while somebody listens, and nothing that has come is on its way.
+        # Time goes on by itself only while somebody listens, and nothing that has come is on its
+        # way.
         self._listens = self._is_under_way = self._is_held = self._has_ticked = False
         self._moving = threading.Lock()
         self._is_released = False
@@ -281,8 +282,8 @@ class Pipeline:
                 entry = self._entry(batch, before_ms)
             kept = self._outlet.keep(self.stream.iri, batch.position, entry, answers)
             if self._outlet.keeps and batch.is_pressing:
-                # All is written twice then, so that the source may let go of this batch too: it may have room for no
-                # other, and nothing would be written again.
+                # All is written twice then, so that the source may let go of this batch too: it may
+                # have room for no other, and nothing would be written again.
                 kept += self._outlet.keep(self.stream.iri, batch.position, {}, answers)
             self._has_changed = False
             self._outlet.give(answers)
@@ -343,7 +344,8 @@ class Pipeline:
         return answers
 
     def _collect(self, unit: EvaluationSlot, due: Iterator[Answer], answers: list[Answer]) -> None:
-        # Answers are made one by one, each with its requests to the remote: none for queries that were stopped.
+        # Answers are made one by one, each with its requests to the remote: none for queries that
+        # were stopped.
         while self._outlet.wants(unit) and (answer := next(due, None)) is not None:
             if self._outlet.keeps:
                 answers.append(answer)
@@ -477,7 +479,8 @@ class Pipeline:
             for key, start, stop, names in said["units"]
             if key in units
         ]
-        # Which window is the first is decided by what has come when time passes it, not by what comes later.
+        # Which window is the first is decided by what has come when time passes it, not by what
+        # comes later.
         before_ms = said.get("watermark_ms")
         answers: list[Answer] = []
         if before_ms is not None and (self.watermark_ms is None or before_ms > self.watermark_ms):

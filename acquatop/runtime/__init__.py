@@ -130,7 +130,7 @@ class Runtime(Protocol):
 
 
 def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) -> None:
-    """Raise :class:`UserError` unless there is a runtime of that name, and it has a use for settings of Spark."""
+    """Raise :class:`UserError` unless a runtime has that name, and a use for settings of Spark."""
     from acquatop.runtime.settings import SparkSettings
 
     if name not in RUNTIMES:
@@ -143,7 +143,10 @@ def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) 
 
 
 def open_runtime(name: str, spark: SparkSession | SparkSettings | None = None) -> Runtime:
-    """Return the runtime of a name; ``spark`` is an existing session to use, or settings for one of its own."""
+    """Return the runtime of a name.
+
+    ``spark`` is an existing session to use, or settings for one of its own.
+    """
     check_runtime(name, spark)
     if name == "spark":
         from acquatop.runtime.spark import SparkRuntime

@@ -51,7 +51,10 @@ class LocalCarrier:
         self._position = None if resume is None else resume.position
         self._stopping = threading.Event()
         if stream.connector == SPARK.name:
-            hint = 'leave out --runtime local (runtime="local"), or record the stream in files and read those'
+            hint = (
+                'leave out --runtime local (runtime="local"), or record the stream in files '
+                "and read those"
+            )
             raise UserError(
                 f"<{stream.iri}> is read by a source of Spark's, which needs Spark\n  hint: {hint}"
             )

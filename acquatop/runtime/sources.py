@@ -14,9 +14,8 @@ from connectors.registry import CONNECTORS, PIPE
 
 def reader_of(connector: str, options: dict[str, str]) -> Any:
     """Return the reader of a connector's stream: the class that Spark drives, for any runtime."""
-    return (
-        CONNECTORS[connector].data_source()(source_options(connector, options)).streamReader(None)
-    )  # type: ignore[arg-type]
+    source = CONNECTORS[connector].data_source()(source_options(connector, options))
+    return source.streamReader(None)  # type: ignore[arg-type]
 
 
 def source_options(connector: str, options: Mapping[str, str]) -> dict[str, str]:
@@ -50,7 +49,8 @@ def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[s
     if not place.exists():
         hint = 'use the runtime "local", or a named pipe'
         raise UserError(
-            f"Spark's processes cannot read this one's standard input on this system\n  hint: {hint}"
+            "Spark's processes cannot read this one's standard input on this system\n  hint: "
+            f"{hint}"
         )
     return {**options, "path": str(place)}
 

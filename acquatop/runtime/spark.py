@@ -160,8 +160,8 @@ class SparkCarrier:
 
     def _start(self, until_end: bool) -> StreamingQuery:
         writer = self._rows().writeStream.foreachBatch(self._process)
-        # The driver's disk, whatever file system a cluster would look for a mere path in. Not as_uri(): to Spark a %20
-        # would be part of the name.
+        # The driver's disk, whatever file system a cluster would look for a mere path in. Not
+        # as_uri(): to Spark a %20 would be part of the name.
         writer = writer.option("checkpointLocation", f"file://{self._checkpoint.path.absolute()}")
         writer = (
             writer.trigger(availableNow=True)
@@ -176,7 +176,8 @@ class SparkCarrier:
         self._consumer.release()
         with self._turn:
             pass  # the batch at hand is over; none begins any more
-        # Not in our turn: Spark waits for a batch that has just come, and that would wait for its turn.
+        # Not in our turn: Spark waits for a batch that has just come, and that would wait for its
+        # turn.
         if self._query is None:
             return
         with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
@@ -192,7 +193,8 @@ class SparkCarrier:
         let_go(self._reader, offset_in(position["offsets"]))
 
     def _process(self, rows: DataFrame, number: int) -> None:
-        # Nothing else waits for this thread meanwhile: every stream's batches have a thread of their own.
+        # Nothing else waits for this thread meanwhile: every stream's batches have a thread of
+        # their own.
         is_done = False
         while not is_done:
             self._wait()
@@ -214,9 +216,10 @@ class SparkCarrier:
             raise
 
     def _take(self, rows: DataFrame, number: int) -> bool:
-        """Take in what Spark has planned as a batch, or as much of it as can be sent; say whether that was all.
+        """Take in Spark's plan of a batch, or as much of it as can be sent; say if that was all.
 
-        All that comes of one plan has its number. Spark's note on it, as it is kept, ends where it was left.
+        All that comes of one plan has its number. Spark's note on it, as it is kept, ends where it
+        was left.
         """
         if self._last >= 0 and number != self._last + 1:
             raise EnvironmentProblem(
@@ -239,8 +242,9 @@ class SparkCarrier:
         return {} if self._steps is None else {"pace": self._steps.pace.size}
 
     def _reduced(self, rows: DataFrame, planned: str, job: Job) -> tuple[str, list[list[Part]]]:
-        """Have the job done on a batch in the executors, each partition by one task; return how far that has read."""
-        # The rows are not asked for: they would go through the JVM twice. What the batch reads is known from its note.
+        """Run the job on a batch in the executors, a task per partition; return how far it read."""
+        # The rows are not asked for: they would go through the JVM twice. What the batch reads is
+        # known from its note.
         end, most = (
             offset_in(planned),
             None if self._steps is None else self._steps.pace.allowed.most,
@@ -365,7 +369,7 @@ class ForeignCarrier(SparkCarrier):
 
 
 class InExecutors:
-    """A stream's job as Spark wants it: partitions of the connector's in, for each a list of parts as bytes out.
+    """A stream's job as Spark wants it: the connector's partitions in, lists of parts as bytes out.
 
     If these are more than ``most`` bytes, their number is returned instead of them.
     """
