@@ -283,7 +283,7 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         self._folder().release(Position.from_json(end))
 
-    def is_pressing(self, offset: Offset) -> bool:
+    def log_nearly_full(self, offset: Offset) -> bool:
         """Return True if so much data before an offset is kept that it should be released soon."""
         return self._reader().kept(Position.from_json(offset)) > self._options.max_bytes // PRESSING
 

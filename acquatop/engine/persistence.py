@@ -42,9 +42,9 @@ class EngineState:
         self._directory: StateDirectory | None = None
         self._recovered: Recovered | None = None
         self._engine: Mapping[str, Any] = {}
-        self._saved = False
+        self._has_snapshot = False
         self._failure: BaseException | None = None
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         self.is_behind = False
         """True if the journal has entries after the last snapshot."""
 
@@ -55,7 +55,7 @@ class EngineState:
         self._recovered = self._directory.recover()
         if self._recovered is None:
             return
-        self._saved = True
+        self._has_snapshot = True
         self._engine = json.loads(self._recovered.parts["engine"])
         seconds = time.perf_counter() - started
         size = sum(map(len, self._recovered.parts.values()))
@@ -71,9 +71,9 @@ class EngineState:
             self._directory.declare(manifest)
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold this during changes of state that is kept. An error in between ends all writing."""
-        with self._turn:
+        with self._lock:
             try:
                 yield
             except BaseException as error:
@@ -138,7 +138,7 @@ class EngineState:
         assert self._directory is not None
         self._check_failure()
         size = sum(map(len, entry.values()))
-        if not self._saved or self._directory.journal_length + size > _JOURNAL_BYTES:
+        if not self._has_snapshot or self._directory.journal_length + size > _JOURNAL_BYTES:
             return False
         started = time.perf_counter()
         self._directory.append(entry)
@@ -166,7 +166,7 @@ class EngineState:
             **{_name(key): unit.snapshot for key, unit in units.items()},
         }
         self._directory.save(parts)
-        self._saved, self.is_behind = True, False
+        self._has_snapshot, self.is_behind = True, False
         self._see(Kept.SNAPSHOT, "", time.perf_counter() - started, sum(map(len, parts.values())))
 
     def freeze(self, error: BaseException) -> None:

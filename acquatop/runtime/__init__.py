@@ -36,7 +36,7 @@ Position = Mapping[str, Any]
 class Batch:
     """Result of one batch: each partition's parts, and the position after the batch.
 
-    ``done`` of ``total`` in the source has been read then, if known. The batch ``is_pressing`` if
+    ``done`` of ``total`` in the source has been read then, if known. ``log_nearly_full`` says that
     the source cannot hold much more data that has been read: a consumer that keeps its state should
     then write a full snapshot.
     """
@@ -46,7 +46,7 @@ class Batch:
     seconds: float = 0.0
     done: int | None = None
     total: int | None = None
-    is_pressing: bool = False
+    log_nearly_full: bool = False
 
 
 class Consumer(Protocol):

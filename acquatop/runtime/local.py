@@ -10,7 +10,7 @@ from typing import Any
 from acquatop.catalog.catalog import Stream
 from acquatop.errors import UserError
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
-from acquatop.runtime.sources import how_far, is_pressing, let_go, reader_of
+from acquatop.runtime.sources import how_far, log_nearly_full, reader_of, release_data
 from connectors.divisible import Divisible, cut, step
 from connectors.registry import SPARK
 
@@ -77,7 +77,7 @@ class LocalCarrier:
 
     def forget(self, position: Position) -> None:
         """Let the source discard data up to a position."""
-        let_go(self._reader, position["offset"])
+        release_data(self._reader, position["offset"])
 
     def _run(self) -> None:
         try:
@@ -109,7 +109,7 @@ class LocalCarrier:
             self._consumer.take(self._batch(offset, latest, number))
             offset, number = latest, number + 1
             if not self._keeps:
-                let_go(self._reader, offset)
+                release_data(self._reader, offset)
 
     def _next(self, offset: Any) -> Any:
         """Return how far the next batch reads.
@@ -135,4 +135,4 @@ class LocalCarrier:
         position = {"batch": number, "offset": latest}
         seconds = time.perf_counter() - started
         done = how_far(self._reader, latest, self._until_end)
-        return Batch(position, partitions, seconds, *done, is_pressing(self._reader, latest))
+        return Batch(position, partitions, seconds, *done, log_nearly_full(self._reader, latest))

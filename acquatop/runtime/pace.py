@@ -10,7 +10,7 @@ from connectors.divisible import Divisible, cut, step
 
 GROWTH = 4
 """Largest ratio of a batch's size to that of the one before."""
-ROOM = 4
+MAX_EXCESS = 4
 """Largest ratio of what a batch sends to what it should; beyond, it is done again in parts."""
 _FIRST_ROWS, _FIRST_BYTES = 1 << 16, 4 << 20
 _OF_HEAP, _OF_RESULTS = 8, 2
@@ -36,7 +36,7 @@ class Allowance:
     @property
     def wanted(self) -> int:
         """Bytes that a batch should send."""
-        return max(1, self.most // ROOM)
+        return max(1, self.most // MAX_EXCESS)
 
 
 class Pace:

@@ -27,15 +27,15 @@ def source_options(connector: str, options: Mapping[str, str]) -> dict[str, str]
     )
 
 
-def let_go(reader: Any, offset: Any) -> None:
+def release_data(reader: Any, offset: Any) -> None:
     """Tell a source that keeps received data that nothing before an offset will be read again."""
     if isinstance(reader, LiveReader):
         reader.release(offset)
 
 
-def is_pressing(reader: Any, offset: Any) -> bool:
+def log_nearly_full(reader: Any, offset: Any) -> bool:
     """Return True if a source holds so much data already read that it should be released soon."""
-    return isinstance(reader, LiveReader) and reader.is_pressing(offset)
+    return isinstance(reader, LiveReader) and reader.log_nearly_full(offset)
 
 
 def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[str, str]:

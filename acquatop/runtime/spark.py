@@ -25,9 +25,9 @@ from acquatop.runtime.settings import SparkSettings
 from acquatop.runtime.sources import (
     for_other_processes,
     how_far,
-    is_pressing,
-    let_go,
+    log_nearly_full,
     reader_of,
+    release_data,
     source_options,
 )
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
@@ -190,7 +190,7 @@ class SparkCarrier:
 
     def forget(self, position: Position) -> None:
         """Let the source discard data up to a position."""
-        let_go(self._reader, offset_in(position["offsets"]))
+        release_data(self._reader, offset_in(position["offsets"]))
 
     def _process(self, rows: DataFrame, number: int) -> None:
         # Nothing else waits for this thread meanwhile: every stream's batches have a thread of
@@ -272,13 +272,15 @@ class SparkCarrier:
     def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
         """Return the size read so far, the size of all, and whether the source needs room."""
         latest = offset_in(note)
-        return *how_far(self._reader, latest, self._until_end), is_pressing(self._reader, latest)
+        return *how_far(self._reader, latest, self._until_end), log_nearly_full(
+            self._reader, latest
+        )
 
     def _has_read(self, note: str) -> None:
         """Note that a batch has been processed."""
         self._offset = offset_in(note)
         if not self._keeps:
-            let_go(self._reader, self._offset)
+            release_data(self._reader, self._offset)
 
     def _in_executors(
         self, partitions: Sequence[InputPartition], job: Job, most: int | None

@@ -24,7 +24,7 @@ EVENT = (
     Step("connectors", "JsonMapping.records", "decode to columns"),
     Step("ingest", "Matcher.find", "match the pattern"),
     Step("ingest", "Matcher.table", "make solutions"),
-    Step("engine", "Pipeline.take", "take the batch"),
+    Step("engine", "StreamDriver.take", "take the batch"),
     Step("query", "TopKEvaluation.add", "take the part"),
     Step("query", "Schedule.note", "note its panes"),
     Step("query", "Buffered.add", "wait for the pane"),
@@ -39,7 +39,7 @@ EVENT = (
     Step("answer", "Rendering.bindings", "render the rows"),
     Step("answer", "Assembly.answer", "put the answer together"),
     Step("answer", "RelationToStream.__call__", "make it a stream"),
-    Step("engine", "Engine.give", "give it to sinks and readers"),
+    Step("engine", "Delivery.deliver", "deliver to sinks and readers"),
 )
 REFRESH = (
     Step("refresh", "ReplicaRefresh.begin", "begin the evaluation"),

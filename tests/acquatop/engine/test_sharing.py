@@ -100,7 +100,7 @@ def answered(
 
 def groups_of(engine: Engine) -> list[int]:
     """Return how many queries are answered together, of each group."""
-    return sorted(map(len, engine._queries_of.values()))
+    return sorted(map(len, engine.groups))
 
 
 @pytest.mark.spark

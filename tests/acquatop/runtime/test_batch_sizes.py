@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from acquatop import Answer, Engine
 from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.catalog.catalog import Catalog
-from acquatop.engine.stream import Pipeline
+from acquatop.engine.stream_driver import StreamDriver
 from acquatop.runtime import Batch, pace
 from acquatop.runtime import spark as spark_runtime
 from acquatop.runtime.checkpoint import offset_in
@@ -60,7 +60,7 @@ class Life:
     def give(self, answer: Answer) -> None:
         self.answers.append(json.dumps(answer.canonical()))
 
-    def take(self, pipeline: Pipeline, batch: Batch) -> None:
+    def take(self, driver: StreamDriver, batch: Batch) -> None:
         position = batch.position
         if "offsets" in position:
             self.batches.append(
@@ -68,10 +68,10 @@ class Life:
             )
         if self.dies_at == len(self.batches) > 0:
             raise KilledError("killed")
-        TAKE(pipeline, batch)
+        TAKE(driver, batch)
 
 
-TAKE = Pipeline.take
+TAKE = StreamDriver.take
 
 
 def write(folder: Path, lateness: int) -> None:
@@ -99,7 +99,7 @@ def live(
     kept = None if state is None else folder / state
     dying = pytest.raises(KilledError) if dies_at else nullcontext()
     with (
-        patch.object(Pipeline, "take", lambda pipeline, batch: life.take(pipeline, batch)),
+        patch.object(StreamDriver, "take", lambda driver, batch: life.take(driver, batch)),
         Engine(catalog, runtime=runtime, spark=spark, until_end=True, state=kept) as engine,
         dying,
     ):

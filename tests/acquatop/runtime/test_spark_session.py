@@ -46,13 +46,14 @@ ENDING = "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr"
 
 SCRIPT = """
 import json, threading
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from acquatop import Engine
 
 def answers():
     with Engine.from_catalog("catalog.toml", until_end=True) as engine:
         found = list(engine.register(open("query.rspql").read()))
-        return len(found), engine._runtime.spark.sparkContext.master
+        return len(found), SparkContext.getOrCreate().master
 
 said = {"alone": answers(), "left": SparkSession.getActiveSession() is not None}
 spark = SparkSession.builder.config("spark.sql.shuffle.partitions", "7").getOrCreate()

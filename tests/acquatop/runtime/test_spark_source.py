@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from acquatop import Answer, Engine
 from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.catalog.catalog import Catalog
-from acquatop.engine.stream import Pipeline
+from acquatop.engine.stream_driver import StreamDriver
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.runtime import Batch
 from acquatop.runtime.checkpoint import Checkpoint, offset_in
@@ -95,14 +95,14 @@ class Life:
             self.answers.pop()
             raise KilledError("killed")
 
-    def take(self, pipeline: Pipeline, batch: Batch) -> None:
+    def take(self, driver: StreamDriver, batch: Batch) -> None:
         self.batches.append((batch.position["batch"], offset_in(batch.position["offsets"])))
         if self.dies_at == ("take", len(self.batches)):
             raise KilledError("killed")
-        TAKE(pipeline, batch)
+        TAKE(driver, batch)
 
 
-TAKE = Pipeline.take
+TAKE = StreamDriver.take
 
 
 def live(
@@ -113,7 +113,7 @@ def live(
     given = catalog(FILES.format(folder=folder / "events"))
     dying = nullcontext() if dies_at is None else pytest.raises(KilledError, match="killed")
     with (
-        patch.object(Pipeline, "take", lambda pipeline, batch: life.take(pipeline, batch)),
+        patch.object(StreamDriver, "take", lambda driver, batch: life.take(driver, batch)),
         Engine(given, spark=spark, until_end=True, state=folder / state) as engine,
         dying,
     ):

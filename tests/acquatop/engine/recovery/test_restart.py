@@ -17,7 +17,7 @@ from acquatop.answer.sinks import growing
 from acquatop.engine.observer import Kept, Silent, StateSeen
 from acquatop.engine.persistence import EngineState
 from acquatop.engine.state.folder import Folder
-from acquatop.engine.stream import Pipeline
+from acquatop.engine.stream_driver import StreamDriver
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.runtime.checkpoint import Checkpoint
 from tests.support.crash.killing import in_process
@@ -201,7 +201,7 @@ def test_a_damaged_snapshot_costs_nothing_but_time(world: World) -> None:
     whole = world.whole()
     for nth in (13, 14):
         life = world.life()
-        assert in_process(Point("after Engine.keep", nth))(life)
+        assert in_process(Point("after Committer.commit", nth))(life)
         newest = max(life.state.glob("snapshot-*"))
         damaged = bytearray(newest.read_bytes())
         damaged[-9] ^= 1
@@ -300,7 +300,7 @@ def test_a_recording_that_grows_between_two_lives(world: World) -> None:
                 text, name=name, sinks=[lines_] if name == "friends" else [lines_, tables]
             )
         engine.start()
-        for query in list(engine._queries.values()):
+        for query in engine.queries:
             assert len(list(query.answers(limit=2))) == 2
         engine.stop()
     recording.write_bytes(events)
@@ -333,15 +333,15 @@ def test_a_checkpoint_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 def test_the_first_error_ends_all_streams(world: World) -> None:
     """A failed stream does not let others go on, of which nothing could be kept."""
     life = world.life("top", "counts")
-    take, calls = Pipeline.take, 0
+    take, calls = StreamDriver.take, 0
 
-    def fail(pipeline: Pipeline, batch: Any) -> None:
+    def fail(driver: StreamDriver, batch: Any) -> None:
         nonlocal calls
-        if pipeline.stream.arrivals == "latest" and (calls := calls + 1) == 6:
+        if driver.stream.stream.arrivals == "latest" and (calls := calls + 1) == 6:
             raise RuntimeError("no luck")
-        take(pipeline, batch)
+        take(driver, batch)
 
-    with patch.object(Pipeline, "take", fail), pytest.raises(RuntimeError, match="no luck"):
+    with patch.object(StreamDriver, "take", fail), pytest.raises(RuntimeError, match="no luck"):
         life.live()
     life.live()
     assert content(life.out) == world.whole("top", "counts")
