@@ -161,6 +161,9 @@ class Receiver:
         self._thread = threading.Thread(
             target=self._run, name=f"receiver-{folder.path.name}", daemon=True
         )
+
+    def start(self) -> None:
+        """Start to receive."""
         self._thread.start()
 
     def end(self) -> Position | None:
@@ -317,6 +320,7 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _received(self) -> Receiver:
         if self._receiver is None:
             self._receiver = Receiver(self._folder(), self._source, self._options.max_bytes)
+            self._receiver.start()
         return self._receiver
 
     def _check(self, begin: Position, end: Position) -> None:

@@ -47,7 +47,7 @@ class LocalCarrier:
     ) -> None:
         self._consumer = consumer
         self._until_end = until_end
-        self._keeps = resume is not None
+        self._is_durable = resume is not None
         self._position = None if resume is None else resume.position
         self._stopping = threading.Event()
         if stream.connector == SPARK.name:
@@ -108,7 +108,7 @@ class LocalCarrier:
                 return
             self._consumer.take(self._batch(offset, latest, number))
             offset, number = latest, number + 1
-            if not self._keeps:
+            if not self._is_durable:
                 release_data(self._reader, offset)
 
     def _next(self, offset: Any) -> Any:

@@ -116,8 +116,8 @@ class SparkCarrier:
         self._until_end = until_end
         self._stopping = False
         self._error: BaseException | None = None
-        self._turn = threading.Lock()
-        self._keeps = resume is not None
+        self._batch_lock = threading.Lock()
+        self._is_durable = resume is not None
         position = None if resume is None else resume.position
         self._open(position)
         self._checkpoint = Checkpoint(
@@ -174,15 +174,18 @@ class SparkCarrier:
         """Stop the stream after the batch at hand."""
         self._stopping = True
         self._consumer.release()
-        with self._turn:
-            pass  # the batch at hand is over; none begins any more
-        # Not in our turn: Spark waits for a batch that has just come, and that would wait for its
-        # turn.
+        self._await_batch()
+        # Without the lock: Spark waits for a batch that has just come, and that one for the lock.
         if self._query is None:
             return
         with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
             self._query.stop()
         self._watcher.join()
+
+    def _await_batch(self) -> None:
+        """Return once the batch at hand is over; with ``_stopping`` none begins any more."""
+        with self._batch_lock:
+            pass
 
     def _leave_checkpoint(self) -> None:
         """Remove the checkpoint: the position is sufficient to resume."""
@@ -198,7 +201,7 @@ class SparkCarrier:
         is_done = False
         while not is_done:
             self._wait()
-            with self._turn:
+            with self._batch_lock:
                 if self._stopping or number <= self._last:
                     return
                 try:
@@ -228,7 +231,10 @@ class SparkCarrier:
         started = time.perf_counter()
         planned = self._checkpoint.offsets(number)
         note, parts = self._reduced(rows, planned, self._consumer.job())
-        position = {"batch": number, **({"offsets": note, **self._kept()} if self._keeps else {})}
+        position = {
+            "batch": number,
+            **({"offsets": note, **self._kept()} if self._is_durable else {}),
+        }
         seconds = time.perf_counter() - started
         self._consumer.take(Batch(position, parts, seconds, *self._how_far(note)))
         self._has_read(note)
@@ -279,7 +285,7 @@ class SparkCarrier:
     def _has_read(self, note: str) -> None:
         """Note that a batch has been processed."""
         self._offset = offset_in(note)
-        if not self._keeps:
+        if not self._is_durable:
             release_data(self._reader, self._offset)
 
     def _in_executors(
@@ -309,7 +315,7 @@ class SparkCarrier:
         finally:
             self._leave_checkpoint()
             # The JVM may have died while a batch is being taken in, which must be over first.
-            with self._turn:
+            with self._batch_lock:
                 self._consumer.end(None if self._stopping else error)
 
     def _await_end(self) -> None:
@@ -324,7 +330,7 @@ class SparkCarrier:
                 starts, last = (1 if self._last > last else starts) + 1, self._last
                 if SLOW not in str(failure) or starts > STARTS or self._error is not None:
                     raise
-            with self._turn:
+            with self._batch_lock:
                 if self._stopping:
                     return
                 self._query = self._start(self._until_end)
@@ -363,7 +369,7 @@ class ForeignCarrier(SparkCarrier):
 
     def _leave_checkpoint(self) -> None:
         # What the source has noted for itself is needed to go on.
-        if not self._keeps:
+        if not self._is_durable:
             self._checkpoint.remove()
 
     def forget(self, position: Position) -> None:
