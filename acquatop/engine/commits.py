@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from acquatop.answer.answer import Answer
 from acquatop.engine.evaluation_slot import EvaluationSlot
-from acquatop.engine.persistence import EngineState, KeptUnit
+from acquatop.engine.persistence import EngineState, KeptSlot
 from acquatop.engine.slots import SlotTable
 from acquatop.engine.stream import StreamOperator
 from replica.clocks import Clock
@@ -21,7 +21,7 @@ class Committer:
         self._slots = slots
         self._clock = clock
         self._streams: list[StreamOperator] = []
-        self._ended: dict[str, KeptUnit] = {}
+        self._ended: dict[str, KeptSlot] = {}
 
     @property
     def is_durable(self) -> bool:
@@ -58,8 +58,8 @@ class Committer:
         streams = list(self._streams)
         # Queries may be removed by other threads meanwhile, and their slots with them.
         slots = [slot for slot in self._slots if slot.is_running]
-        units = {**self._ended, **_kept(slots)}
-        self._state.save({stream.iri: stream.state() for stream in streams}, units, answers)
+        kept = {**self._ended, **_kept(slots)}
+        self._state.save({stream.iri: stream.state() for stream in streams}, kept, answers)
         for slot in slots:
             slot.evaluation.snapshot_committed()
         for stream in streams:
@@ -90,10 +90,10 @@ class Committer:
             self._streams.clear()
 
 
-def _kept(slots: Sequence[EvaluationSlot]) -> dict[str, KeptUnit]:
+def _kept(slots: Sequence[EvaluationSlot]) -> dict[str, KeptSlot]:
     """Return the state of those slots that have begun and have not failed."""
     return {
-        slot.key: KeptUnit(slot.evaluation.names, slot.evaluation.snapshot())
+        slot.key: KeptSlot(slot.evaluation.names, slot.evaluation.snapshot())
         for slot in slots
         if slot.is_running
     }

@@ -14,15 +14,16 @@ from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
 from acquatop.engine.handle import BACKLOG, RegisteredQuery, merged
 from acquatop.engine.keys_folders import KeysFolders
+from acquatop.engine.launcher import QueryLauncher
 from acquatop.engine.lazy_runtime import LazyRuntime
-from acquatop.engine.observer import Observer, QueryState, Silent
+from acquatop.engine.observer import Observer, Silent
 from acquatop.engine.persistence import EngineState
-from acquatop.engine.queries import QueryRegistry, Registration
+from acquatop.engine.queries import QueryRegistry
 from acquatop.engine.slots import SlotTable
+from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.streams import StreamTable
 from acquatop.errors import UserError
-from acquatop.plan.bind import Bound, BoundQuery, bind_query
-from acquatop.plan.grouping import can_share
+from acquatop.plan.bind import Bound, bind_query
 from acquatop.query.kinds import Resources
 from acquatop.refresh.open_replicas import Progress, Replicas
 from acquatop.runtime import check_runtime, open_runtime
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from acquatop.answer.sinks.contract import Sink
-    from acquatop.engine.evaluation_slot import EvaluationSlot
     from acquatop.engine.recorder import Recorder
-    from acquatop.engine.stream_driver import StreamDriver
     from acquatop.runtime.settings import SparkSettings
 
 __all__ = ["BACKLOG", "Engine", "RegisteredQuery"]
@@ -90,37 +89,31 @@ class Engine:
             )
         self.catalog = catalog
         self._functions = functions
-        self._started = autostart if autostart is not None else state is None
-        self._waiting: list[Registration] = []
-        observer = observer or Silent()
-        self._observer = observer
-        self._state = None if state is None else EngineState(state, observer)
-        durable, reads_together = state is not None, not until_end or not self._started
+        observer, durable = observer or Silent(), state is not None
+        started = not durable if autostart is None else autostart
+        settings = StreamSettings(
+            clock,
+            live=not until_end,
+            durable=durable,
+            reads_together=not until_end or not started,
+            recording=recording,
+        )
+        kept = None if state is None else EngineState(state, observer)
         self._runtime = LazyRuntime(functools.partial(open_runtime, runtime, spark))
         self._replicas = Replicas(clock=clock, progress=progress, recording=recording)
-        self._keys_folders = KeysFolders(self._state)
+        self._folders = KeysFolders(kept)
         resources = Resources(
-            self._replicas,
-            clock,
-            rankers,
-            self._runtime.map,
-            self._keys_folders.folder,
-            durable=durable,
+            self._replicas, clock, rankers, self._runtime.map, self._folders.folder, durable=durable
         )
-        self._slots = SlotTable(resources, self._state, reads_together=reads_together)
-        self._queries = QueryRegistry(self._slots, observer, live=not until_end, leave=self._remove)
-        self._delivery = Delivery(self._queries, self._slots, observer, durable=durable)
-        self._committer = Committer(self._state, self._slots, clock)
+        self._slots = SlotTable(resources, kept, reads_together=settings.reads_together)
+        self._queries = QueryRegistry(self._slots, observer, live=not until_end)
+        delivery = Delivery(self._queries, self._slots, observer, durable=durable)
+        self._committer = Committer(kept, self._slots, clock)
         self._streams = StreamTable(
-            self._runtime,
-            self._committer,
-            self._delivery,
-            observer,
-            self._state,
-            clock=clock,
-            until_end=until_end,
-            reads_together=reads_together,
-            recording=recording,
+            self._runtime, self._committer, delivery, observer, kept, settings
+        )
+        self._launcher = QueryLauncher(
+            self._queries, self._slots, self._streams, delivery, observer, kept, started=started
         )
 
     @classmethod
@@ -172,25 +165,15 @@ class Engine:
         and :class:`~acquatop.errors.EnvironmentProblem` if the remote cannot be reached.
         """
         bound = bind_query(text, self.catalog, functions=self._functions, file=file, name=name)
-        return self._run(bound, text, sinks, backlog)
+        return self._launcher.register(bound, text, sinks, backlog)
 
     def run(self, bound: Bound, *, sinks: Sequence[Sink] = ()) -> RegisteredQuery:
         """Run a query that is bound already; :meth:`register` compiles and binds a text."""
-        return self._run(bound, repr(bound.plan), sinks)
+        return self._launcher.register(bound, repr(bound.plan), sinks, None)
 
     def start(self) -> None:
         """Start the waiting queries together. Safe to call again."""
-        if self._started:
-            return
-        self._started = True
-        waiting, self._waiting = self._waiting, []
-        if self._state is not None:
-            self._state.open(self._queries.manifest())
-        for registration in waiting:
-            self._start_query(registration)
-        if self._state is not None:
-            self._recover(self._state)
-        self._streams.carry_all()
+        self._launcher.start()
 
     def answers(self, limit: int | None = None) -> Iterator[Answer]:
         """Yield the answers of all queries registered so far, in their order of arrival."""
@@ -205,58 +188,6 @@ class Engine:
     def groups(self) -> Sequence[Sequence[str]]:
         """The names of the queries at work, those together that are evaluated together."""
         return [[query.name for query in slot.queries] for slot in self._slots]
-
-    def _run(
-        self, bound: Bound, text: str, sinks: Sequence[Sink], backlog: int | None = None
-    ) -> RegisteredQuery:
-        registration = self._queries.add(bound, text, sinks, backlog)
-        try:
-            if self._started:
-                if self._state is not None:
-                    self._state.declare(self._queries.manifest())
-                for driver in self._start_query(registration):
-                    self._streams.carry(driver)
-            else:
-                self._waiting.append(registration)
-                # A query that can be shared has no replica, and the other queries are not known
-                # yet. With a state its replicas may be filled already.
-                if self._state is None and not can_share(registration.bound):
-                    self._slot_for(registration.bound)
-        except BaseException:
-            registration.query.stop()
-            raise
-        return registration.query
-
-    def _start_query(self, registration: Registration) -> list[StreamDriver]:
-        """Assign a query to its slot and streams; return those to be carried."""
-        query, bound = registration.query, registration.bound
-        slot = self._slot_for(bound)
-        self._slots.add(slot, query)
-        query.slide_ms = (
-            bound.windows.slide_ms if isinstance(bound, BoundQuery) else slot.evaluation.slide_ms
-        )
-        resumed = self._slots.resume_query(slot, bound)
-        return self._streams.attach(slot, bound, resumed=resumed)
-
-    def _slot_for(self, bound: Bound) -> EvaluationSlot:
-        return self._slots.slot_for(bound, self._queries.running_bounds(but=bound.name))
-
-    def _recover(self, state: EngineState) -> None:
-        """Deliver the last answers of a former engine again, and replay its journal."""
-        self._delivery.deliver(state.answers(), repeated=True)
-        for stream, entry in state.journal():
-            self._streams.replay(stream, entry, self._slots.by_key())
-        state.forget()
-
-    def _remove(self, query: RegisteredQuery) -> None:
-        """Remove a query that its owner has stopped."""
-        self._observer.query(query.name, QueryState.REMOVED)
-        slot = self._slots.of(query)
-        if slot is not None:
-            self._streams.leave(slot, query.name)
-        self._queries.remove(query)
-        if self._state is not None and self._started:
-            self._state.declare(self._queries.manifest())
 
     # Shutdown -------------------------------------------------------------------------------------
 
@@ -274,7 +205,7 @@ class Engine:
             self._slots.close()
             self._replicas.close()
             self._runtime.close()
-            self._keys_folders.close()
+            self._folders.close()
 
     def __enter__(self) -> Self:
         return self

@@ -21,7 +21,7 @@ _JOURNAL_BYTES = 64 << 20
 """Length of the journal from which on a snapshot is written: reading it bounds a restart."""
 
 
-class KeptUnit(NamedTuple):
+class KeptSlot(NamedTuple):
     """Queries that are evaluated together, and their snapshot."""
 
     names: Sequence[str]
@@ -83,11 +83,11 @@ class EngineState:
     # Recovery -------------------------------------------------------------------------------------
 
     def part(self, key: str) -> bytes | None:
-        """Return the recovered snapshot of a unit, or None."""
+        """Return the recovered snapshot of a slot, or None."""
         return None if self._recovered is None else self._recovered.parts.get(_name(key))
 
     def check(self, query: str, key: str) -> None:
-        """Raise :class:`UserError` if a query has state that the key's unit cannot resume from."""
+        """Raise :class:`UserError` if a query has state that the key's slot cannot resume from."""
         if self.is_kept(query, key) is False:
             raise UserError(
                 f"query {query} cannot go on from what {self._path} holds of it: the settings "
@@ -99,7 +99,7 @@ class EngineState:
             )
 
     def is_kept(self, query: str, key: str) -> bool | None:
-        """Return True if a query's state is that of a key's unit; None if there is no state."""
+        """Return True if a query's state is that of a key's slot; None if there is no state."""
         known = self._engine.get("queries", {}).get(query)
         return None if known is None else known == _name(key)
 
@@ -127,7 +127,7 @@ class EngineState:
         return self._directory.folder("stream_" + hashlib.sha256(stream.encode()).hexdigest()[:16])
 
     def keys_folder(self, key: str) -> Path:
-        """Return the folder for the executors' data on a unit's keys."""
+        """Return the folder for the executors' data on a slot's keys."""
         assert self._directory is not None
         return self._directory.folder("keys_" + hashlib.sha256(key.encode()).hexdigest()[:16])
 
@@ -149,7 +149,7 @@ class EngineState:
     def save(
         self,
         streams: Mapping[str, Mapping[str, Any]],
-        units: Mapping[str, KeptUnit],
+        slots: Mapping[str, KeptSlot],
         answers: Sequence[Answer],
     ) -> None:
         """Write a snapshot."""
@@ -158,12 +158,12 @@ class EngineState:
         started = time.perf_counter()
         engine = {
             "streams": dict(streams),
-            "queries": {name: _name(key) for key, unit in units.items() for name in unit.names},
+            "queries": {name: _name(key) for key, slot in slots.items() for name in slot.names},
             "answers": [answer_to_document(each) for each in answers],
         }
         parts = {
             "engine": json.dumps(engine).encode(),
-            **{_name(key): unit.snapshot for key, unit in units.items()},
+            **{_name(key): slot.snapshot for key, slot in slots.items()},
         }
         self._directory.save(parts)
         self._has_snapshot, self.is_behind = True, False

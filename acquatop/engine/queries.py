@@ -36,20 +36,27 @@ class QueryRegistry:
         observer: Observer,
         *,
         live: bool,
-        leave: Callable[[RegisteredQuery], None],
     ) -> None:
         self._slots = slots
         self._observer = observer
         self._live = live
-        self._leave = leave
         self._entries: dict[str, Registration] = {}
         self._lock = threading.RLock()
         self.signal = AnswerSignal()
 
     def add(
-        self, bound: Bound, text: str, sinks: Sequence[Sink], backlog: int | None
+        self,
+        bound: Bound,
+        text: str,
+        sinks: Sequence[Sink],
+        backlog: int | None,
+        *,
+        leave: Callable[[RegisteredQuery], None],
     ) -> Registration:
-        """Register a query, under a name that no running query has: it identifies answers."""
+        """Register a query, under a name that no running query has: it identifies answers.
+
+        ``leave`` is called when its owner stops it.
+        """
         streams = {f"stream {stream.iri}": _description(stream) for stream in bound.streams}
         with self._lock:
             bound = replace(bound, name=self._free_name(bound.name))
@@ -60,7 +67,7 @@ class QueryRegistry:
                 news=self.signal,
                 sinks=sinks,
                 backlog=backlog,
-                leave=self._leave,
+                leave=leave,
             )
             entry = Registration(query, bound, {f"query {query.name}": text, **streams})
             self._entries[query.name] = entry

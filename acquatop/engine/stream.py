@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from acquatop.engine.reducer_slices import ReducerSlice, reducers_of
 from acquatop.engine.side_outputs.of_stream import OldRecords, SideOutputs
 from acquatop.engine.source_retention import SourceRetention
 from acquatop.engine.step import Outcome, SlotFailure, Step
+from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.stream_slots import StreamSlots
 from acquatop.engine.stream_time import StreamTime
 from acquatop.ingest.reduce.contract import PartKind
@@ -32,10 +32,6 @@ from acquatop.query.contract import Tick
 from acquatop.runtime import Batch, Position
 from acquatop.topk.contract import IntArray
 from acquatop.windows import Windows
-from replica.clocks import Clock
-
-if TYPE_CHECKING:
-    from acquatop.engine.recorder import Recorder
 
 _NO_TIMES: IntArray = np.empty(0, dtype=np.int64)
 _NO_BATCH = Batch({}, ())
@@ -50,27 +46,19 @@ class StreamOperator:
     during a batch.
     """
 
-    def __init__(
-        self,
-        stream: Stream,
-        *,
-        clock: Clock,
-        live: bool,
-        durable: bool = False,
-        wall_clock: Clock = time.time,
-        recording: Recorder | None = None,
-    ) -> None:
+    def __init__(self, stream: Stream, settings: StreamSettings) -> None:
         self.stream = stream
         self.iri = stream.iri
         self.gate = Gate()
-        self.time = StreamTime(stream.lateness_ms, stream.idle_ms if live else None, clock)
+        idle_ms = stream.idle_ms if settings.live else None
+        self.time = StreamTime(stream.lateness_ms, idle_ms, settings.clock)
         self.retention = SourceRetention()
         self.position: Position | None = None
-        self._live = live
-        self._durable = durable
-        self._clock = clock
-        self._wall_clock = wall_clock
-        self._side_outputs = SideOutputs(stream, recording, durable=durable)
+        self._live = settings.live
+        self._durable = settings.durable
+        self._clock = settings.clock
+        self._wall_clock = settings.wall_clock
+        self._side_outputs = SideOutputs(stream, settings.recording, durable=settings.durable)
         self._slots = StreamSlots(self)
         self._slices: Sequence[ReducerSlice] = ()
 

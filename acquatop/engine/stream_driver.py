@@ -15,9 +15,9 @@ from acquatop.engine.journal_entry import JournalEntry
 from acquatop.engine.observer import Observer
 from acquatop.engine.step import Outcome, SlotFailure, Step
 from acquatop.engine.stream import StreamOperator
+from acquatop.engine.stream_settings import StreamSettings
 from acquatop.ingest.reduce.job import Job
 from acquatop.runtime import Batch, Carrier
-from replica.clocks import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,16 +40,14 @@ class StreamDriver:
         committer: Committer,
         delivery: Delivery,
         observer: Observer,
-        *,
-        clock: Clock,
-        live: bool,
+        settings: StreamSettings,
     ) -> None:
         self.stream = stream
         self._committer = committer
         self._delivery = delivery
         self._observer = observer
-        self._clock = clock
-        self._live = live
+        self._clock = settings.clock
+        self._live = settings.live
         self._timer = IdleTimer(stream.due_in, self._tick_or_end)
         self._carrier: Carrier | None = None
         self._is_cut_short = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from acquatop.catalog.catalog import Stream
 from acquatop.engine.commits import Committer
@@ -15,20 +14,13 @@ from acquatop.engine.observer import Observer
 from acquatop.engine.persistence import EngineState
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_driver import StreamDriver
+from acquatop.engine.stream_settings import StreamSettings
 from acquatop.plan.bind import Bound
 from acquatop.runtime import Resume
-from replica.clocks import Clock
-
-if TYPE_CHECKING:
-    from acquatop.engine.recorder import Recorder
 
 
 class StreamTable:
-    """Drivers of the streams that are read.
-
-    ``reads_together`` says that queries share one reading of a stream. Otherwise each query reads
-    its streams alone.
-    """
+    """Drivers of the streams that are read."""
 
     def __init__(
         self,
@@ -37,21 +29,14 @@ class StreamTable:
         delivery: Delivery,
         observer: Observer,
         state: EngineState | None,
-        *,
-        clock: Clock,
-        until_end: bool,
-        reads_together: bool,
-        recording: Recorder | None = None,
+        settings: StreamSettings,
     ) -> None:
         self._runtime = runtime
         self._committer = committer
         self._delivery = delivery
         self._observer = observer
         self._state = state
-        self._clock = clock
-        self._until_end = until_end
-        self._reads_together = reads_together
-        self._recording = recording
+        self._settings = settings
         self._drivers: list[StreamDriver] = []
 
     def attach(self, slot: EvaluationSlot, bound: Bound, *, resumed: bool) -> list[StreamDriver]:
@@ -71,7 +56,7 @@ class StreamTable:
             driver.stream.leave(slot, name)
 
     def _running(self, stream: Stream) -> StreamDriver | None:
-        if not self._reads_together:
+        if not self._settings.reads_together:
             return None
         running = (each for each in self._drivers if not each.has_ended)
         return next((each for each in running if each.stream.iri == stream.iri), None)
@@ -79,20 +64,9 @@ class StreamTable:
     def _open(
         self, stream: Stream, slot: EvaluationSlot, bound: Bound, *, resumed: bool
     ) -> StreamDriver:
-        operator = StreamOperator(
-            stream,
-            clock=self._clock,
-            live=not self._until_end,
-            durable=self._committer.is_durable,
-            recording=self._recording,
-        )
+        operator = StreamOperator(stream, self._settings)
         driver = StreamDriver(
-            operator,
-            self._committer,
-            self._delivery,
-            self._observer,
-            clock=self._clock,
-            live=not self._until_end,
+            operator, self._committer, self._delivery, self._observer, self._settings
         )
         kept = None if self._state is None else self._state.stream(stream.iri)
         if kept is not None:
@@ -125,7 +99,7 @@ class StreamTable:
         if self._state is not None:
             resume = Resume(self._state.folder(operator.iri), operator.position)
         carrier = self._runtime.carry(
-            operator.stream, driver, until_end=self._until_end, resume=resume
+            operator.stream, driver, until_end=not self._settings.live, resume=resume
         )
         carrier.start()
         driver.attach(carrier)

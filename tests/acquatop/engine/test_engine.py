@@ -18,6 +18,7 @@ from acquatop.engine import handle as registered_query
 from acquatop.engine.evaluation_slot import EvaluationSlot
 from acquatop.engine.handle import AnswerSignal, RegisteredQuery
 from acquatop.engine.stream import StreamOperator
+from acquatop.engine.stream_settings import StreamSettings
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.records import Records
 from acquatop.query.contract import Tick
@@ -225,7 +226,7 @@ def test_queries_on_a_stream_share_the_wait_for_their_remotes(world: World) -> N
     (stream,) = engine.catalog.streams.values()
     lines = pa.record_batch([pa.array([Event(1, "ann", 1).line()], pa.binary())], ["value"])
     for live in (True, False):
-        operator = StreamOperator(stream, clock=lambda: 0.0, live=live)
+        operator = StreamOperator(stream, StreamSettings(lambda: 0.0, live=live))
         for slide in (300, 300, 900):
             slot = EvaluationSlot(str(slide), Waiting(slide))  # type: ignore[arg-type]
             slot.add(RegisteredQuery("q", [stream.iri], live=live, news=AnswerSignal()))

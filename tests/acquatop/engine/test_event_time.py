@@ -29,6 +29,7 @@ from acquatop.engine.side_outputs.late_records import LateRecords
 from acquatop.engine.slots import SlotTable
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_driver import StreamDriver
+from acquatop.engine.stream_settings import StreamSettings
 from acquatop.engine.stream_time import Phase
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.job import Job
@@ -128,19 +129,16 @@ class Desk(Silent):
         self.subjects = iter(range(10**6))
         resources = Resources(Replicas(), self.clock, DEFAULT_RANKERS, map, Path, durable=durable)  # type: ignore[arg-type]
         self.slots = SlotTable(resources, None, reads_together=True)
-        self.queries = QueryRegistry(self.slots, self, live=live, leave=self.leave)
+        self.queries = QueryRegistry(self.slots, self, live=live)
         self.commits = NotedCommits(self.slots, self.clock, durable=durable)
         self.delivery = NotedDelivery(self.queries, self.slots, self)
+        settings = StreamSettings(self.clock, live=live, durable=durable, wall_clock=self.clock)
         self.operators = {
-            iri.removeprefix(NS): StreamOperator(
-                stream, clock=self.clock, live=live, durable=durable, wall_clock=self.clock
-            )
+            iri.removeprefix(NS): StreamOperator(stream, settings)
             for iri, stream in catalog.streams.items()
         }
         self.streams = {
-            name: StreamDriver(
-                operator, self.commits, self.delivery, self, clock=self.clock, live=live
-            )
+            name: StreamDriver(operator, self.commits, self.delivery, self, settings)
             for name, operator in self.operators.items()
         }
 
@@ -169,7 +167,7 @@ class Desk(Silent):
     ) -> RegisteredQuery:
         bound = bind_query(PREFIX + text, self.catalog, name=name)
         sinks = [CallbackSink(sink or self.answers.append)]
-        query = self.queries.add(bound, text, sinks, 0).query
+        query = self.queries.add(bound, text, sinks, 0, leave=self.leave).query
         slot = EvaluationSlot(evaluation_key(bound), work_of(bound))
         self.slots.add(slot, query)
         for stream in bound.streams:

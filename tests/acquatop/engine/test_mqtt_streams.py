@@ -160,7 +160,7 @@ def has_records(log: Path) -> bool:
 def test_a_log_does_not_fill_up_while_no_window_closes(broker: Mosquitto, tmp_path: Path) -> None:
     catalog = CATALOG.format(port=broker.port, folder=tmp_path).replace("plant/+", "big")
     (tmp_path / "catalog.toml").write_text(
-        catalog.replace("quietMs", f"maxLogBytes = {1 << 20}, quietMs")
+        catalog.replace("quietMs", f"maxLogBytes = {1 << 20}\nquietMs")
     )
     with Engine.from_catalog(
         tmp_path / "catalog.toml", runtime="local", state=tmp_path / "state"

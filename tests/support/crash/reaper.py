@@ -17,6 +17,7 @@ from acquatop.engine.commits import Committer
 from acquatop.engine.delivery import Delivery
 from acquatop.engine.engine import Engine
 from acquatop.engine.handle import RegisteredQuery
+from acquatop.engine.launcher import QueryLauncher
 from acquatop.engine.state.folder import Folder
 from acquatop.engine.stream import StreamOperator
 from acquatop.engine.stream_driver import StreamDriver
@@ -32,7 +33,7 @@ _STEPS: Sequence[tuple[Any, str]] = (
     *((Committer, name) for name in ("commit", "save", "close")),
     (Delivery, "deliver"),
     (StreamTable, "carry"),
-    (Engine, "_recover"),
+    (QueryLauncher, "_recover"),
     *(
         (Folder, name)
         for name in ("open", "sync", "rename", "remove", "sync_names", "make_folder", "cut")

@@ -14,8 +14,10 @@ import pytest
 
 from acquatop import Engine
 from acquatop.answer.sinks import growing
+from acquatop.engine.commits import Committer
 from acquatop.engine.observer import Kept, Silent, StateSeen
 from acquatop.engine.persistence import EngineState
+from acquatop.engine.queries import QueryRegistry, Registration
 from acquatop.engine.state.folder import Folder
 from acquatop.engine.stream_driver import StreamDriver
 from acquatop.errors import EnvironmentProblem, UserError
@@ -169,16 +171,16 @@ def test_other_settings_may_change(world: World, changes: Mapping[str, Any]) -> 
 def test_two_engines_cannot_have_the_same_directory(world: World) -> None:
     life = world.life("most")
     refused: list[str] = []
-    keep = Engine.keep
+    commit = Committer.commit
 
-    def try_another(engine: Engine, *arguments: Any) -> float:
+    def try_another(committer: Committer, *arguments: Any) -> float:
         if not refused:
             with pytest.raises(EnvironmentProblem, match=r"is in use by(.|\n)*hint") as raised:
                 life.live()
             refused.append(str(raised.value))
-        return keep(engine, *arguments)
+        return commit(committer, *arguments)
 
-    with patch.object(Engine, "keep", try_another):
+    with patch.object(Committer, "commit", try_another):
         life.live()
     assert refused
     assert content(life.out) == world.whole("most")
@@ -348,26 +350,30 @@ def test_the_first_error_ends_all_streams(world: World) -> None:
 
 
 def test_a_query_may_end_while_all_is_saved(world: World) -> None:
-    """Another thread forgets a unit between its snapshot and the news that this is durable."""
+    """Another thread forgets a slot between its snapshot and the news that this is durable."""
     life, save = world.life("top", "counts"), EngineState.save
     ended: list[str] = []
 
     def save_as_one_ends(state: EngineState, *arguments: Any) -> None:
         save(state, *arguments)
         if not ended:
-            query = engines[0]._queries["counts"]
+            queries = registries[0]
+            query = queries.get("counts")
+            assert query is not None
             ended.append(query.name)
-            query.finish(None)
-            engines[0]._forget(query)
+            queries.end(query)
 
-    engines: list[Engine] = []
-    start = Engine.start
+    registries: list[QueryRegistry] = []
+    add = QueryRegistry.add
 
-    def noted(engine: Engine) -> None:
-        engines.append(engine)
-        start(engine)
+    def noted(queries: QueryRegistry, *arguments: Any, **options: Any) -> Registration:
+        registries.append(queries)
+        return add(queries, *arguments, **options)
 
-    with patch.object(EngineState, "save", save_as_one_ends), patch.object(Engine, "start", noted):
+    with (
+        patch.object(EngineState, "save", save_as_one_ends),
+        patch.object(QueryRegistry, "add", noted),
+    ):
         life.live()
     assert ended == ["counts"]
     found, right = (
