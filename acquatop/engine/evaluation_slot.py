@@ -32,6 +32,7 @@ class EvaluationSlot:
         self.queries: tuple[RegisteredQuery, ...] = ()
         """Replaced as a whole at each change, so that it can be read without a lock."""
         self._waits: dict[str, float] = {}
+        self._unreported: BaseException | None = None
 
     @property
     def has_readers(self) -> bool:
@@ -50,6 +51,18 @@ class EvaluationSlot:
     def remove(self, query: RegisteredQuery) -> None:
         """Remove a query's handle."""
         self.queries = tuple(each for each in self.queries if each is not query)
+
+    def fail(self, error: BaseException) -> None:
+        """Note an error, which ends the evaluation."""
+        self.error = self._unreported = error
+
+    def claim_failure(self) -> BaseException | None:
+        """Return an error that no stream has reported yet, once; None if there is none."""
+        if self._unreported is None:
+            return None
+        with self.lock:
+            error, self._unreported = self._unreported, None
+        return error
 
     def await_turn(self) -> None:
         """Return once the thread that uses the evaluation, if any, is done."""
@@ -79,4 +92,4 @@ def isolate_failures(slot: EvaluationSlot, *, durable: bool) -> Iterator[None]:
         except Exception as error:
             if durable and isinstance(error, _NO_FAULT):
                 raise
-            slot.error = error
+            slot.fail(error)

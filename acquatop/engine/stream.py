@@ -159,10 +159,10 @@ class StreamOperator:
         return count
 
     def _failures(self) -> Iterator[SlotFailure]:
-        """Yield the slots with an error whose queries have not ended yet."""
+        """Yield the slots with a new error; streams that share a slot report it once."""
         for slot in {each.slot: None for each in self._slices} | dict.fromkeys(self._slots):
-            if slot.error is not None and slot.has_readers:
-                yield SlotFailure(slot, slot.error)
+            if (error := slot.claim_failure()) is not None:
+                yield SlotFailure(slot, error)
 
     def _longest_wait(self) -> float:
         """Return the seconds that each slot may wait for its remotes at a window close.
