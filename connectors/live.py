@@ -47,7 +47,7 @@ LEAST_PARTITION = 4 << 20
 MAX_BYTES_PER_BATCH = 64 << 20
 MAX_LOG_BYTES = 1 << 30
 LEAST_LOG_BYTES = 1 << 20
-PRESSING = 3
+NEARLY_FULL = 3
 """Divisor of the log's limit: more consumed data than that share should be released soon."""
 _WAIT_SECONDS = 0.2
 """Maximum time a source waits for data before it checks if it has to stop."""
@@ -288,7 +288,9 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def log_nearly_full(self, offset: Offset) -> bool:
         """Return True if so much data before an offset is kept that it should be released soon."""
-        return self._reader().kept(Position.from_json(offset)) > self._options.max_bytes // PRESSING
+        return (
+            self._reader().kept(Position.from_json(offset)) > self._options.max_bytes // NEARLY_FULL
+        )
 
     def up_to(self, end: Offset) -> Self:
         """Return a reader of the same log that ends at an offset."""

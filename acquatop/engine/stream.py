@@ -107,7 +107,7 @@ class StreamOperator:
         old, batch = OldRecords(batch), _reduced(batch)
         late = self._dispatch(self._slices, batch, old.times())
         yield from self._failures()
-        self._side_outputs.add_late(old, late, self.time.announced_ms)
+        self._side_outputs.add_late(old, late, self.time.announced_watermark_ms)
         self.position = batch.position
         evaluated = self._clock()
         answers = yield from self._close_due_windows(due_at)
@@ -309,10 +309,12 @@ class StreamOperator:
             if len(slot.streams) > 1:
                 # Another stream's thread may have seen this one idle, and be closing windows.
                 slot.await_turn()
-        announced_ms = self.time.announced_ms
-        if announced_ms is None:
+        announced_watermark_ms = self.time.announced_watermark_ms
+        if announced_watermark_ms is None:
             return None
-        closed = [(windows, windows.first(announced_ms + 1) - 1) for windows in self._windows()]
+        closed = [
+            (windows, windows.first(announced_watermark_ms + 1) - 1) for windows in self._windows()
+        ]
         return LateFinder(closed, keeps=self._side_outputs.has_late)
 
     def _windows(self) -> Sequence[Windows]:

@@ -140,7 +140,7 @@ class StreamDriver:
         """Note the carrier of the batches, and begin to listen: an idle stream's time goes on."""
         self._carrier = carrier
         self.stream.retention.attach(carrier)
-        self.stream.time.listen()
+        self.stream.time.attach()
         if self._live and self.stream.stream.idle_ms is not None:
             self._timer.start(f"acquatop-idle-{self.stream.iri}")
 

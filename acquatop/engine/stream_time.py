@@ -38,7 +38,7 @@ class StreamTime:
         self._phase_lock = threading.Lock()
         self._advancing = threading.Lock()
         self._has_ticked = False
-        self.announced_ms: int | None = None
+        self.announced_watermark_ms: int | None = None
 
     @property
     def watermark_ms(self) -> int | None:
@@ -73,17 +73,27 @@ class StreamTime:
 
     def announce(self, watermark_ms: int) -> None:
         """Note the watermark that queries were given for the stream."""
-        known = (watermark_ms, self.announced_ms)
-        self.announced_ms = max(time_ms for time_ms in known if time_ms is not None)
+        known = (watermark_ms, self.announced_watermark_ms)
+        self.announced_watermark_ms = max(time_ms for time_ms in known if time_ms is not None)
 
     # Phases ---------------------------------------------------------------------------------------
+
+    def attach(self) -> None:
+        """Listen from now on. A batch may be under way already, and stays so."""
+        with self._advancing:
+            if self._phase is Phase.UNATTACHED:
+                self._enter(Phase.LISTENING)
+            self._begin_silence()
 
     def listen(self) -> None:
         """Start to listen: from now on the stream is idle if it brings nothing."""
         with self._advancing:
             self._enter(Phase.LISTENING)
-            self._has_ticked = False
-            self._watermark.listen(self._clock())
+            self._begin_silence()
+
+    def _begin_silence(self) -> None:
+        self._has_ticked = False
+        self._watermark.listen(self._clock())
 
     def begin_batch(self) -> None:
         """Note that a batch is under way, after the clock has advanced the time up to now."""
@@ -146,12 +156,12 @@ class StreamTime:
 
     def state(self) -> dict[str, Any]:
         """Return the state without the clock, as JSON."""
-        return {**self._watermark.state(), "told_ms": self.announced_ms}
+        return {**self._watermark.state(), "told_ms": self.announced_watermark_ms}
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Resume from a state."""
         self._watermark.resume(state, self._clock())
-        self.announced_ms = state.get("told_ms")
+        self.announced_watermark_ms = state.get("told_ms")
 
     def resume_watermark(self, watermark_ms: int) -> None:
         """Go on from a watermark that the clock had reached."""

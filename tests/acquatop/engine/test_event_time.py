@@ -457,6 +457,20 @@ def test_the_timer_sleeps_until_the_next_window_could_close(folder: Path) -> Non
     assert desk.wait(60) == []
 
 
+def test_time_stands_still_in_a_batch_that_begins_before_its_carrier_is_known(
+    folder: Path,
+) -> None:
+    desk = Desk(catalog(folder, a='idle = "5s"'))
+    desk.register(BEST.format(window=TENS))
+    desk.feed("a", 8_000)
+    driver = desk.streams["a"]
+    driver.job()
+    driver.attach(Carried())
+    assert desk.wait(60) == []
+    assert desk.operators["a"].due_in() is None
+    driver.end(None)
+
+
 def test_a_stream_that_is_not_idle_and_a_recording_wait_for_events(folder: Path) -> None:
     recorded = Desk(catalog(folder, a='idle = "5s"'), live=False)
     endless = Desk(catalog(folder))
