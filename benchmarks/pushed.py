@@ -136,7 +136,8 @@ def took(users: int, changes: int, way: str) -> Took:
     """Return the cost of closes for a query that holds as many candidates as the way says."""
     feed, store = Told(), _store(users)
     query = ContinuousQuery(
-        _bound(_n(way, users)), Maintainer(store, SilentRemote(), NOTHING, feed=Subscription(feed))
+        _bound(_n(way, users)),
+        Maintainer(store, SilentRemote(), NOTHING, feed=Subscription.open(feed)),
     )
     operator = query.operator
     assert isinstance(operator, TopKN)

@@ -47,7 +47,7 @@ LEAST_PARTITION = 4 << 20
 MAX_BYTES_PER_BATCH = 64 << 20
 MAX_LOG_BYTES = 1 << 30
 LEAST_LOG_BYTES = 1 << 20
-PRESSING = 3
+NEARLY_FULL = 3
 """Divisor of the log's limit: more consumed data than that share should be released soon."""
 _WAIT_SECONDS = 0.2
 """Maximum time a source waits for data before it checks if it has to stop."""
@@ -161,6 +161,9 @@ class Receiver:
         self._thread = threading.Thread(
             target=self._run, name=f"receiver-{folder.path.name}", daemon=True
         )
+
+    def start(self) -> None:
+        """Start to receive."""
         self._thread.start()
 
     def end(self) -> Position | None:
@@ -283,9 +286,11 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         self._folder().release(Position.from_json(end))
 
-    def is_pressing(self, offset: Offset) -> bool:
+    def log_nearly_full(self, offset: Offset) -> bool:
         """Return True if so much data before an offset is kept that it should be released soon."""
-        return self._reader().kept(Position.from_json(offset)) > self._options.max_bytes // PRESSING
+        return (
+            self._reader().kept(Position.from_json(offset)) > self._options.max_bytes // NEARLY_FULL
+        )
 
     def up_to(self, end: Offset) -> Self:
         """Return a reader of the same log that ends at an offset."""
@@ -317,14 +322,17 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _received(self) -> Receiver:
         if self._receiver is None:
             self._receiver = Receiver(self._folder(), self._source, self._options.max_bytes)
+            self._receiver.start()
         return self._receiver
 
     def _check(self, begin: Position, end: Position) -> None:
         self._folder().check(begin)
         if begin.record > end.record:
             raise ConnectorError(
-                f"the log in {self._options.path} ends before record {begin.record}, up to which it has been read\n"
-                "  hint: put back what was removed, or begin anew with another checkpoint or state directory"
+                f"the log in {self._options.path} ends before record {begin.record}, up to "
+                "which it has been read\n"
+                "  hint: put back what was removed, or begin anew with another checkpoint or "
+                "state directory"
             )
 
     def _folder(self) -> LogFolder:

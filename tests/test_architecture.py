@@ -176,6 +176,66 @@ def test_a_worker_process_loads_no_more_than_the_engine() -> None:
     assert heavy.isdisjoint(loaded)
 
 
+CONSTRUCTORS = {"__init__", "__new__", "__post_init__"}
+
+
+def calls_in(function: ast.FunctionDef) -> Iterator[ast.Attribute]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield node.func
+
+
+def starts_in(methods: dict[str, ast.FunctionDef], name: str, seen: set[str]) -> bool:
+    """Return True if a method, or another that it calls on itself, starts anything."""
+    seen.add(name)
+    for called in calls_in(methods[name]):
+        receiver = called.value.id if isinstance(called.value, ast.Name) else None
+        if called.attr == "start" and receiver != "match":  # the place of a match
+            return True
+        is_own = receiver in ("self", "cls") and called.attr in methods
+        if is_own and called.attr not in seen and starts_in(methods, called.attr, seen):
+            return True
+    return False
+
+
+def starting_constructors(tree: ast.AST) -> Iterator[str]:
+    """Yield constructors and setters that start a thread, or anything else by that verb."""
+    for owner in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        own = [node for node in owner.body if isinstance(node, ast.FunctionDef)]
+        setters = {
+            each.name
+            for each in own
+            for mark in each.decorator_list
+            if isinstance(mark, ast.Attribute) and mark.attr == "setter"
+        }
+        methods = {each.name: each for each in own}
+        for name in sorted((CONSTRUCTORS | setters) & set(methods)):
+            if starts_in(methods, name, set()):
+                yield f"{owner.name}.{name}"
+
+
+def test_no_constructor_or_setter_starts_a_thread() -> None:
+    against = [
+        f"{file.relative_to(ROOT)}: {name}"
+        for package in OURS
+        for file in files_under(package)
+        for name in starting_constructors(ast.parse(file.read_text("utf-8")))
+    ]
+    assert against == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class A:\n def __init__(self): Thread(target=f).start()",
+        "class A:\n def __init__(self): self._go()\n def _go(self): self._thread.start()",
+        "class A:\n @x.setter\n def x(self, value): self._thread.start()",
+    ],
+)
+def test_a_thread_is_found_wherever_a_constructor_starts_it(text: str) -> None:
+    assert list(starting_constructors(ast.parse(text)))
+
+
 def test_the_design_says_what_this_test_enforces() -> None:
     text = (ROOT / "docs" / "design.md").read_text("utf-8")
     for package in OURS:

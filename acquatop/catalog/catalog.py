@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from acquatop.catalog.connector_options import implied_options, read_options
-from acquatop.catalog.evaluation_limits import EvaluationLimits, read_limits
+from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS, EvaluationLimits, read_limits
 from acquatop.catalog.graphs import StaticGraph, format_of
 from acquatop.catalog.mappings import WELL_KNOWN, iri_of, read_mapping
 from acquatop.catalog.remotes import KINDS
@@ -81,7 +81,7 @@ class Catalog:
     streams: Mapping[str, Stream]
     services: Mapping[str, Service]
     graphs: Mapping[str, StaticGraph] = field(default_factory=dict)
-    evaluation: EvaluationLimits = EvaluationLimits()
+    evaluation: EvaluationLimits = DEFAULT_LIMITS
 
     @staticmethod
     def load(

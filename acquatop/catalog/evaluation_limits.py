@@ -24,10 +24,13 @@ class EvaluationLimits:
     result_bytes: int = 256 << 20
 
 
+DEFAULT_LIMITS = EvaluationLimits()
+
+
 def read_limits(section: Section) -> EvaluationLimits:
     """Return the limits of a catalog's table ``evaluation``."""
     section.allow("memory_bytes", "timeout", "failures", "result_bytes")
-    usual = EvaluationLimits()
+    usual = DEFAULT_LIMITS
     timeout_ms = section.duration_ms("timeout", default=round(1000 * usual.seconds), zero=False)
     return EvaluationLimits(
         section.whole("memory_bytes", default=usual.memory_bytes, least=LEAST_MEMORY_BYTES),

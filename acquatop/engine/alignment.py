@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-ROOM = 2
+MAX_DRIFT = 2
 """Multiple of the widest window by which a stream may lead another, besides its lateness."""
 
 
@@ -24,7 +24,7 @@ class AlignedStream(Protocol):
     def is_idle(self) -> bool:
         """True if it brings nothing, so that no other stream has to wait for it."""
 
-    def told(self, watermark_ms: int) -> None:
+    def announce(self, watermark_ms: int) -> None:
         """Note the watermark that queries have been given for it."""
 
     def wake(self) -> None:
@@ -87,14 +87,14 @@ class StreamAlignment:
         ]
         return min(known, default=None)
 
-    def must_wait(self, mine: AlignedStream, room_ms: int) -> bool:
+    def must_wait(self, mine: AlignedStream, drift_ms: int) -> bool:
         """Return True if a stream is further ahead of another than it may be."""
         reached = mine.watermark_ms
         if reached is None:
             return False
         others = (each for each in self._streams.values() if each is not mine and not each.is_idle)
         return any(
-            each.watermark_ms is None or reached - each.watermark_ms > room_ms for each in others
+            each.watermark_ms is None or reached - each.watermark_ms > drift_ms for each in others
         )
 
     def wake(self, but: AlignedStream | None = None) -> None:

@@ -21,7 +21,7 @@ _JOURNAL_BYTES = 64 << 20
 """Length of the journal from which on a snapshot is written: reading it bounds a restart."""
 
 
-class KeptUnit(NamedTuple):
+class KeptSlot(NamedTuple):
     """Queries that are evaluated together, and their snapshot."""
 
     names: Sequence[str]
@@ -42,9 +42,9 @@ class EngineState:
         self._directory: StateDirectory | None = None
         self._recovered: Recovered | None = None
         self._engine: Mapping[str, Any] = {}
-        self._saved = False
+        self._has_snapshot = False
         self._failure: BaseException | None = None
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         self.is_behind = False
         """True if the journal has entries after the last snapshot."""
 
@@ -55,7 +55,7 @@ class EngineState:
         self._recovered = self._directory.recover()
         if self._recovered is None:
             return
-        self._saved = True
+        self._has_snapshot = True
         self._engine = json.loads(self._recovered.parts["engine"])
         seconds = time.perf_counter() - started
         size = sum(map(len, self._recovered.parts.values()))
@@ -71,9 +71,9 @@ class EngineState:
             self._directory.declare(manifest)
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold this during changes of state that is kept. An error in between ends all writing."""
-        with self._turn:
+        with self._lock:
             try:
                 yield
             except BaseException as error:
@@ -83,21 +83,23 @@ class EngineState:
     # Recovery -------------------------------------------------------------------------------------
 
     def part(self, key: str) -> bytes | None:
-        """Return the recovered snapshot of a unit, or None."""
+        """Return the recovered snapshot of a slot, or None."""
         return None if self._recovered is None else self._recovered.parts.get(_name(key))
 
     def check(self, query: str, key: str) -> None:
-        """Raise :class:`UserError` if a query has state that the key's unit cannot resume from."""
+        """Raise :class:`UserError` if a query has state that the key's slot cannot resume from."""
         if self.is_kept(query, key) is False:
             raise UserError(
-                f"query {query} cannot go on from what {self._path} holds of it: the settings of its stream or service "
+                f"query {query} cannot go on from what {self._path} holds of it: the settings "
+                "of its stream or service "
                 "are such that it is evaluated in another way now\n"
-                "  hint: take the old settings again (refill, solutions, strategy, or the version of AcquaTop), "
+                "  hint: take the old settings again (refill, solutions, strategy, or the "
+                "version of AcquaTop), "
                 "give the query another name to let it begin anew, or use another directory"
             )
 
     def is_kept(self, query: str, key: str) -> bool | None:
-        """Return True if a query's state is that of a key's unit; None if there is no state."""
+        """Return True if a query's state is that of a key's slot; None if there is no state."""
         known = self._engine.get("queries", {}).get(query)
         return None if known is None else known == _name(key)
 
@@ -125,7 +127,7 @@ class EngineState:
         return self._directory.folder("stream_" + hashlib.sha256(stream.encode()).hexdigest()[:16])
 
     def keys_folder(self, key: str) -> Path:
-        """Return the folder for the executors' data on a unit's keys."""
+        """Return the folder for the executors' data on a slot's keys."""
         assert self._directory is not None
         return self._directory.folder("keys_" + hashlib.sha256(key.encode()).hexdigest()[:16])
 
@@ -136,7 +138,7 @@ class EngineState:
         assert self._directory is not None
         self._check_failure()
         size = sum(map(len, entry.values()))
-        if not self._saved or self._directory.journal_length + size > _JOURNAL_BYTES:
+        if not self._has_snapshot or self._directory.journal_length + size > _JOURNAL_BYTES:
             return False
         started = time.perf_counter()
         self._directory.append(entry)
@@ -147,7 +149,7 @@ class EngineState:
     def save(
         self,
         streams: Mapping[str, Mapping[str, Any]],
-        units: Mapping[str, KeptUnit],
+        slots: Mapping[str, KeptSlot],
         answers: Sequence[Answer],
     ) -> None:
         """Write a snapshot."""
@@ -156,15 +158,15 @@ class EngineState:
         started = time.perf_counter()
         engine = {
             "streams": dict(streams),
-            "queries": {name: _name(key) for key, unit in units.items() for name in unit.names},
+            "queries": {name: _name(key) for key, slot in slots.items() for name in slot.names},
             "answers": [answer_to_document(each) for each in answers],
         }
         parts = {
             "engine": json.dumps(engine).encode(),
-            **{_name(key): unit.snapshot for key, unit in units.items()},
+            **{_name(key): slot.snapshot for key, slot in slots.items()},
         }
         self._directory.save(parts)
-        self._saved, self.is_behind = True, False
+        self._has_snapshot, self.is_behind = True, False
         self._see(Kept.SNAPSHOT, "", time.perf_counter() - started, sum(map(len, parts.values())))
 
     def freeze(self, error: BaseException) -> None:
@@ -175,7 +177,8 @@ class EngineState:
     def _check_failure(self) -> None:
         if self._failure is not None:
             raise EnvironmentProblem(
-                f"{self._path}: nothing is kept any more, since something has failed: {self._failure}\n"
+                f"{self._path}: nothing is kept any more, since something has failed: "
+                f"{self._failure}\n"
                 "  hint: mend that and start again; it goes on from before it failed"
             ) from self._failure
 

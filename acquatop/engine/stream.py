@@ -1,661 +1,306 @@
-"""Pipeline of one stream: its queries, its batches, and its watermark."""
+"""State machine of one stream: its queries, its time, and the steps that move them."""
 
 from __future__ import annotations
 
-import json
 import math
-import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from acquatop.answer.answer import Answer
 from acquatop.catalog.catalog import Stream
-from acquatop.engine.alignment import ROOM, StreamAlignment
-from acquatop.engine.idle_timer import IdleTimer
-from acquatop.engine.observer import BatchSeen, Observer
-from acquatop.engine.side_outputs.dead_letters import DeadLetters
-from acquatop.engine.side_outputs.growing_file import SideOutputFile
-from acquatop.engine.side_outputs.late_records import LateRecords
-from acquatop.engine.watermark import Watermark
-from acquatop.errors import EnvironmentProblem
-from acquatop.ingest.place import Place
-from acquatop.ingest.reduce.contract import Part, PartKind, Reducer
+from acquatop.engine.alignment import MAX_DRIFT
+from acquatop.engine.batch_facts import batch_seen, has_times
+from acquatop.engine.batch_segments import segments_of, together
+from acquatop.engine.evaluation_slot import EvaluationSlot, isolate_failures
+from acquatop.engine.gate import Gate
+from acquatop.engine.journal_entry import JournalEntry, pack_entry
+from acquatop.engine.observer import BatchSeen
+from acquatop.engine.reducer_slices import ReducerSlice, reducers_of
+from acquatop.engine.side_outputs.of_stream import OldRecords, SideOutputs
+from acquatop.engine.source_retention import SourceRetention
+from acquatop.engine.step import Outcome, SlotFailure, Step
+from acquatop.engine.stream_settings import StreamSettings
+from acquatop.engine.stream_slots import StreamSlots
+from acquatop.engine.stream_time import StreamTime
+from acquatop.ingest.reduce.arrival_order import ArrivalOrder
+from acquatop.ingest.reduce.contract import PartKind
 from acquatop.ingest.reduce.job import Job
-from acquatop.ingest.reduce.late import RECORD, BoolArray, LateFinder, are_late
+from acquatop.ingest.reduce.late import BoolArray, LateFinder, are_late
 from acquatop.plan.bind import Bound
-from acquatop.query.contract import Evaluation, Tick
-from acquatop.runtime import Batch, Carrier, Position
+from acquatop.query.contract import Tick
+from acquatop.runtime import Batch, Position
 from acquatop.topk.contract import IntArray
-from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.windows import Windows
-from connectors.mapping import TIME
-from replica.clocks import Clock
 
-if TYPE_CHECKING:
-    from acquatop.engine.recorder import Recorder
+_NO_TIMES: IntArray = np.empty(0, dtype=np.int64)
+_NO_BATCH = Batch({}, ())
 
 
-class EvaluationSlot:
-    """Queries that are evaluated together; the threads of their streams take turns."""
+class StreamOperator:
+    """State machine of one stream: takes batches, ticks of the clock and the end; makes answers.
 
-    def __init__(self, key: str, work: Evaluation) -> None:
-        self.key = key
-        self.work = work
-        self.turn = threading.RLock()
-        self.error: BaseException | None = None
-        self.has_begun = False
-        self.joined = StreamAlignment()
-        self._waits: dict[str, float] = {}
-
-    def longest_wait(self, stream: str, seconds: float) -> float:
-        """Note how long an evaluation may wait for one stream; return the least of all streams'."""
-        # While one stream's thread waits for remotes, the others' wait for their turn.
-        self._waits[stream] = seconds
-        return min(self._waits.values())
-
-    def forget_wait(self, stream: str) -> None:
-        """Note that a stream has ended."""
-        self._waits.pop(stream, None)
-
-
-class Outlet(Protocol):
-    """Interface from a pipeline to the engine."""
-
-    def turn(self) -> AbstractContextManager[object]:
-        """Return the context to hold while a batch changes state that is kept.
-
-        An error in it ends all keeping.
-        """
-
-    def give(self, answers: Sequence[Answer]) -> None:
-        """Give out answers."""
-
-    def keep(
-        self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]
-    ) -> float:
-        """Make a batch durable if state is kept; return the seconds it took."""
-
-    @property
-    def keeps(self) -> bool:
-        """True if state is kept: answers are then given out together, once they are durable."""
-
-    def wants(self, unit: EvaluationSlot) -> bool:
-        """Return True if any running query needs the answers of a unit."""
-
-    def failed(self, unit: EvaluationSlot, error: BaseException) -> None:
-        """Note that a unit has failed."""
-
-    def stream_ended(
-        self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None
-    ) -> None:
-        """Note that a stream has ended, after its last answers."""
-
-
-@dataclass
-class _Sight:
-    """Range of a job's parts that belongs to a unit."""
-
-    unit: EvaluationSlot
-    start: int
-    stop: int
-    names: tuple[str, ...]
-
-
-@dataclass
-class _Joining:
-    unit: EvaluationSlot
-    bound: Bound
-    done: threading.Event = field(default_factory=threading.Event)
-
-
-class Pipeline:
-    """Pipeline that processes a stream's batches, and closes the windows that end with them.
-
-    Queries come and go between batches: each sees all of a batch or nothing. Between batches, the
-    time of a live stream may advance by itself (:meth:`tick`, in a thread of its own), never during
-    a batch.
+    It calls nobody above: a :class:`~acquatop.engine.step.Step` yields answers and failures, and
+    the driver decides about them. Queries come and go between batches: each sees all of a batch or
+    nothing. Between batches, the time of a live stream may advance by itself (:meth:`tick`), never
+    during a batch.
     """
 
-    def __init__(
-        self,
-        stream: Stream,
-        outlet: Outlet,
-        observer: Observer,
-        *,
-        clock: Clock,
-        live: bool,
-        wall_clock: Clock = time.time,
-        recording: Recorder | None = None,
-    ) -> None:
+    def __init__(self, stream: Stream, settings: StreamSettings) -> None:
         self.stream = stream
         self.iri = stream.iri
-        self.ended = self._has_ended = False
-        self.is_stopped = False
-        """True if the stream was stopped before its end: then its last windows stay open."""
-        self._carrier: Carrier | None = None
-        self._outlet = outlet
-        self._observer = observer
-        self._live = live
-        self._clock = clock
-        self._wall_clock = wall_clock
-        self._time = Watermark(stream.lateness_ms, stream.idle_ms if live else None, clock())
-        self._told_ms: int | None = None
-        self._late = None if stream.late_path is None else LateRecords(stream.late_path, stream.iri)
-        self._bad = _dead_letters(stream)
-        self._recording = recording
-        self._timer = IdleTimer(self.due_in, self._go_on_by_itself)
-        self._error: BaseException | None = None
-        # Time goes on by itself only while somebody listens, and nothing that has come is on its way.
-        self._listens = self._is_under_way = self._is_held = self._has_ticked = False
-        self._moving = threading.Lock()
-        self._is_released = False
-        self._may_have_changed = threading.Condition()
-        self._units: list[EvaluationSlot] = []
-        self._joining: list[_Joining] = []
-        self._leaving: list[tuple[EvaluationSlot, str]] = []
-        self._layout: list[_Sight] = []
-        self._has_changed = False
-        """True if queries have come or gone since the last snapshot: the journal lacks that."""
-        self._lock = threading.Lock()
+        self.gate = Gate()
+        idle_ms = stream.idle_ms if settings.live else None
+        self.time = StreamTime(stream.lateness_ms, idle_ms, settings.clock)
+        self.retention = SourceRetention()
         self.position: Position | None = None
-        self._saved: Position | None = None
+        self._live = settings.live
+        self._durable = settings.durable
+        self._clock = settings.clock
+        self._wall_clock = settings.wall_clock
+        self._side_outputs = SideOutputs(stream, settings.recording, durable=settings.durable)
+        self._slots = StreamSlots(self)
+        self._slices: Sequence[ReducerSlice] = ()
 
     # Queries come and go --------------------------------------------------------------------------
 
-    def join(self, unit: EvaluationSlot, bound: Bound) -> bool:
+    def join(self, slot: EvaluationSlot, bound: Bound) -> bool:
         """Let a query see the stream from the next batch on; return False if it has ended."""
-        with self._lock:
-            if self.ended:
-                return False
-            self._joining.append(_Joining(unit, bound))
-            unit.joined.attach(self)
-        self._timer.wake()
-        return True
+        return self._slots.join(slot, bound)
 
-    def go_on(self, unit: EvaluationSlot) -> None:
-        """Drive a unit with queries that have joined already."""
-        unit.has_begun = True
-        unit.joined.attach(self)
-        if unit not in self._units:
-            self._units.append(unit)
+    def attach_resumed(self, slot: EvaluationSlot) -> None:
+        """Drive a slot with queries that have joined already."""
+        self._slots.attach_resumed(slot)
 
-    def leave(self, unit: EvaluationSlot, name: str) -> None:
+    def leave(self, slot: EvaluationSlot, name: str) -> None:
         """Remove a query, from the next batch on."""
-        with self._lock:
-            self._joining = [
-                each
-                for each in self._joining
-                if not (each.unit is unit and each.bound.name == name)
-            ]
-            self._leaving.append((unit, name))
+        self._slots.leave(slot, name)
         self.wake()
 
-    def _settle_who_is_here(self) -> None:
-        with self._lock:
-            joining, self._joining = self._joining, []
-            leaving, self._leaving = self._leaving, []
-        self._has_changed = self._has_changed or bool(joining or leaving)
-        times = [
-            time for time in (self._time.newest_ms, self._time.watermark_ms) if time is not None
-        ]
-        after = {self.stream.iri: max(times)} if times else {}
-        # Who has left may be back by now, under the same name.
-        for unit, name in leaving:
-            with unit.turn:
-                unit.work.leave(name)
-        for each in joining:
-            with each.unit.turn:
-                if each.bound.name not in each.unit.work.names or each.unit not in self._units:
-                    each.unit.work.join(each.bound, after)
-            self.go_on(each.unit)
-        self._units = [
-            unit for unit in self._units if unit.error is None and self._outlet.wants(unit)
-        ]
+    def apply_joins_and_leaves(self) -> None:
+        """Let queries join and leave, between two batches."""
+        self._slots.apply_joins_and_leaves(self.time.reached_ms)
 
     # Batches --------------------------------------------------------------------------------------
 
+    def begin_batch(self) -> None:
+        """Advance the time up to now; from here on it stands still until the batch is taken."""
+        self.time.begin_batch()
+        self._side_outputs.begin()
+
     def job(self) -> Job:
         """Return the job for the next batch: the reducers that the present queries need."""
-        with self._moving:
-            self._is_under_way = self._listens = True
-            self._time.tick(self._clock())
-        for aside in self._files().values():
-            if aside is not None:
-                aside.begin()
-        with self._outlet.turn():
-            self._settle_who_is_here()
-        reducers: list[Reducer] = []
-        places: dict[int, int] = {}
-        self._layout = []
-        for unit in self._units:
-            own = unit.work.reducers(self.stream.iri)
-            if len(own) == 1 and id(own[0]) in places:
-                at = places[id(own[0])]
-                self._layout.append(_Sight(unit, at, at + 1, tuple(unit.work.names)))
-                continue
-            places |= {id(each): len(reducers) + at for at, each in enumerate(own)}
-            self._layout.append(
-                _Sight(unit, len(reducers), len(reducers) + len(own), tuple(unit.work.names))
-            )
-            reducers += own
+        reducers, self._slices = reducers_of(self._slots, self.iri)
         return Job(
             self.stream.mapping,
             reducers,
             self._latest_ms(),
             self._late_finder(),
-            keeps_bad=self._bad is not None,
-            keeps_records=self._recording is not None,
+            keeps_bad=self._side_outputs.has_bad,
+            keeps_records=self._side_outputs.has_records,
+            order=self._arrival_order(),
         )
 
-    def take(self, batch: Batch) -> None:
-        """Give a batch to every query, and give out the answers that are due."""
-        due_at = self._clock()
-        with self._outlet.turn():
-            if self.ended:
-                return
-            before_ms = self._time.watermark_ms
-            old = _tables(batch, PartKind.LATE)
-            if self._recording is not None:
-                self._recording.add(_tables(batch, PartKind.RECORDS), durable=self._outlet.keeps)
-            if self._bad is not None:
-                self._bad.add(_tables(batch, PartKind.BAD), durable=self._outlet.keeps)
-            batch = _without_side_outputs(batch)
-            late = self._keep_late(old, self._hand_in(self._layout, batch, _times_of(old)))
-            self.position = batch.position
+    def take(self, batch: Batch, due_at: float) -> Step:
+        """Give a batch to every query, segment by segment, and make the answers that are due."""
+        before_ms = self.time.watermark_ms
+        self._side_outputs.add(batch)
+        segments = segments_of(batch)
+        late, answers, seconds = 0, 0, 0.0
+        for segment in segments:
+            late += yield from self._take_segment(segment)
             evaluated = self._clock()
-            answers = self._let_windows_close(due_at)
-            made = self._clock()
-            entry = {}
-            if (
-                self._outlet.keeps
-                and not answers
-                and not self._has_changed
-                and not batch.is_pressing
-            ):
-                entry = self._entry(batch, before_ms)
-            kept = self._outlet.keep(self.stream.iri, batch.position, entry, answers)
-            if self._outlet.keeps and batch.is_pressing:
-                # All is written twice then, so that the source may let go of this batch too: it may have room for no
-                # other, and nothing would be written again.
-                kept += self._outlet.keep(self.stream.iri, batch.position, {}, answers)
-            self._has_changed = False
-            self._outlet.give(answers)
-            self._listen_on(batch)
-        events, bad, bad_at = _facts(batch)
-        self._observer.batch(
-            BatchSeen(
-                stream=self.stream.iri,
-                events=events,
-                bad=bad,
-                bad_at=bad_at,
-                late=late,
-                watermark_ms=self.watermark_ms,
-                seconds=batch.seconds + self._clock() - due_at,
-                reduce_seconds=batch.seconds,
-                evaluate_seconds=made - evaluated,
-                commit_seconds=kept,
-                done=batch.done,
-                total=batch.total,
-            )
-        )
-        self._tell_others()
+            answers += yield from self._close_due_windows(due_at)
+            seconds += self._clock() - evaluated
+        self.position = batch.position
+        entry = {}
+        needs_snapshot = answers or self._slots.changed or batch.log_nearly_full
+        if self._durable and not needs_snapshot and len(segments) == 1:
+            state = self._side_outputs.state()
+            entry = pack_entry(self.iri, _reduced(batch), self._slices, before_ms, state)
+        return Outcome(self._seen(together(segments), late, seconds), entry)
 
-    def _hand_in(self, sights: Iterable[_Sight], batch: Batch, old: IntArray) -> BoolArray:
+    def _take_segment(self, segment: Batch) -> Generator[SlotFailure, None, int]:
+        """Give a segment of a batch to every query; return the number of late records."""
+        old = OldRecords(segment)
+        late = self._dispatch(self._slices, _reduced(segment), old.times())
+        yield from self._failures()
+        self._side_outputs.add_late(old, late, self.time.announced_watermark_ms)
+        return int(late.sum())
+
+    def _seen(self, batch: Batch, late: int, seconds: float) -> BatchSeen:
+        return batch_seen(
+            self.iri, batch, late=late, watermark_ms=self.watermark_ms, seconds=seconds
+        )
+
+    def end_batch(self, batch: Batch) -> None:
+        """Listen again, once all that a batch has brought is done."""
+        self.time.end_batch(has_times=has_times(batch))
+
+    def _dispatch(self, slices: Sequence[ReducerSlice], batch: Batch, old: IntArray) -> BoolArray:
         """Give a batch to its queries; return a mask of the old records that are late.
 
         A record is late if it is too late for a window of any query.
         """
         late = np.zeros(len(old), dtype=np.bool_)
-        for sight in sights:
-            with self._guarded(sight.unit):
-                for windows, last in sight.unit.work.windows(self.stream.iri) if len(old) else ():
+        for each in slices:
+            with isolate_failures(each.slot, durable=self._durable):
+                for windows, last in each.slot.evaluation.windows(self.iri) if len(old) else ():
                     late |= last is not None and are_late(windows, last, old)
-                for partition in _of(batch, sight):
-                    sight.unit.work.add(self.stream.iri, partition, sight.names)
+                for parts in each.parts(batch):
+                    each.slot.evaluation.add(self.iri, parts, each.names)
         for partition in batch.partitions:
             if partition:
-                self._time.note(partition[0].facts.newest_ms)
+                self.time.note(partition[0].facts.newest_ms)
         return late
 
-    def _guarded(self, unit: EvaluationSlot) -> _Guarded:
-        return _Guarded(unit, self._outlet)
+    def _close_due_windows(self, due_at: float) -> Generator[Answer | SlotFailure, None, int]:
+        """Yield the answers that are due; return their number."""
+        count, wait = 0, self._longest_wait()
+        for slot in self._slots:
+            with isolate_failures(slot, durable=self._durable):
+                for stream, watermark_ms in slot.streams.steps(self):
+                    longest = slot.longest_wait(self.iri, wait)
+                    stream.announce(watermark_ms)
+                    due = slot.evaluation.advance(Tick(stream.iri, watermark_ms, due_at, longest))
+                    for answer in _wanted(slot, due):
+                        count += 1
+                        yield answer
+        yield from self._failures()
+        return count
 
-    def _let_windows_close(self, due_at: float) -> list[Answer]:
-        """Return the due answers, unless they have been given out one by one."""
-        answers: list[Answer] = []
-        wait = self._longest_wait()
-        for unit in list(self._units):
-            with self._guarded(unit):
-                for stream, watermark_ms in unit.joined.steps(self):
-                    longest = unit.longest_wait(self.stream.iri, wait)
-                    stream.told(watermark_ms)
-                    self._collect(
-                        unit,
-                        unit.work.advance(Tick(stream.iri, watermark_ms, due_at, longest)),
-                        answers,
-                    )
-        return answers
-
-    def _collect(self, unit: EvaluationSlot, due: Iterator[Answer], answers: list[Answer]) -> None:
-        # Answers are made one by one, each with its requests to the remote: none for queries that were stopped.
-        while self._outlet.wants(unit) and (answer := next(due, None)) is not None:
-            if self._outlet.keeps:
-                answers.append(answer)
-            else:
-                self._outlet.give([answer])
+    def _failures(self) -> Iterator[SlotFailure]:
+        """Yield the slots with a new error; streams that share a slot report it once."""
+        for slot in {each.slot: None for each in self._slices} | dict.fromkeys(self._slots):
+            if (error := slot.claim_failure()) is not None:
+                yield SlotFailure(slot, error)
 
     def _longest_wait(self) -> float:
-        """Return the seconds that each unit may wait for its remotes at a window close.
+        """Return the seconds that each slot may wait for its remotes at a window close.
 
-        The units of a stream take turns. On a live stream all of them together wait at most half of
+        The slots of a stream take turns. On a live stream all of them together wait at most half of
         the shortest slide, so that none falls behind for good. On a recording the time is
         unlimited.
         """
-        if not self._live or not self._units:
+        if not self._live or not self._slots:
             return math.inf
-        return min(unit.work.slide_ms for unit in self._units) / 2000 / len(self._units)
+        return min(slot.evaluation.slide_ms for slot in self._slots) / 2000 / len(self._slots)
 
-    def end(self, error: BaseException | None) -> None:
-        """End the stream; close the remaining windows if a recording ended without an error.
+    # The clock and the end ------------------------------------------------------------------------
 
-        Safe to call again.
-        """
-        with self._lock:
-            if self._has_ended:
-                return
-            self._has_ended = True
-        self._timer.stop()
-        try:
-            with self._outlet.turn():
-                self._settle_who_is_here()
-                with self._lock:
-                    self.ended = True
-                self._keep_and_give(
-                    self._last_answers(
-                        finishes=error is None and not self._live and not self.is_stopped
-                    )
-                )
-        except BaseException as failure:
-            error = failure
-        self.ended = True
-        self.release()
-        units = list(self._units)
-        for unit in units:
-            unit.joined.detach(self)
-        self._tell_others()
-        self._outlet.stream_ended(self.stream.iri, units, error)
+    def tick(self, now: float) -> Step:
+        """Advance an idle stream's time by the clock, and make the answers that are due."""
+        self.apply_joins_and_leaves()
+        self.time.tick(now)
+        yield from self._close_due_windows(now)
+        return Outcome(self._seen(_NO_BATCH, 0, self._clock() - now))
 
-    def _last_answers(self, *, finishes: bool) -> list[Answer]:
-        answers: list[Answer] = []
-        for unit in self._units:
-            with self._guarded(unit):
-                unit.forget_wait(self.stream.iri)
-                if finishes:
-                    self._collect(unit, unit.work.finish(self.stream.iri), answers)
-        return answers
+    def due_in(self) -> float | None:
+        """Return the seconds until the next window may close by itself; None if unknown."""
+        return self.time.due_in(self._due_ms(), at_once=self._slots.is_changing)
 
-    def _keep_and_give(self, answers: Sequence[Answer]) -> None:
-        if answers and self.position is not None:
-            self._outlet.keep(self.stream.iri, self.position, {}, answers)
-            self._outlet.give(answers)
+    def _due_ms(self) -> Iterator[int]:
+        if (reached := self.watermark_ms) is not None:
+            due = (slot.evaluation.due_after(self.iri, reached) for slot in self._slots)
+            yield from (time_ms for time_ms in due if time_ms is not None)
 
-    # What is kept ---------------------------------------------------------------------------------
+    def end(self) -> None:
+        """Accept no query any more; those that have come before see the end."""
+        self._slots.close()
+        self.time.end()
+        self.apply_joins_and_leaves()
+
+    def finish(self, *, closes: bool) -> Step:
+        """Make the answers of the windows left at the end, if it ``closes`` them."""
+        for slot in self._slots:
+            with isolate_failures(slot, durable=self._durable):
+                slot.forget_wait(self.iri)
+                if closes:
+                    yield from _wanted(slot, slot.evaluation.finish(self.iri))
+        yield from self._failures()
+        return Outcome(self._seen(_NO_BATCH, 0, 0.0))
+
+    def detach(self) -> Sequence[EvaluationSlot]:
+        """Hold up no other stream any more; return the slots that have lost a stream."""
+        self.gate.release()
+        for slot in self._slots:
+            slot.streams.detach(self)
+        self.notify_aligned_streams()
+        return list(self._slots)
+
+    # State ----------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the stream's position, times and side outputs, as JSON."""
-        return {
-            **self._time.state(),
-            "told_ms": self._told_ms,
-            "position": self.position,
-            **self._aside(),
-        }
+        """Return the stream's times, position and side outputs, as JSON."""
+        return {**self.time.state(), "position": self.position, **self._side_outputs.state()}
 
-    def saved(self) -> None:
-        """Note that a snapshot was written; let the source discard data before the previous one.
-
-        Data after the previous one is needed if the new snapshot is damaged: then the engine
-        resumes from the previous one.
-        """
-        if self._saved is not None and self._carrier is not None:
-            self._carrier.forget(self._saved)
-        self._saved = self.position
+    def snapshot_committed(self) -> None:
+        """Note that a snapshot with the present state is durable."""
+        self._slots.changed = False
+        self.retention.snapshot_committed(self.position)
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Resume from a state; the units must resume from theirs."""
-        self._saved = state["position"]
-        self._time.resume(state, self._clock())
-        self._told_ms, self.position = state.get("told_ms"), state["position"]
-        self._resume_aside(state)
+        """Resume from a state; the slots must resume from theirs."""
+        self.time.resume(state)
+        self.position = state["position"]
+        self.retention.resume(self.position)
+        self._side_outputs.resume(state)
 
-    def _aside(self) -> dict[str, Any]:
-        """Return the lengths of the side outputs' files."""
-        return {
-            name: None if file is None else file.state() for name, file in self._files().items()
-        }
-
-    def _files(self) -> dict[str, SideOutputFile | None]:
-        recorded = None if self._recording is None else self._recording.stream
-        return {"late": self._late, "bad": self._bad, "recorded": recorded}
-
-    def _resume_aside(self, state: Mapping[str, Any]) -> None:
-        for name, file in self._files().items():
-            if file is not None:
-                file.resume(state.get(name))
-
-    def _entry(self, batch: Batch, before_ms: int | None) -> dict[str, bytes]:
-        """Return the journal's entry for a batch, with the watermark before it."""
-        said = {
-            "stream": self.stream.iri,
-            "position": batch.position,
-            "units": [
-                [sight.unit.key, sight.start, sight.stop, sight.names] for sight in self._layout
-            ],
-            "partitions": len(batch.partitions),
-            "watermark_ms": before_ms,
-            **self._aside(),
-        }
-        parts = {
-            f"partition {at}": _packed(partition) for at, partition in enumerate(batch.partitions)
-        }
-        return {"batch": json.dumps(said).encode(), **parts}
-
-    def replay(
-        self, entry: Mapping[str, bytes], units: Mapping[str, EvaluationSlot]
-    ) -> list[Answer]:
-        """Process a journal's entry again; return answers that are due, though none were then."""
-        said = json.loads(entry["batch"])
-        partitions = [_unpacked(entry[f"partition {at}"]) for at in range(said["partitions"])]
-        batch = Batch(said["position"], partitions)
-        sights = [
-            _Sight(units[key], start, stop, tuple(names))
-            for key, start, stop, names in said["units"]
-            if key in units
-        ]
-        # Which window is the first is decided by what has come when time passes it, not by what comes later.
-        before_ms = said.get("watermark_ms")
-        answers: list[Answer] = []
+    def replay(self, entry: JournalEntry, slots: Mapping[str, EvaluationSlot]) -> Step:
+        """Process a journal's entry again; make answers that are due, though none were then."""
+        # The first window is decided by what has come when time passes it, not by what comes later.
+        before_ms = entry.watermark_ms
         if before_ms is not None and (self.watermark_ms is None or before_ms > self.watermark_ms):
-            # It has gone on by itself before this batch came.
-            self._time.resume(
-                {"newest_ms": self._time.newest_ms, "watermark_ms": before_ms}, self._clock()
-            )
-            answers = self._let_windows_close(self._clock())
-        self._hand_in(sights, batch, np.empty(0, dtype=np.int64))
-        self.position = said["position"]
-        self._resume_aside(said)
-        return answers + self._let_windows_close(self._clock())
+            # Time has gone on by itself before this batch came.
+            self.time.resume_watermark(before_ms)
+            yield from self._close_due_windows(self._clock())
+        self._dispatch(list(entry.slices(slots)), entry.batch, _NO_TIMES)
+        yield from self._failures()
+        self.position = entry.batch.position
+        self._side_outputs.resume(entry.state)
+        yield from self._close_due_windows(self._clock())
+        return Outcome(self._seen(entry.batch, 0, 0.0))
 
-    # Time between batches -------------------------------------------------------------------------
-
-    @property
-    def carrier(self) -> Carrier | None:
-        """The carrier of the stream's batches."""
-        return self._carrier
-
-    def attach(self, carrier: Carrier) -> None:
-        """Note the carrier of the batches, and begin to listen: an idle stream's time goes on."""
-        self._carrier = carrier
-        self.listen()
-        if self._live and self.stream.idle_ms is not None:
-            self._timer.start(f"acquatop-idle-{self.stream.iri}")
-
-    def listen(self) -> None:
-        """Start to listen: from now on the stream is idle if it brings nothing."""
-        with self._moving:
-            self._listens, self._has_ticked = True, False
-            self._time.listen(self._clock())
+    # Streams that are joined with this one --------------------------------------------------------
 
     @property
     def watermark_ms(self) -> int | None:
         """The stream's watermark."""
-        return self._time.watermark_ms
+        return self.time.watermark_ms
 
     @property
     def is_idle(self) -> bool:
         """True if the stream has brought nothing for so long that its time advances by itself."""
-        is_silent = self._listens and not self._is_under_way and not self._is_held
-        return self.ended or (is_silent and self._time.is_idle(self._clock()))
+        return self.time.is_idle
 
-    def told(self, watermark_ms: int) -> None:
-        """Note the time that queries were given for the stream.
-
-        It is later than the stream's own watermark if the stream is idle and others lead.
-        """
-        self._told_ms = watermark_ms if self._told_ms is None else max(watermark_ms, self._told_ms)
-
-    def tick(self) -> None:
-        """Advance an idle stream's time by the clock, and give out the answers that are due."""
-        due_at = self._clock()
-        with self._outlet.turn(), self._moving:
-            if self.ended or not self.is_idle:
-                return
-            self._has_ticked = True
-            self._settle_who_is_here()
-            self._time.tick(due_at)
-            answers = self._let_windows_close(due_at)
-            made = self._clock()
-            kept = (
-                self._outlet.keep(self.stream.iri, self.position or {}, {}, answers)
-                if answers
-                else 0.0
-            )
-            self._has_changed = self._has_changed and not answers
-            self._outlet.give(answers)
-        self._observer.batch(
-            BatchSeen(
-                stream=self.stream.iri,
-                events=0,
-                watermark_ms=self.watermark_ms,
-                seconds=self._clock() - due_at,
-                evaluate_seconds=made - due_at,
-                commit_seconds=kept,
-            )
-        )
-        self._tell_others()
-
-    def due_in(self) -> float | None:
-        """Return the seconds until the next window may close by itself; None if unknown."""
-        idle_at = self._time.idle_at()
-        if (
-            idle_at is None
-            or self.ended
-            or self._is_under_way
-            or self._is_held
-            or not self._listens
-        ):
-            return None
-        now = self._clock()
-        if not self.is_idle:
-            return idle_at - now
-        if not self._has_ticked or self._joining or self._leaving:
-            return 0.0
-        reached = self.watermark_ms
-        if reached is None:
-            return None
-        due = {unit.work.due_after(self.stream.iri, reached) for unit in list(self._units)} - {None}
-        at = [
-            moment
-            for time_ms in due
-            if time_ms is not None and (moment := self._time.reaches_at(time_ms)) is not None
-        ]
-        return min(at) - now if at else None
-
-    def _windows(self) -> list[Windows]:
-        return list(
-            {
-                windows: None
-                for unit in list(self._units)
-                for windows, _ in unit.work.windows(self.stream.iri)
-            }
-        )
-
-    def _go_on_by_itself(self) -> None:
-        try:
-            self.tick()
-        except BaseException as error:
-            # No batch may come that could say it.
-            self._error = error
-            self.end(error)
-
-    def _listen_on(self, batch: Batch) -> None:
-        """Note the end of a batch. Bad records do not end idleness, as they have no time."""
-        with self._moving:
-            self._is_under_way = False
-        if any(
-            partition and partition[0].facts.newest_ms is not None for partition in batch.partitions
-        ):
-            self.listen()
-        self._timer.wake()
-
-    # Streams that wait for others -----------------------------------------------------------------
-
-    def wait(self) -> None:
-        """Return once the next batch may be taken: other streams may have to catch up first."""
-        if self._may_go_on():
-            return
-        with self._may_have_changed:
-            self._is_held = True
-            while not self._may_go_on():
-                self._may_have_changed.wait()
-        # What could not come while it was held is not missing.
-        self.listen()
-        self._is_held = False
-        self._timer.wake()
-
-    def release(self) -> None:
-        """Stop waiting: no further batch is wanted."""
-        self._is_released = True
-        self.wake()
+    def announce(self, watermark_ms: int) -> None:
+        """Note the watermark that queries were given for the stream."""
+        self.time.announce(watermark_ms)
 
     def wake(self) -> None:
         """Check again whether the next batch may be taken."""
-        with self._may_have_changed:
-            self._may_have_changed.notify_all()
+        self.gate.wake()
 
-    def _may_go_on(self) -> bool:
-        if self._error is not None:
-            raise self._error
-        return self._is_released or not any(self._must_wait(unit) for unit in list(self._units))
+    def must_wait(self) -> bool:
+        """Return True if the stream is too far ahead of another that a query joins with it."""
+        return any(self._must_wait_for(slot) for slot in self._slots)
 
-    def _must_wait(self, unit: EvaluationSlot) -> bool:
-        if len(unit.joined) < 2 or unit.error is not None or not self._outlet.wants(unit):
+    def _must_wait_for(self, slot: EvaluationSlot) -> bool:
+        if len(slot.streams) < 2 or slot.error is not None or not slot.has_readers:
             return False
         widest = max(
-            windows.width_ms for iri in unit.joined for windows, _ in unit.work.windows(iri)
+            windows.width_ms for iri in slot.streams for windows, _ in slot.evaluation.windows(iri)
         )
-        return unit.joined.must_wait(self, ROOM * widest + self.stream.lateness_ms)
+        return slot.streams.must_wait(self, MAX_DRIFT * widest + self.stream.lateness_ms)
 
-    def _tell_others(self) -> None:
-        for unit in self._units:
-            unit.joined.wake(but=self)
+    def notify_aligned_streams(self) -> None:
+        """Let the streams that are joined with this one check again whether they must wait."""
+        for slot in self._slots:
+            slot.streams.wake(but=self)
 
-    # What comes too late, or too early ------------------------------------------------------------
+    # Too late, or too early -----------------------------------------------------------------------
 
     def _latest_ms(self) -> int | None:
         """Return the latest valid time of a record, or None.
@@ -669,96 +314,43 @@ class Pipeline:
     def _late_finder(self) -> LateFinder | None:
         """Return a finder of records in windows that may have closed.
 
-        The windows that have closed are known when the batch is handed in. Until then no further
+        The windows that have closed are known when the batch is dispatched. Until then no further
         window can close, because the stream is not idle; only those are closed that queries know to
         be over.
         """
-        for unit in self._units:
-            if len(unit.joined) > 1:
-                with unit.turn:
-                    pass  # whoever has seen the stream idle is done then
-        if self._told_ms is None:
+        for slot in self._slots:
+            if len(slot.streams) > 1:
+                # Another stream's thread may have seen this one idle, and be closing windows.
+                slot.await_turn()
+        announced_watermark_ms = self.time.announced_watermark_ms
+        if announced_watermark_ms is None:
             return None
-        closed = [(windows, windows.first(self._told_ms + 1) - 1) for windows in self._windows()]
-        return LateFinder(closed, keeps=self._late is not None)
+        closed = [
+            (windows, windows.first(announced_watermark_ms + 1) - 1) for windows in self._windows()
+        ]
+        return LateFinder(closed, keeps=self._side_outputs.has_late)
 
-    def _keep_late(self, old: Sequence[pa.Table], is_late: BoolArray) -> int:
-        """Write late records to the side output, and return their number."""
-        if self._late is not None and is_late.any():
-            table = pa.concat_tables(old).filter(pa.array(is_late))
-            pairs = zip(
-                table.column(TIME).to_pylist(), table.column(RECORD).to_pylist(), strict=True
-            )
-            self._late.add(pairs, self._told_ms, durable=self._outlet.keeps)
-        return int(is_late.sum())
+    def _arrival_order(self) -> ArrivalOrder:
+        return ArrivalOrder(
+            self._windows(),
+            self.stream.lateness_ms,
+            self.watermark_ms,
+            keeps_late=self._side_outputs.has_late,
+        )
 
-
-def _dead_letters(stream: Stream) -> DeadLetters | None:
-    if stream.dead_letters_path is None:
-        return None
-    return DeadLetters(stream.dead_letters_path, stream.iri, stream.dead_letters_bytes)
-
-
-_NO_FAULT = (OSError, MemoryError, EnvironmentProblem)
-"""Errors of the environment: if state is kept, they end the run, which can be resumed later."""
+    def _windows(self) -> Sequence[Windows]:
+        """Return the windows of all queries, equal ones once."""
+        of_slots = (slot.evaluation.windows(self.iri) for slot in self._slots)
+        return list({windows: None for own in of_slots for windows, _ in own})
 
 
-class _Guarded:
-    """Turn of a unit. An error ends the unit's queries only."""
-
-    def __init__(self, unit: EvaluationSlot, outlet: Outlet) -> None:
-        self._unit = unit
-        self._outlet = outlet
-
-    def __enter__(self) -> None:
-        self._unit.turn.acquire()
-
-    def __exit__(self, kind: object, error: BaseException | None, at: object) -> bool:
-        self._unit.turn.release()
-        if isinstance(error, Exception) and not (
-            self._outlet.keeps and isinstance(error, _NO_FAULT)
-        ):
-            self._unit.error = error
-            self._outlet.failed(self._unit, error)
-            return True
-        return False
+def _wanted(slot: EvaluationSlot, due: Iterator[Answer]) -> Iterator[Answer]:
+    """Yield answers as long as anybody reads them: each may ask a remote."""
+    while slot.has_readers and (answer := next(due, None)) is not None:
+        yield answer
 
 
-def _tables(batch: Batch, kind: PartKind) -> list[pa.Table]:
-    return [part.table for partition in batch.partitions for part in partition if part.kind is kind]
-
-
-def _without_side_outputs(batch: Batch) -> Batch:
-    """Return a batch with the parts of its queries alone, which the journal keeps."""
+def _reduced(batch: Batch) -> Batch:
+    """Return a batch with the parts of its queries alone, without those for side outputs."""
     kept = [[part for part in each if part.kind is PartKind.REDUCED] for each in batch.partitions]
     return replace(batch, partitions=kept)
-
-
-def _of(batch: Batch, sight: _Sight) -> list[Sequence[Part]]:
-    return [partition[sight.start : sight.stop] for partition in batch.partitions if partition]
-
-
-def _times_of(tables: Sequence[pa.Table]) -> IntArray:
-    times = [np.asarray(table.column(TIME).to_numpy()) for table in tables]
-    return np.concatenate([np.empty(0, dtype=np.int64), *times])
-
-
-def _facts(batch: Batch) -> tuple[int, Mapping[str, int], Mapping[str, Place]]:
-    """Return the number of items, the bad ones by reason, and the place of each reason's first."""
-    bad: dict[str, int] = {}
-    bad_at: dict[str, Place] = {}
-    first = [partition[0].facts for partition in batch.partitions if partition]
-    for facts in first:
-        for reason, count in (facts.bad or {}).items():
-            bad[reason] = bad.get(reason, 0) + count
-        bad_at = {**(facts.bad_at or {}), **bad_at}
-    return sum(facts.events for facts in first), bad, bad_at
-
-
-def _packed(partition: Sequence[Part]) -> bytes:
-    return pack_parts({str(at): part.to_bytes() for at, part in enumerate(partition)})
-
-
-def _unpacked(data: bytes) -> list[Part]:
-    parts = unpack_parts(data)
-    return [Part.from_bytes(parts[str(at)]) for at in range(len(parts))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from acquatop.catalog.evaluation_limits import EvaluationLimits
+from acquatop.catalog.evaluation_limits import DEFAULT_LIMITS, EvaluationLimits
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.query.aggregates.executor_content import RunTasks
 from acquatop.query.aggregates.on_executors import scattered_content
@@ -39,7 +39,7 @@ class Resources:
     run_tasks: RunTasks
     keys_folder: Callable[[str], Path]
     durable: bool
-    limits: EvaluationLimits
+    limits: EvaluationLimits = DEFAULT_LIMITS
 
 
 def open_evaluation(

@@ -272,7 +272,7 @@ class Replicas:
             return None
         reader = RecordReader(source.mapping, question.star(source.mapping))
         feed = _feed(source, reader, now, self.random)
-        return Subscription(
+        return Subscription.open(
             feed if self.recording is None else self.recording.of_feed(feed), reader.rejected
         )
 

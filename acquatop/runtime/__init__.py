@@ -36,7 +36,7 @@ Position = Mapping[str, Any]
 class Batch:
     """Result of one batch: each partition's parts, and the position after the batch.
 
-    ``done`` of ``total`` in the source has been read then, if known. The batch ``is_pressing`` if
+    ``done`` of ``total`` in the source has been read then, if known. ``log_nearly_full`` says that
     the source cannot hold much more data that has been read: a consumer that keeps its state should
     then write a full snapshot.
     """
@@ -46,7 +46,7 @@ class Batch:
     seconds: float = 0.0
     done: int | None = None
     total: int | None = None
-    is_pressing: bool = False
+    log_nearly_full: bool = False
 
 
 class Consumer(Protocol):
@@ -130,7 +130,7 @@ class Runtime(Protocol):
 
 
 def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) -> None:
-    """Raise :class:`UserError` unless there is a runtime of that name, and it has a use for settings of Spark."""
+    """Raise :class:`UserError` unless a runtime has that name, and a use for settings of Spark."""
     from acquatop.runtime.settings import SparkSettings
 
     if name not in RUNTIMES:
@@ -143,7 +143,10 @@ def check_runtime(name: str, spark: SparkSession | SparkSettings | None = None) 
 
 
 def open_runtime(name: str, spark: SparkSession | SparkSettings | None = None) -> Runtime:
-    """Return the runtime of a name; ``spark`` is an existing session to use, or settings for one of its own."""
+    """Return the runtime of a name.
+
+    ``spark`` is an existing session to use, or settings for one of its own.
+    """
     check_runtime(name, spark)
     if name == "spark":
         from acquatop.runtime.spark import SparkRuntime

@@ -20,7 +20,7 @@ _FULL = ("out of memory", "OutOfMemoryError", "maxResultSize", "TaskResultLost",
 
 @contextmanager
 def said_by_spark(session: Session, stream: Stream | None = None) -> Iterator[None]:
-    """Raise whatever Spark fails with as an :class:`~acquatop.errors.EnvironmentProblem` of a few words."""
+    """Raise failures of Spark as an :class:`~acquatop.errors.EnvironmentProblem` of a few words."""
     try:
         yield
     except AcquaTopError:

@@ -10,7 +10,7 @@ from typing import Any
 from acquatop.catalog.catalog import Stream
 from acquatop.errors import UserError
 from acquatop.runtime import Batch, Consumer, Item, Position, Result, Resume
-from acquatop.runtime.sources import how_far, is_pressing, let_go, reader_of
+from acquatop.runtime.sources import how_far, log_nearly_full, reader_of, release_data
 from connectors.divisible import Divisible, cut, step
 from connectors.registry import SPARK
 
@@ -47,11 +47,14 @@ class LocalCarrier:
     ) -> None:
         self._consumer = consumer
         self._until_end = until_end
-        self._keeps = resume is not None
+        self._is_durable = resume is not None
         self._position = None if resume is None else resume.position
         self._stopping = threading.Event()
         if stream.connector == SPARK.name:
-            hint = 'leave out --runtime local (runtime="local"), or record the stream in files and read those'
+            hint = (
+                'leave out --runtime local (runtime="local"), or record the stream in files '
+                "and read those"
+            )
             raise UserError(
                 f"<{stream.iri}> is read by a source of Spark's, which needs Spark\n  hint: {hint}"
             )
@@ -74,7 +77,7 @@ class LocalCarrier:
 
     def forget(self, position: Position) -> None:
         """Let the source discard data up to a position."""
-        let_go(self._reader, position["offset"])
+        release_data(self._reader, position["offset"])
 
     def _run(self) -> None:
         try:
@@ -105,8 +108,8 @@ class LocalCarrier:
                 return
             self._consumer.take(self._batch(offset, latest, number))
             offset, number = latest, number + 1
-            if not self._keeps:
-                let_go(self._reader, offset)
+            if not self._is_durable:
+                release_data(self._reader, offset)
 
     def _next(self, offset: Any) -> Any:
         """Return how far the next batch reads.
@@ -132,4 +135,4 @@ class LocalCarrier:
         position = {"batch": number, "offset": latest}
         seconds = time.perf_counter() - started
         done = how_far(self._reader, latest, self._until_end)
-        return Batch(position, partitions, seconds, *done, is_pressing(self._reader, latest))
+        return Batch(position, partitions, seconds, *done, log_nearly_full(self._reader, latest))

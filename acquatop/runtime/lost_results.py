@@ -1,8 +1,8 @@
 """Jobs whose results have been lost in the driver: they would never end, so they are ended.
 
-Threads of the driver's Java fetch what tasks send. One that runs out of memory dies, and Spark has nobody who tells the
-job: the task counts as one whose result is under way for ever. A Java that an engine starts ends itself then; this is
-for those that others have started.
+Threads of the driver's Java fetch what tasks send. One that runs out of memory dies, and Spark has
+nobody who tells the job: the task counts as one whose result is under way for ever. A Java that an
+engine starts ends itself then; this is for those that others have started.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class _Watch:
             try:
                 lost = lost_tasks(self._spark, self._group)
             except Exception:
-                return  # the Java has gone, which ends the job as well; or a Spark that does not say it
+                # The Java has gone, which ends the job as well; or a Spark that does not say it.
+                return
             if lost & before:
                 self.is_lost = True
                 self._spark.sparkContext.cancelJobGroup(self._group)

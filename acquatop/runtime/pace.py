@@ -1,4 +1,4 @@
-"""Sizes of batches: as large as what they send to the driver allows, judged by what others before them have sent."""
+"""Sizes of batches: as large as the driver has room for, judged by those before."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from connectors.divisible import Divisible, cut, step
 
 GROWTH = 4
 """Largest ratio of a batch's size to that of the one before."""
-ROOM = 4
-"""Largest ratio of what a batch sends to what it should; beyond it is done again in smaller ones."""
+MAX_EXCESS = 4
+"""Largest ratio of what a batch sends to what it should; beyond, it is done again in parts."""
 _FIRST_ROWS, _FIRST_BYTES = 1 << 16, 4 << 20
 _OF_HEAP, _OF_RESULTS = 8, 2
 """Shares of the driver's memory, and of Spark's limit on results, that a batch may take."""
@@ -25,9 +25,10 @@ class Allowance:
 
     @classmethod
     def of(cls, heap: int, results: int) -> Allowance:
-        """Return what a driver of so much memory allows, and a limit on a job's results, 0 if there is none.
+        """Return the allowance of a driver's memory and a limit on a job's results, 0 for none.
 
-        Each byte sent is in the driver's memory several times at once: as it came, as a block, as it is handed on.
+        Each byte sent is in the driver's memory several times at once: as it came, as a block, as
+        it is handed on.
         """
         parts = [heap // _OF_HEAP, *([results // _OF_RESULTS] if results > 0 else [])]
         return cls(max(1, min(parts)))
@@ -35,14 +36,14 @@ class Allowance:
     @property
     def wanted(self) -> int:
         """Bytes that a batch should send."""
-        return max(1, self.most // ROOM)
+        return max(1, self.most // MAX_EXCESS)
 
 
 class Pace:
     """Pace of a stream: size of its next batch, in the unit of its source's limit (rows or bytes).
 
-    The first is small. The size is a function of what earlier batches have read and sent, and so kept with a stream's
-    position: who goes on from there reads on as it would have been read.
+    The first is small. The size is a function of what earlier batches have read and sent, and so
+    kept with a stream's position: who goes on from there reads on as it would have been read.
     """
 
     def __init__(self, allowed: Allowance, first: int, size: int | None = None) -> None:
@@ -65,7 +66,8 @@ class Pace:
 class Steps:
     """Cuts what is planned of a stream into batches at a pace.
 
-    What is mixed is cut only when it has turned out to be too much, as the cut decides what of it comes too late.
+    What is mixed is cut only when it has turned out to be too much, as the cut decides what of it
+    comes too late.
     """
 
     def __init__(self, reader: Divisible, allowed: Allowance, size: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Sessions of Spark: the one that is there, left as it is; else one of an engine's own, with a Java of its own."""
+"""Sessions of Spark: the one that is there, left as it is, or one of an engine's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""The variable by which a Java that has started this Python, as ``spark-submit`` does, says where it is."""
+"""Variable with the address of a Java that has started this Python, as ``spark-submit`` does."""
 
 _FILE_MANAGER = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -50,7 +50,10 @@ class Session:
 
 
 class SubmittedSession(Session):
-    """A session made in a Java that others have started, with their settings. It ends alone: that Java is theirs."""
+    """A session made in a Java that others have started, with their settings.
+
+    It ends alone: that Java is theirs.
+    """
 
     def close(self) -> None:
         """Stop the session."""
@@ -74,7 +77,8 @@ class OwnSession(Session):
             raise
         _hush(self.spark)
         if not settings.properties().get("spark.master", "").startswith("local-cluster"):
-            # Nothing is launched by it any more; where executors are launched on this machine, they are.
+            # Nothing is launched by it any more; where executors are launched on this machine, they
+            # are.
             self._home.cleanup()
 
     def fate(self) -> str | None:
@@ -90,7 +94,10 @@ class OwnSession(Session):
         return said
 
     def close(self) -> None:
-        """Stop the session and its Java, and wait until that has gone: nothing of ours stays behind."""
+        """Stop the session and its Java, and wait until that has gone.
+
+        Nothing of ours stays behind.
+        """
         with suppress(Exception):  # the Java may be gone already
             self.spark.stop()
         _end_java()
@@ -98,7 +105,7 @@ class OwnSession(Session):
 
 
 def open_session(given: SparkSession | SparkSettings | None) -> Session:
-    """Return the session that is given, or runs already, or a new one: in a Java that is there, or in its own.
+    """Return the given session, the running one, or a new one, in the Java there or in its own.
 
     Settings are for the last; raises :class:`~acquatop.errors.UserError` for others.
     """
@@ -160,7 +167,7 @@ def _started(java: Java, home: str, properties: Mapping[str, str]) -> SparkSessi
 
 
 def own_properties(log4j: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a session of an engine's own: those given, and the engine's where nothing is given."""
+    """Return the properties of a session of an engine's own: those given, else the engine's."""
     master = given.get("spark.master", "local[*]")
     here = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     return {
@@ -183,8 +190,8 @@ def own_properties(log4j: str, given: Mapping[str, str]) -> dict[str, str]:
 def _java_options(log4j: str, given: str) -> str:
     """Return the options of the driver's Java: ours, with those given after them.
 
-    A Java that is out of memory goes on without the thread that has asked for more, and whoever waits for that
-    thread's work waits for ever. So it ends.
+    A Java that is out of memory goes on without the thread that has asked for more, and whoever
+    waits for that thread's work waits for ever. So it ends.
     """
     collector = "" if re.search(r"-XX:\+Use\w*GC\b", given) else "-XX:+UseSerialGC "
     # It says so on the standard output, unless that is told to be for answers.
@@ -193,7 +200,10 @@ def _java_options(log4j: str, given: str) -> str:
 
 
 def _hush(spark: SparkSession) -> None:
-    """Let a server of PySpark's in this process say nothing when the Java that talks to it ends: others say that."""
+    """Let a server of PySpark's in this process say nothing when the Java that talks to it ends.
+
+    Others say that.
+    """
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: None

@@ -1,4 +1,7 @@
-"""Settings for a Spark that an engine starts: its master and its properties. No Spark is loaded by this."""
+"""Settings for a Spark that an engine starts: its master and its properties.
+
+No Spark is loaded by this.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ _KEY = re.compile(r"spark(\.[^\s.=]+)+")
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """A master and properties for a Spark that an engine starts. An engine's own settings hold for all others."""
+    """A master and properties for a Spark that an engine starts.
+
+    An engine's own settings hold for all others.
+    """
 
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)

@@ -14,9 +14,8 @@ from connectors.registry import CONNECTORS, PIPE
 
 def reader_of(connector: str, options: dict[str, str]) -> Any:
     """Return the reader of a connector's stream: the class that Spark drives, for any runtime."""
-    return (
-        CONNECTORS[connector].data_source()(source_options(connector, options)).streamReader(None)
-    )  # type: ignore[arg-type]
+    source = CONNECTORS[connector].data_source()(source_options(connector, options))
+    return source.streamReader(None)  # type: ignore[arg-type]
 
 
 def source_options(connector: str, options: Mapping[str, str]) -> dict[str, str]:
@@ -28,15 +27,15 @@ def source_options(connector: str, options: Mapping[str, str]) -> dict[str, str]
     )
 
 
-def let_go(reader: Any, offset: Any) -> None:
+def release_data(reader: Any, offset: Any) -> None:
     """Tell a source that keeps received data that nothing before an offset will be read again."""
     if isinstance(reader, LiveReader):
         reader.release(offset)
 
 
-def is_pressing(reader: Any, offset: Any) -> bool:
+def log_nearly_full(reader: Any, offset: Any) -> bool:
     """Return True if a source holds so much data already read that it should be released soon."""
-    return isinstance(reader, LiveReader) and reader.is_pressing(offset)
+    return isinstance(reader, LiveReader) and reader.log_nearly_full(offset)
 
 
 def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[str, str]:
@@ -50,7 +49,8 @@ def for_other_processes(connector: str, options: Mapping[str, str]) -> Mapping[s
     if not place.exists():
         hint = 'use the runtime "local", or a named pipe'
         raise UserError(
-            f"Spark's processes cannot read this one's standard input on this system\n  hint: {hint}"
+            "Spark's processes cannot read this one's standard input on this system\n  hint: "
+            f"{hint}"
         )
     return {**options, "path": str(place)}
 

@@ -25,9 +25,9 @@ from acquatop.runtime.settings import SparkSettings
 from acquatop.runtime.sources import (
     for_other_processes,
     how_far,
-    is_pressing,
-    let_go,
+    log_nearly_full,
     reader_of,
+    release_data,
     source_options,
 )
 from acquatop.runtime.spark_source import PARTS_SCHEMA, OnRows, parts_in, rows_of
@@ -116,8 +116,8 @@ class SparkCarrier:
         self._until_end = until_end
         self._stopping = False
         self._error: BaseException | None = None
-        self._turn = threading.Lock()
-        self._keeps = resume is not None
+        self._batch_lock = threading.Lock()
+        self._is_durable = resume is not None
         position = None if resume is None else resume.position
         self._open(position)
         self._checkpoint = Checkpoint(
@@ -160,8 +160,8 @@ class SparkCarrier:
 
     def _start(self, until_end: bool) -> StreamingQuery:
         writer = self._rows().writeStream.foreachBatch(self._process)
-        # The driver's disk, whatever file system a cluster would look for a mere path in. Not as_uri(): to Spark a %20
-        # would be part of the name.
+        # The driver's disk, whatever file system a cluster would look for a mere path in. Not
+        # as_uri(): to Spark a %20 would be part of the name.
         writer = writer.option("checkpointLocation", f"file://{self._checkpoint.path.absolute()}")
         writer = (
             writer.trigger(availableNow=True)
@@ -174,14 +174,18 @@ class SparkCarrier:
         """Stop the stream after the batch at hand."""
         self._stopping = True
         self._consumer.release()
-        with self._turn:
-            pass  # the batch at hand is over; none begins any more
-        # Not in our turn: Spark waits for a batch that has just come, and that would wait for its turn.
+        self._await_batch()
+        # Without the lock: Spark waits for a batch that has just come, and that one for the lock.
         if self._query is None:
             return
         with suppress(Exception):  # the JVM may be gone already, and then there is nothing to stop
             self._query.stop()
         self._watcher.join()
+
+    def _await_batch(self) -> None:
+        """Return once the batch at hand is over; with ``_stopping`` none begins any more."""
+        with self._batch_lock:
+            pass
 
     def _leave_checkpoint(self) -> None:
         """Remove the checkpoint: the position is sufficient to resume."""
@@ -189,14 +193,15 @@ class SparkCarrier:
 
     def forget(self, position: Position) -> None:
         """Let the source discard data up to a position."""
-        let_go(self._reader, offset_in(position["offsets"]))
+        release_data(self._reader, offset_in(position["offsets"]))
 
     def _process(self, rows: DataFrame, number: int) -> None:
-        # Nothing else waits for this thread meanwhile: every stream's batches have a thread of their own.
+        # Nothing else waits for this thread meanwhile: every stream's batches have a thread of
+        # their own.
         is_done = False
         while not is_done:
             self._wait()
-            with self._turn:
+            with self._batch_lock:
                 if self._stopping or number <= self._last:
                     return
                 try:
@@ -214,9 +219,10 @@ class SparkCarrier:
             raise
 
     def _take(self, rows: DataFrame, number: int) -> bool:
-        """Take in what Spark has planned as a batch, or as much of it as can be sent; say whether that was all.
+        """Take in Spark's plan of a batch, or as much of it as can be sent; say if that was all.
 
-        All that comes of one plan has its number. Spark's note on it, as it is kept, ends where it was left.
+        All that comes of one plan has its number. Spark's note on it, as it is kept, ends where it
+        was left.
         """
         if self._last >= 0 and number != self._last + 1:
             raise EnvironmentProblem(
@@ -225,7 +231,10 @@ class SparkCarrier:
         started = time.perf_counter()
         planned = self._checkpoint.offsets(number)
         note, parts = self._reduced(rows, planned, self._consumer.job())
-        position = {"batch": number, **({"offsets": note, **self._kept()} if self._keeps else {})}
+        position = {
+            "batch": number,
+            **({"offsets": note, **self._kept()} if self._is_durable else {}),
+        }
         seconds = time.perf_counter() - started
         self._consumer.take(Batch(position, parts, seconds, *self._how_far(note)))
         self._has_read(note)
@@ -239,8 +248,9 @@ class SparkCarrier:
         return {} if self._steps is None else {"pace": self._steps.pace.size}
 
     def _reduced(self, rows: DataFrame, planned: str, job: Job) -> tuple[str, list[list[Part]]]:
-        """Have the job done on a batch in the executors, each partition by one task; return how far that has read."""
-        # The rows are not asked for: they would go through the JVM twice. What the batch reads is known from its note.
+        """Run the job on a batch in the executors, a task per partition; return how far it read."""
+        # The rows are not asked for: they would go through the JVM twice. What the batch reads is
+        # known from its note.
         end, most = (
             offset_in(planned),
             None if self._steps is None else self._steps.pace.allowed.most,
@@ -268,13 +278,15 @@ class SparkCarrier:
     def _how_far(self, note: str) -> tuple[int | None, int | None, bool]:
         """Return the size read so far, the size of all, and whether the source needs room."""
         latest = offset_in(note)
-        return *how_far(self._reader, latest, self._until_end), is_pressing(self._reader, latest)
+        return *how_far(self._reader, latest, self._until_end), log_nearly_full(
+            self._reader, latest
+        )
 
     def _has_read(self, note: str) -> None:
         """Note that a batch has been processed."""
         self._offset = offset_in(note)
-        if not self._keeps:
-            let_go(self._reader, self._offset)
+        if not self._is_durable:
+            release_data(self._reader, self._offset)
 
     def _in_executors(
         self, partitions: Sequence[InputPartition], job: Job, most: int | None
@@ -303,7 +315,7 @@ class SparkCarrier:
         finally:
             self._leave_checkpoint()
             # The JVM may have died while a batch is being taken in, which must be over first.
-            with self._turn:
+            with self._batch_lock:
                 self._consumer.end(None if self._stopping else error)
 
     def _await_end(self) -> None:
@@ -318,7 +330,7 @@ class SparkCarrier:
                 starts, last = (1 if self._last > last else starts) + 1, self._last
                 if SLOW not in str(failure) or starts > STARTS or self._error is not None:
                     raise
-            with self._turn:
+            with self._batch_lock:
                 if self._stopping:
                     return
                 self._query = self._start(self._until_end)
@@ -357,7 +369,7 @@ class ForeignCarrier(SparkCarrier):
 
     def _leave_checkpoint(self) -> None:
         # What the source has noted for itself is needed to go on.
-        if not self._keeps:
+        if not self._is_durable:
             self._checkpoint.remove()
 
     def forget(self, position: Position) -> None:
@@ -365,7 +377,7 @@ class ForeignCarrier(SparkCarrier):
 
 
 class InExecutors:
-    """A stream's job as Spark wants it: partitions of the connector's in, for each a list of parts as bytes out.
+    """A stream's job as Spark wants it: the connector's partitions in, lists of parts as bytes out.
 
     If these are more than ``most`` bytes, their number is returned instead of them.
     """

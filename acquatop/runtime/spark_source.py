@@ -30,7 +30,10 @@ def rows_of(spark: SparkSession, stream: Stream) -> DataFrame:
         rows = spark.readStream.format(name).options(**options).load()
     except Exception as error:
         reason = str(error).partition("\n")[0]
-        hint = "give the engine a session that has the source, such as one with its package in spark.jars.packages"
+        hint = (
+            "give the engine a session that has the source, such as one with its package in "
+            "spark.jars.packages"
+        )
         raise EnvironmentProblem(
             f'Spark cannot read <{stream.iri}> as "{name}": {reason}\n  hint: {hint}'
         ) from error
@@ -45,7 +48,10 @@ def _selected(rows: DataFrame, stream: Stream, name: str) -> DataFrame:
         return rows.select(*wanted.values())
     except PySparkException:
         has, needs = (", ".join(f'"{each}"' for each in names) for names in (rows.columns, wanted))
-        message = f'the source "{name}" of <{stream.iri}> has no such columns as its mapping reads: {needs}'
+        message = (
+            f'the source "{name}" of <{stream.iri}> has no such columns as its mapping reads: '
+            f"{needs}"
+        )
         raise UserError(f"{message}\n  hint: it has {has}") from None
 
 

@@ -81,7 +81,9 @@ class XApi:
 
     def connect(self, parameters: Mapping[str, str]) -> Connection:
         """Open the stream."""
-        return Connection(self._sent("GET", _STREAM, parameters=parameters))
+        connection = Connection(self._sent("GET", _STREAM, parameters=parameters))
+        connection.start()
+        return connection
 
     def rules(self) -> Mapping[str, Rule]:
         """Return the rules that X has for the app, by their ids."""

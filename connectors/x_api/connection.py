@@ -21,7 +21,7 @@ _PIECE = 1 << 16
 
 
 class Connection:
-    """Body of an endless reply. Memory: ``room`` bytes and one piece."""
+    """Body of an endless reply, read from its start on. Memory: ``room`` bytes and one piece."""
 
     def __init__(self, response: Response, room: int = ROOM) -> None:
         self._response = response
@@ -31,6 +31,9 @@ class Connection:
         self._end: str | None = None
         self._is_closed = False
         self._changed = threading.Condition()
+
+    def start(self) -> None:
+        """Start to read, in a thread that ends with the connection."""
         threading.Thread(target=self._read, name="reading from X", daemon=True).start()
 
     def take(self, wait_seconds: float) -> bytes:

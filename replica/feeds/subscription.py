@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Self
 
 from replica.feeds.contract import Feed
 from replica.feeds.push_queue import Pushed, PushQueue
@@ -19,7 +20,13 @@ class Subscription:
         self._feed = feed
         self._unread = unread
         self._queue = PushQueue()
-        feed.start(self._queue)
+
+    @classmethod
+    def open(cls, feed: Feed, unread: Mapping[str, int] = MappingProxyType({})) -> Self:
+        """Start a feed, and return its subscription."""
+        subscription = cls(feed, unread)
+        feed.start(subscription._queue)
+        return subscription
 
     @property
     def failure(self) -> str | None:

@@ -166,10 +166,10 @@ def test_what_is_read_and_kept_presses_when_it_is_much(mailbox: Mailbox, tmp_pat
         for _ in range(4):
             mailbox.put(bytes(LEAST_LOG_BYTES // 8))
         first, last = offset_at(reader, 1, start, ReadMaxRows(1)), offset_at(reader, 4, start)
-        assert not reader.is_pressing(first)
-        assert reader.is_pressing(last)
+        assert not reader.log_nearly_full(first)
+        assert reader.log_nearly_full(last)
         reader.release(last)
-        assert not reader.is_pressing(last)
+        assert not reader.log_nearly_full(last)
 
 
 @pytest.mark.parametrize(

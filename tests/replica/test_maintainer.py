@@ -255,7 +255,7 @@ def test_what_the_remote_tells_itself_costs_nothing() -> None:
     remote = TableRemote({"a": 1}, block_size=9)
     feed = Told()
     store = ReplicaStore("user", ["user", "followers"])
-    keeper = Maintainer(store, remote, Budget(9, 1, 5.0), feed=Subscription(feed))
+    keeper = Maintainer(store, remote, Budget(9, 1, 5.0), feed=Subscription.open(feed))
     feed.sink(
         {user_term("a"): [{"user": user_term("a"), "followers": integer(5)}], user_term("b"): []},
         7.0,
@@ -277,7 +277,9 @@ def test_what_the_remote_tells_itself_costs_nothing() -> None:
 def test_what_the_remote_tells_is_taken_in_little_by_little_and_never_beyond_the_limit() -> None:
     feed = Told()
     store = ReplicaStore("user", ["user", "followers"], limit=10)
-    keeper = Maintainer(store, TableRemote({"a": 1}), Budget(9, 1, 5.0), feed=Subscription(feed))
+    keeper = Maintainer(
+        store, TableRemote({"a": 1}), Budget(9, 1, 5.0), feed=Subscription.open(feed)
+    )
     keeper.refresh([user_term("a")])
     for at in range(7_000):
         user = user_term(f"u{at}")

@@ -1,4 +1,7 @@
-"""Walks of an event and of a refresh through the rooms: data for the test that follows them, and for their picture."""
+"""Walks of an event and of a refresh through the rooms.
+
+Data for the test that follows them, and for their picture.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ EVENT = (
     Step("connectors", "JsonMapping.records", "decode to columns"),
     Step("ingest", "Matcher.find", "match the pattern"),
     Step("ingest", "Matcher.table", "make solutions"),
-    Step("engine", "Pipeline.take", "take the batch"),
+    Step("engine", "StreamDriver.take", "take the batch"),
     Step("query", "TopKEvaluation.add", "take the part"),
     Step("query", "Schedule.note", "note its panes"),
     Step("query", "Buffered.add", "wait for the pane"),
@@ -36,7 +39,7 @@ EVENT = (
     Step("answer", "Rendering.bindings", "render the rows"),
     Step("answer", "Assembly.answer", "put the answer together"),
     Step("answer", "RelationToStream.__call__", "make it a stream"),
-    Step("engine", "Engine.give", "give it to sinks and readers"),
+    Step("engine", "Delivery.deliver", "deliver to sinks and readers"),
 )
 REFRESH = (
     Step("refresh", "ReplicaRefresh.begin", "begin the evaluation"),
@@ -81,7 +84,10 @@ def picture() -> str:
                     _text(_LEFT + 220, line, step.function, "font-family='monospace' fill='#555'")
                 )
             y += height
-    head = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} {y}' font-family='sans-serif'"
+    head = (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} {y}' "
+        "font-family='sans-serif'"
+    )
     ground = f"<rect width='{_WIDTH}' height='{y}' fill='white'/>"
     return "\n".join([f"{head} font-size='13'>", ground, *parts, "</svg>\n"])
 

@@ -148,6 +148,7 @@ def _serve(options: argparse.Namespace, log: Log | None, unusable: Unusable) -> 
     server = Server(
         service, Meters(metrics.registry), options.listen, token=token_from(), hosts=options.host
     )
+    server.start()
 
     def stop() -> None:
         service.stop()

@@ -106,6 +106,7 @@ class Watching:
         metrics = Metrics()
         endpoint = Endpoint(metrics.registry, self._options.metrics)
         made.callback(endpoint.close)
+        endpoint.start()
         self._stack.append(metrics)
         if self._log is not None:
             self._say("metrics", url=endpoint.url)

@@ -23,7 +23,7 @@ _SEND_BUFFER = 256 << 10
 
 
 class Server:
-    """HTTP server of a service, until it is closed; ``url`` is its address.
+    """HTTP server of a service, from its start to its close; ``url`` is its address.
 
     The caller starts and stops the service. Use the server as a context manager. Raises
     :class:`UserError` if other machines could reach it without a token, and
@@ -63,6 +63,9 @@ class Server:
             )
         )
         self._thread = threading.Thread(target=self._serve, name="acquatop-http", daemon=True)
+
+    def start(self) -> None:
+        """Answer requests; returns once it does."""
         self._thread.start()
         self._server.is_up.wait()
 
@@ -79,10 +82,12 @@ class Server:
     def close(self) -> None:
         """Finish the requests at hand, and stop listening; safe to call again."""
         self._server.should_exit = True
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         self._socket.close()
 
     def __enter__(self) -> Self:
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:

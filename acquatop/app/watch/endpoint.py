@@ -19,7 +19,7 @@ TIMEOUT = 10.0
 
 
 class Endpoint:
-    """Server of a registry at ``/metrics``, in threads of its own, until it is closed.
+    """Server of a registry at ``/metrics``, in threads of its own from its start to its close.
 
     ``url`` is its address. Raises :class:`EnvironmentProblem` if it cannot listen there. Anybody
     who can reach the address can read the metrics. They contain the names of streams and queries,
@@ -36,13 +36,17 @@ class Endpoint:
             name="acquatop-metrics",
             daemon=True,
         )
+
+    def start(self) -> None:
+        """Answer requests."""
         self._thread.start()
 
     def close(self) -> None:
         """Stop listening; safe to call again."""
-        self._server.shutdown()
+        if self._thread.ident is not None:
+            self._server.shutdown()
+            self._thread.join()
         self._server.server_close()
-        self._thread.join()
 
 
 def _listen(address: ListenAddress, text: Callable[[], bytes]) -> _Server:

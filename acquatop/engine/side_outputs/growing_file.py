@@ -75,6 +75,9 @@ class SideOutputFile:
             yield
         except OSError as error:
             reason = error.strerror or str(error)
-            hint = f'name another file as the stream\'s "{self._key}" in the catalog, or make room for it'
+            hint = (
+                f'name another file as the stream\'s "{self._key}" in the catalog, or make room '
+                "for it"
+            )
             message = f"{self._what} cannot be written to {self._path}: {reason}\n  hint: {hint}"
             raise EnvironmentProblem(message) from error

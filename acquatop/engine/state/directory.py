@@ -58,8 +58,9 @@ class StateDirectory:
     ...     state.save({"replica": b"values", "position": b"1"})
     ...     state.append({"position": b"2"})
     >>> with StateDirectory.open(place, {"query top": "SELECT ..."}) as state:
-    ...     state.recover()
-    Recovered(parts={'replica': b'values', 'position': b'1'}, journal=[{'position': b'2'}], problem=None)
+    ...     state.recover()  # doctest: +NORMALIZE_WHITESPACE
+    Recovered(parts={'replica': b'values', 'position': b'1'},
+              journal=[{'position': b'2'}], problem=None)
     """
 
     def __init__(self, folder: Folder, lock: DirectoryLock, large: int) -> None:
@@ -249,7 +250,8 @@ class StateDirectory:
             path = self.path / journal_name(number)
             raise EnvironmentProblem(
                 f"{self.path}: {damage}, and so are some behind it\n"
-                f"  hint: put back {path} from a copy, or remove it to go on from {snapshot_name(number)} alone "
+                f"  hint: put back {path} from a copy, or remove it to go on from "
+                f"{snapshot_name(number)} alone "
                 "(what came after it is then read from the streams again)"
             ) from damage
         # If their writer was killed, the names that were found may not be on the disk yet.

@@ -54,7 +54,8 @@ class DirectoryLock:
             kept = False
         if not kept:
             raise EnvironmentProblem(
-                f"{self._folder.path}: the directory or its lock ({LOCK}) was removed while it was in use\n"
+                f"{self._folder.path}: the directory or its lock ({LOCK}) was removed while it "
+                "was in use\n"
                 "  hint: stop all engines that use it, put back what was removed, and start again"
             )
 

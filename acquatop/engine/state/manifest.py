@@ -78,8 +78,10 @@ class Manifest:
         if others:
             shown = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
             raise UserError(
-                f"{folder.path} is not a state directory: it holds other files ({shown}) and no {MANIFEST}\n"
-                f"  hint: name a new or an empty directory, or put {MANIFEST} back if it was removed"
+                f"{folder.path} is not a state directory: it holds other files ({shown}) and "
+                f"no {MANIFEST}\n"
+                f"  hint: name a new or an empty directory, or put {MANIFEST} back if it was "
+                "removed"
             )
         return None
 
@@ -115,7 +117,8 @@ def _parse(content: bytes, path: Path) -> Manifest:
             "  hint: put back a copy of it, or delete the directory to begin anew"
         ) from error
     raise EnvironmentProblem(
-        f"{path.parent} was written by a newer version of AcquaTop (format {version}, this one knows {FORMAT})\n"
+        f"{path.parent} was written by a newer version of AcquaTop (format {version}, this one "
+        f"knows {FORMAT})\n"
         "  hint: use that version, or another directory"
     )
 
@@ -135,7 +138,8 @@ def _say_changed(
     return "\n".join(
         [
             *lines,
-            f"  hint: take the old text again, use another directory, or delete {path} to begin anew",
+            f"  hint: take the old text again, use another directory, or delete {path} to "
+            "begin anew",
         ]
     )
 

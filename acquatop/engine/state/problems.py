@@ -19,11 +19,19 @@ _HINTS = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
     errno.EFBIG: "raise the limit on the size of files (ulimit -f); what was saved before is whole",
-    errno.EROFS: "mount that disk for writing, or use another directory; what was saved before is whole",
+    errno.EROFS: (
+        "mount that disk for writing, or use another directory; what was saved before is whole"
+    ),
     errno.EACCES: _RIGHTS,
     errno.EPERM: _RIGHTS,
-    errno.ENOENT: "the directory has vanished: put it back and start again, or begin anew with another directory",
-    errno.ESTALE: "the directory has vanished: put it back and start again, or begin anew with another directory",
+    errno.ENOENT: (
+        "the directory has vanished: put it back and start again, or begin anew with another "
+        "directory"
+    ),
+    errno.ESTALE: (
+        "the directory has vanished: put it back and start again, or begin anew with another "
+        "directory"
+    ),
     errno.EEXIST: "a file stands where a directory is needed: remove it, or use another directory",
     errno.ENOTDIR: "a file stands where a directory is needed: remove it, or use another directory",
     errno.EISDIR: "a directory stands where a file is needed: remove it, or use another directory",
@@ -43,10 +51,10 @@ def explained(path: Path, doing: str) -> Iterator[None]:
     """Translate an :class:`OSError` into an :class:`EnvironmentProblem` with the path and a remedy.
 
     >>> with explained(Path("state"), "save the state"):
-    ...     raise OSError(errno.ENOSPC, "No space left on device")
+    ...     raise OSError(errno.EMFILE, "Too many open files")
     Traceback (most recent call last):
-    acquatop.errors.EnvironmentProblem: state: cannot save the state: No space left on device
-      hint: free some space on that disk; what was saved before is whole, and the next attempt may succeed
+    acquatop.errors.EnvironmentProblem: state: cannot save the state: Too many open files
+      hint: raise the limit on open files (ulimit -n)
     """
     try:
         yield

@@ -87,13 +87,15 @@ class PartKind(enum.StrEnum):
 class Part:
     """Result of a reducer for one partition: a table, and the panes that hold any good record.
 
-    Panes are given by the first and the last of their windows, in time order.
+    Panes are given by the first and the last of their windows, in time order. ``segment`` counts
+    the cuts before it (:mod:`acquatop.ingest.reduce.arrival_order`).
     """
 
     facts: Facts
     panes: IntArray
     table: pa.Table
     kind: PartKind = PartKind.REDUCED
+    segment: int = 0
 
     def to_bytes(self) -> bytes:
         """Return the part as an Arrow stream."""
@@ -105,7 +107,12 @@ class Part:
             "bad_at": self.facts.bad_at,
         }
         said = json.dumps(
-            {"facts": facts, "panes": self.panes.tolist(), "kind": self.kind}
+            {
+                "facts": facts,
+                "panes": self.panes.tolist(),
+                "kind": self.kind,
+                "segment": self.segment,
+            }
         ).encode()
         table = self.table.replace_schema_metadata(
             {**(self.table.schema.metadata or {}), _METADATA: said}
@@ -126,7 +133,8 @@ class Part:
         if facts.get("bad_at") is not None:
             facts["bad_at"] = {reason: Place(*place) for reason, place in facts["bad_at"].items()}
         kind = PartKind(said.get("kind", PartKind.REDUCED))
-        return cls(Facts(**facts), panes, table.replace_schema_metadata(metadata or None), kind)
+        table = table.replace_schema_metadata(metadata or None)
+        return cls(Facts(**facts), panes, table, kind, said.get("segment", 0))
 
 
 class Reducer(Protocol):

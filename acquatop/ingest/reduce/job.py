@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from acquatop.ingest.match import Found
+from acquatop.ingest.reduce.arrival_order import ArrivalOrder
 from acquatop.ingest.reduce.bad import bad_items
 from acquatop.ingest.reduce.contract import Facts, Part, PartKind, Reducer, panes_of
 from acquatop.ingest.reduce.late import LateFinder, without_far_ahead
@@ -25,7 +26,8 @@ class Job:
     """Work to do on each partition of a batch.
 
     Records later than ``latest_ms`` are bad. With ``late``, records that are too late for a window
-    are looked for. With ``keeps_bad``, the rows that cannot be used are passed on; with
+    are looked for. With ``order``, a partition is cut where its own records have made later ones
+    late. With ``keeps_bad``, the rows that cannot be used are passed on; with
     ``keeps_records``, all records.
     """
 
@@ -35,12 +37,13 @@ class Job:
     late: LateFinder | None = None
     keeps_bad: bool = False
     keeps_records: bool = False
+    order: ArrivalOrder | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
         """Yield a partition's part for each reducer, in their order; nothing if it is empty.
 
         Then follow a part with all records, one with late records and one with bad items, if they
-        are wanted and there are any.
+        are wanted and there are any. The same follows for each further segment.
         """
         batches = [batch for batch in batches if len(batch)]
         if not batches:
@@ -49,14 +52,26 @@ class Job:
         records = self.mapping.records(rows)
         if self.latest_ms is not None:
             records = without_far_ahead(records, self.latest_ms)
-        yield from reduced(records, self.reducers, rows)
-        yield from self._side_outputs(rows, records)
+        behind = [] if self.order is None else list(self.order.segments(records))
+        first = records.slice(0, len(records) - sum(len(each) for each, _ in behind))
+        yield from self._parts(rows, first, self.late)
+        for number, (segment, late) in enumerate(behind, start=1):
+            for part in self._parts(rows, segment, late):
+                yield replace(part, segment=number)
 
-    def _side_outputs(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> Iterator[Part]:
+    def _parts(
+        self, rows: pa.RecordBatch, records: pa.RecordBatch, late: LateFinder | None
+    ) -> Iterator[Part]:
+        yield from reduced(records, self.reducers, rows)
+        yield from self._side_outputs(rows, records, late)
+
+    def _side_outputs(
+        self, rows: pa.RecordBatch, records: pa.RecordBatch, finder: LateFinder | None
+    ) -> Iterator[Part]:
         if self.keeps_records:
             (part,) = reduced(records, [RECORDS], rows)
             yield replace(part, kind=PartKind.RECORDS)
-        late = None if self.late is None else self.late.find(rows, records, self.mapping)
+        late = None if finder is None else finder.find(rows, records, self.mapping)
         if late is not None:
             yield Part(Facts(), _NOWHERE, late, PartKind.LATE)
         bad = bad_items(rows, records, self.mapping) if self.keeps_bad else None

@@ -1,4 +1,7 @@
-"""The engine's life: who waits for whom, what ends what. In process, with a SPARQL server that counts."""
+"""The engine's life: who waits for whom, what ends what.
+
+In process, with a SPARQL server that counts.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ import pytest
 from acquatop import DEFAULT_FUNCTIONS, Answer, Engine, Status, UserError, scoring_function
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine import handle as registered_query
-from acquatop.engine.observer import Silent
-from acquatop.engine.stream import EvaluationSlot, Pipeline
+from acquatop.engine.evaluation_slot import EvaluationSlot
+from acquatop.engine.handle import AnswerSignal, RegisteredQuery
+from acquatop.engine.stream import StreamOperator
+from acquatop.engine.stream_settings import StreamSettings
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.records import Records
 from acquatop.query.contract import Tick
@@ -221,11 +226,13 @@ def test_queries_on_a_stream_share_the_wait_for_their_remotes(world: World) -> N
     (stream,) = engine.catalog.streams.values()
     lines = pa.record_batch([pa.array([Event(1, "ann", 1).line()], pa.binary())], ["value"])
     for live in (True, False):
-        pipeline = Pipeline(stream, engine, Silent(), clock=lambda: 0.0, live=live)
+        operator = StreamOperator(stream, StreamSettings(lambda: 0.0, live=live))
         for slide in (300, 300, 900):
-            pipeline.go_on(EvaluationSlot(str(slide), Waiting(slide)))  # type: ignore[arg-type]
-        engine.wants = lambda unit: True  # type: ignore[method-assign]
-        pipeline.take(Batch({"batch": 0}, [list(pipeline.job()([lines]))]))
+            slot = EvaluationSlot(str(slide), Waiting(slide))  # type: ignore[arg-type]
+            slot.add(RegisteredQuery("q", [stream.iri], live=live, news=AnswerSignal()))
+            operator.attach_resumed(slot)
+        batch = Batch({"batch": 0}, [list(operator.job()([lines]))])
+        assert list(operator.take(batch, 0.0)) == []
     assert waits[:3] == pytest.approx([0.05] * 3)
     assert waits[3:] == [math.inf] * 3
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -17,12 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acquatop import Answer, Engine
+from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.catalog.catalog import Catalog, CatalogError
-from acquatop.engine.alignment import ROOM
+from acquatop.engine.alignment import MAX_DRIFT
+from acquatop.engine.commits import Committer
+from acquatop.engine.delivery import Delivery
+from acquatop.engine.evaluation_slot import EvaluationSlot
+from acquatop.engine.handle import RegisteredQuery
 from acquatop.engine.idle_timer import IdleTimer
 from acquatop.engine.observer import BatchSeen, Silent
+from acquatop.engine.queries import QueryRegistry
 from acquatop.engine.side_outputs.late_records import LateRecords
-from acquatop.engine.stream import EvaluationSlot, Pipeline
+from acquatop.engine.slots import SlotTable
+from acquatop.engine.stream import StreamOperator
+from acquatop.engine.stream_driver import StreamDriver
+from acquatop.engine.stream_settings import StreamSettings
+from acquatop.engine.stream_time import Phase
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.late import TOO_FAR_AHEAD, LateFinder
@@ -31,15 +39,20 @@ from acquatop.plan.grouping import evaluation_key
 from acquatop.query.contract import Evaluation
 from acquatop.query.count_windows import CountedEvaluation
 from acquatop.query.evaluation import TopKEvaluation
+from acquatop.query.kinds import Resources
 from acquatop.query.sparql.evaluation import SparqlEvaluation
+from acquatop.refresh.open_replicas import Replicas
 from acquatop.runtime import Batch, Position
 from acquatop.windows import Windows
 from connectors.columns import ColumnsMapping
 from connectors.mapping import XSD_DOUBLE, Property, Template
 from connectors.ntriples import NTriplesMapping
+from replica.clocks import Clock
+from replica.rankers import DEFAULT_RANKERS
 from tests.support.event_time_queries import BEST, LAST_THREE, NS, PREFIX, SUMS, WHOLE
 
-PAIRS = """SELECT ?s ?t FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 10s]
+PAIRS = """SELECT ?s ?t
+           FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 10s]
            WHERE { WINDOW :v { ?s :p ?p } WINDOW :w { ?t :p ?p } }"""
 TENS = "[RANGE 10s STEP 10s]"
 
@@ -71,71 +84,108 @@ def line(time_ms: int, subject: str = "k") -> bytes:
     return json.dumps({"t": time_ms, "s": subject, "p": 1}).encode()
 
 
-class Desk(Silent):
-    """Engine stub for pipelines: it has streams, a clock that the test moves, and notes."""
+class NotedCommits(Committer):
+    """Commits that are counted: the numbers of answers with each."""
 
-    keeps = False
+    def __init__(self, slots: SlotTable, clock: Clock, *, durable: bool) -> None:
+        super().__init__(None, slots, clock)
+        self.made: list[int] = []
+        self._durable = durable
 
-    def __init__(self, catalog: Catalog, *, live: bool = True) -> None:
-        self.now = 100.0
-        self.answers: list[Answer] = []
-        self.seen: list[BatchSeen] = []
-        self.kept: list[int] = []
-        self.ended: list[BaseException | None] = []
-        self.catalog = catalog
-        self.unwanted: set[str] = set()
-        self.subjects = iter(range(10**6))
-        self.streams = {
-            iri.removeprefix(NS): Pipeline(
-                stream, self, self, clock=lambda: self.now, live=live, wall_clock=lambda: self.now
-            )
-            for iri, stream in catalog.streams.items()
-        }
+    @property
+    def is_durable(self) -> bool:
+        return self._durable
 
-    # What pipelines tell.
-
-    def turn(self) -> AbstractContextManager[object]:
-        return nullcontext()
-
-    def give(self, answers: Sequence[Answer]) -> None:
-        self.answers += answers
-
-    def keep(
-        self, stream: str, position: Position, entry: Mapping[str, bytes], answers: Sequence[Answer]
-    ) -> float:
-        self.kept.append(len(answers))
+    def commit(self, stream: str, entry: Mapping[str, bytes], answers: Sequence[Answer]) -> float:
+        self.made.append(len(answers))
         return 0.0
 
-    def wants(self, unit: EvaluationSlot) -> bool:
-        return unit.key not in self.unwanted
 
-    def failed(self, where: object, error: BaseException) -> None:
-        raise error
+class NotedDelivery(Delivery):
+    """Delivery with notes on the ends of streams."""
 
-    def stream_ended(
-        self, stream: str, units: Sequence[EvaluationSlot], error: BaseException | None
+    def __init__(self, queries: QueryRegistry, slots: SlotTable, desk: Desk) -> None:
+        super().__init__(queries, slots, desk, durable=desk.durable)
+        self.ended: list[BaseException | None] = []
+        self.has_ended = threading.Event()
+
+    def end_stream(
+        self, stream: str, slots: Sequence[EvaluationSlot], error: BaseException | None
     ) -> None:
+        super().end_stream(stream, slots, error)
         self.ended.append(error)
+        self.has_ended.set()
+
+
+class Desk(Silent):
+    """Engine without a runtime: it has streams, a clock that the test moves, and notes."""
+
+    def __init__(self, catalog: Catalog, *, live: bool = True, durable: bool = False) -> None:
+        self.now = 100.0
+        self.durable = durable
+        self.answers: list[Answer] = []
+        self.seen: list[BatchSeen] = []
+        self.catalog = catalog
+        self.subjects = iter(range(10**6))
+        resources = Resources(Replicas(), self.clock, DEFAULT_RANKERS, map, Path, durable=durable)  # type: ignore[arg-type]
+        self.slots = SlotTable(resources, None, reads_together=True)
+        self.queries = QueryRegistry(self.slots, self, live=live)
+        self.commits = NotedCommits(self.slots, self.clock, durable=durable)
+        self.delivery = NotedDelivery(self.queries, self.slots, self)
+        settings = StreamSettings(self.clock, live=live, durable=durable, wall_clock=self.clock)
+        self.operators = {
+            iri.removeprefix(NS): StreamOperator(stream, settings)
+            for iri, stream in catalog.streams.items()
+        }
+        self.streams = {
+            name: StreamDriver(operator, self.commits, self.delivery, self, settings)
+            for name, operator in self.operators.items()
+        }
+
+    def clock(self) -> float:
+        return self.now
+
+    def leave(self, query: RegisteredQuery) -> None:
+        slot = self.slots.of(query)
+        assert slot is not None
+        for operator in self.operators.values():
+            operator.leave(slot, query.name)
+
+    # Notes.
+
+    def failed(self, where: str, error: BaseException) -> None:
+        if where.startswith("query"):
+            raise error
 
     def batch(self, seen: BatchSeen) -> None:
         self.seen.append(seen)
 
     # What a test does.
 
-    def register(self, text: str, name: str = "q") -> EvaluationSlot:
+    def register(
+        self, text: str, name: str = "q", sink: Callable[[Answer], None] | None = None
+    ) -> RegisteredQuery:
         bound = bind_query(PREFIX + text, self.catalog, name=name)
-        unit = EvaluationSlot(evaluation_key(bound), work_of(bound))
+        sinks = [CallbackSink(sink or self.answers.append)]
+        query = self.queries.add(bound, text, sinks, 0, leave=self.leave).query
+        slot = EvaluationSlot(evaluation_key(bound), work_of(bound))
+        self.slots.add(slot, query)
         for stream in bound.streams:
-            assert self.streams[stream.iri.removeprefix(NS)].join(unit, bound)
-        return unit
+            assert self.streams[stream.iri.removeprefix(NS)].join(slot, bound)
+        return query
 
-    def feed(self, stream: str, *times_ms: int, lines: Sequence[bytes] = ()) -> list[int]:
-        """Hand in a batch, cut into two partitions; return when the windows close that are answered then."""
-        before, pipeline = len(self.answers), self.streams[stream]
-        job = pipeline.job()
+    def feed(
+        self, stream: str, *times_ms: int, lines: Sequence[bytes] = (), partitions: int = 2
+    ) -> list[int]:
+        """Hand in a batch, cut into some partitions.
+
+        Return when the windows close that are answered then.
+        """
+        before, driver = len(self.answers), self.streams[stream]
+        job = driver.job()
         lines = [*(line(time_ms, f"s{next(self.subjects)}") for time_ms in times_ms), *lines]
-        parts = [list(job([rows(part)])) for part in (lines[::2], lines[1::2])]
-        pipeline.take(Batch({"batch": 0}, parts))
+        parts = [list(job([rows(lines[at::partitions])])) for at in range(partitions)]
+        driver.take(Batch({"batch": 0}, parts))
         return [answer.closes_ms for answer in self.answers[before:]]
 
     def wait(self, seconds: float, stream: str = "a") -> list[int]:
@@ -187,9 +237,8 @@ class Model:
         self.clock(now)
         for time in times:
             inside = [at for at in range(500) if self._opens(at) < time <= self._closes(at)]
-            if inside and inside[0] < self.next:
+            if inside and self.time is not None and self._closes(inside[0]) <= self.time:
                 self.late.append(time)
-        for time in times:
             # Others of the same millisecond may still come.
             reached = time - self.lateness - 1
             self.time = reached if self.time is None else max(self.time, reached)
@@ -245,9 +294,9 @@ def test_windows_close_and_events_are_late_as_a_plain_model_says(
             closes = desk.wait(step / 1000)
         else:
             model.events(now, step)
-            closes = desk.feed("a", *step)
+            closes = desk.feed("a", *step, partitions=1)
         assert closes == model.close()
-        assert desk.streams["a"].watermark_ms == model.time
+        assert desk.operators["a"].watermark_ms == model.time
     assert sum(seen.late for seen in desk.seen) == len(model.late)
     assert sum(answer.counts.late for answer in desk.answers) == len(model.late)
     kept = [json.loads(text) for text in (folder / "late").read_text().splitlines()]
@@ -275,17 +324,57 @@ ALL_WAYS = (
 def answered_in_batches(
     folder: Path, way: tuple[str, str, str], extra: str, batches: Sequence[Sequence[int]]
 ) -> list[object]:
-    """Return the answers to a recording that comes in some batches, none of which may hold what is late."""
+    """Return the answers to a recording that comes in some batches without late records."""
     text, arrivals, window = way
     desk = Desk(catalog(folder, arrivals=arrivals, a=extra), live=False)
     desk.register(text.format(window=window))
     for batch in batches:
         desk.feed("a", *batch)
     desk.streams["a"].end(None)
-    assert desk.ended == [None]
+    assert desk.delivery.ended == [None]
     assert [seen.late for seen in desk.seen] == [0] * len(batches)
     assert [answer.counts.late for answer in desk.answers] == [0] * len(desk.answers)
     return [answer.canonical() for answer in desk.answers]
+
+
+@pytest.mark.parametrize("way", ALL_WAYS)
+@pytest.mark.parametrize("lateness", [0, 3_000])
+@settings(max_examples=15)
+@given(times=st.lists(st.integers(0, 60_000), min_size=1, max_size=12), data=st.data())
+def test_the_cut_into_batches_changes_no_answer_however_late_records_are(
+    tmp_path_factory: pytest.TempPathFactory,
+    way: tuple[str, str, str],
+    lateness: int,
+    times: list[int],
+    data: st.DataObject,
+) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(times)))) | {0, len(times)})
+    some = [times[start:stop] for start, stop in pairwise(cuts)]
+    cases = [[times], [[each] for each in times], some]
+    answers, late, kept = zip(
+        *(in_batches(tmp_path_factory.mktemp("cut"), way, lateness, each) for each in cases),
+        strict=True,
+    )
+    assert answers[0] == answers[1] == answers[2]
+    assert late[0] == late[1] == late[2]
+    assert kept[0] == kept[1] == kept[2]
+
+
+def in_batches(
+    folder: Path, way: tuple[str, str, str], lateness: int, batches: Sequence[Sequence[int]]
+) -> tuple[list[object], int, str]:
+    """Return the answers to a recording, the number of late records, and the file of these."""
+    text, arrivals, window = way
+    extra = f'lateness = "{lateness}ms"\nlate = "late"'
+    desk = Desk(catalog(folder, arrivals=arrivals, a=extra), live=False)
+    desk.register(text.format(window=window))
+    for batch in batches:
+        desk.feed("a", *batch, partitions=1)
+    desk.streams["a"].end(None)
+    assert desk.delivery.ended == [None]
+    shown = [(answer.canonical(), answer.counts.late) for answer in desk.answers]
+    kept = [json.loads(line) for line in (folder / "late").read_text().splitlines()]
+    return shown, sum(seen.late for seen in desk.seen), str([each["time"] for each in kept])
 
 
 def closing_times() -> st.SearchStrategy[list[int]]:
@@ -340,18 +429,18 @@ def test_a_window_closes_with_the_first_event_after_it_and_no_sooner(folder: Pat
 
 
 def test_a_state_of_before_goes_on_from_what_had_closed_then(folder: Path) -> None:
-    """An event once said that everything up to its own millisecond had come, and such windows had closed."""
+    """An event once said that its own millisecond had come, and such windows had closed."""
     desk = Desk(catalog(folder))
     desk.register(BEST.format(window=TENS))
-    pipeline = desk.streams["a"]
-    pipeline.resume(
+    operator = desk.operators["a"]
+    operator.resume(
         {"newest_ms": 10_000, "watermark_ms": 10_000, "told_ms": 10_000, "position": {}}
     )
-    assert pipeline.watermark_ms == 10_000
+    assert operator.watermark_ms == 10_000
     desk.feed("a", 10_000)
-    assert pipeline.watermark_ms == 10_000
+    assert operator.watermark_ms == 10_000
     desk.feed("a", 10_002)
-    assert pipeline.watermark_ms == 10_001
+    assert operator.watermark_ms == 10_001
 
 
 # Idle streams -------------------------------------------------------------------------------------
@@ -362,14 +451,14 @@ def test_elements_of_an_idle_stream_are_counted_as_its_time_goes_on_and_then_not
 ) -> None:
     desk = Desk(catalog(folder, arrivals="distinct", a='idle = "5s"\nlateness = "1s"'))
     desk.register(BEST.format(window="[ELEMENTS 2 STEP 1]"))
-    pipeline = desk.streams["a"]
+    operator = desk.operators["a"]
     assert desk.feed("a", 7_000, 8_500, 8_000) == [7_000]
     assert desk.wait(5.0) == []
-    assert pipeline.due_in() == pytest.approx(0.501)
+    assert operator.due_in() == pytest.approx(0.501)
     assert desk.wait(0.501) == [8_000]
-    assert pipeline.due_in() == pytest.approx(0.5)
+    assert operator.due_in() == pytest.approx(0.5)
     assert desk.wait(0.6) == [8_500]
-    assert pipeline.due_in() is None
+    assert operator.due_in() is None
     assert desk.feed("a", 8_550) == []
     assert (desk.seen[-1].late, desk.answers[-1].status) == (1, "exact")
     assert desk.feed("a", 10_000, 9_800) == []
@@ -395,18 +484,32 @@ def test_a_window_with_no_traffic_closes_and_what_comes_for_it_then_is_late(fold
 
 def test_the_timer_sleeps_until_the_next_window_could_close(folder: Path) -> None:
     desk = Desk(catalog(folder, a='idle = "5s"'))
-    pipeline = desk.streams["a"]
-    assert pipeline.due_in() is None
+    operator = desk.operators["a"]
+    assert operator.due_in() is None
     desk.register(BEST.format(window=TENS))
     desk.feed("a", 8_000)
-    assert pipeline.due_in() == pytest.approx(5)
+    assert operator.due_in() == pytest.approx(5)
     desk.now += 5
-    assert pipeline.due_in() == 0
-    pipeline.tick()
-    assert pipeline.due_in() == pytest.approx(2.001)
-    pipeline.job()
-    assert pipeline.due_in() is None
+    assert operator.due_in() == 0
+    desk.streams["a"].tick()
+    assert operator.due_in() == pytest.approx(2.001)
+    desk.streams["a"].job()
+    assert operator.due_in() is None
     assert desk.wait(60) == []
+
+
+def test_time_stands_still_in_a_batch_that_begins_before_its_carrier_is_known(
+    folder: Path,
+) -> None:
+    desk = Desk(catalog(folder, a='idle = "5s"'))
+    desk.register(BEST.format(window=TENS))
+    desk.feed("a", 8_000)
+    driver = desk.streams["a"]
+    driver.job()
+    driver.attach(Carried())
+    assert desk.wait(60) == []
+    assert desk.operators["a"].due_in() is None
+    driver.end(None)
 
 
 def test_a_stream_that_is_not_idle_and_a_recording_wait_for_events(folder: Path) -> None:
@@ -416,18 +519,17 @@ def test_a_stream_that_is_not_idle_and_a_recording_wait_for_events(folder: Path)
         desk.register(BEST.format(window=TENS))
         desk.feed("a", 8_000)
         assert desk.wait(3_600) == []
-        assert desk.streams["a"].due_in() is None
+        assert desk.operators["a"].due_in() is None
 
 
 def test_what_closes_by_itself_is_kept_before_it_is_given_out(folder: Path) -> None:
-    desk = Desk(catalog(folder, a='idle = "5s"'))
-    desk.keeps = True
+    desk = Desk(catalog(folder, a='idle = "5s"'), durable=True)
     desk.register(BEST.format(window=TENS))
     desk.feed("a", 8_000)
     assert desk.wait(7.001) == [10_000]
-    assert desk.kept == [0, 1]
-    state = desk.streams["a"].state()
-    again = Desk(catalog(folder, a='idle = "5s"')).streams["a"]
+    assert desk.commits.made == [0, 1]
+    state = desk.operators["a"].state()
+    again = Desk(catalog(folder, a='idle = "5s"')).operators["a"]
     again.resume(state)
     assert again.watermark_ms == 10_000
     assert again.state() == state
@@ -439,7 +541,7 @@ def test_a_query_that_joins_an_idle_stream_begins_with_what_is_still_to_come(fol
     desk.feed("a", 8_000)
     desk.wait(30)
     desk.register(SUMS.format(window="[RANGE 5s STEP 5s]"), name="later")
-    assert desk.streams["a"].due_in() == 0
+    assert desk.operators["a"].due_in() == 0
     desk.wait(10)
     assert [answer.closes_ms for answer in desk.answers if answer.query == "later"] == [40_000]
 
@@ -447,7 +549,7 @@ def test_a_query_that_joins_an_idle_stream_begins_with_what_is_still_to_come(fol
 def test_an_idle_stream_holds_up_no_other_even_if_it_never_brought_anything(folder: Path) -> None:
     desk = Desk(catalog(folder, b='idle = "5s"'))
     desk.register(PAIRS)
-    desk.streams["b"].listen()
+    desk.operators["b"].time.listen()
     assert desk.feed("a", 8_000, 30_000) == []
     assert desk.wait(5, "b") == [10_000, 20_000]
     # It goes with the other, however fast that is.
@@ -471,37 +573,39 @@ def test_two_idle_streams_go_on_by_the_clock(folder: Path) -> None:
 def test_the_timer_of_a_stream_ends_with_it_and_an_error_in_it_ends_the_stream(
     folder: Path,
 ) -> None:
-    desk = Desk(catalog(folder, a='idle = "20ms"'))
-    pipeline = desk.streams["a"]
+    desk = Desk(catalog(folder, a='idle = "20ms"'), durable=True)
+    desk.streams["a"].attach(Carried())
+    desk.streams["a"].end(None)
+    assert "acquatop-idle-" not in " ".join(thread.name for thread in threading.enumerate())
+    assert desk.delivery.ended == [None]
 
-    def refuse(answers: Sequence[Answer]) -> None:
+    def refuse(answer: Answer) -> None:
         raise OSError("the sink is full")
 
-    desk.keeps, desk.give = True, refuse  # type: ignore[method-assign]
-    done = threading.Event()
-    desk.stream_ended = lambda *told: (desk.ended.append(told[2]), done.set())  # type: ignore[method-assign,assignment]
-    pipeline.attach(SimpleNamespace(stop=lambda: None))
-    assert pipeline.carrier is not None
-    pipeline.end(None)
-    assert "acquatop-idle-" not in " ".join(thread.name for thread in threading.enumerate())
-    done.clear()
-    other = Pipeline(desk.catalog.streams[NS + "a"], desk, desk, clock=lambda: desk.now, live=True)
-    desk.streams["a"] = other
-    desk.register(BEST.format(window=TENS))
-    desk.streams["a"].job()
-    with pytest.raises(OSError, match="sink"):
-        other.take(Batch({"batch": 0}, [list(other.job()([rows([line(8_000)])]))]))
-    other.listen()
-    other._is_under_way = False
+    desk = Desk(desk.catalog, durable=True)
+    desk.register(BEST.format(window=TENS), sink=refuse)
+    desk.feed("a", 8_000)
+    stream = desk.streams["a"]
+    stream.attach(Carried())
     desk.now += 60
-    other.attach(SimpleNamespace(stop=lambda: None))
-    desk.now += 60
-    other._timer.wake()
-    done.wait()
+    desk.delivery.has_ended.wait()
     with pytest.raises(OSError, match="sink"):
-        other.wait()
-    other.end(None)
-    assert [str(error) for error in desk.ended] == ["None", "the sink is full"]
+        stream.wait()
+    stream.end(None)
+    assert [str(error) for error in desk.delivery.ended] == ["the sink is full"]
+
+
+class Carried:
+    """Carrier without a stream."""
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def forget(self, position: Position) -> None:
+        pass
 
 
 def test_a_timer_may_be_stopped_by_itself_and_never_runs_after_that() -> None:
@@ -594,16 +698,15 @@ def test_empty_lines_do_not_shift_what_is_kept(folder: Path) -> None:
 
 def test_a_late_record_stands_in_the_file_once_after_a_crash(folder: Path) -> None:
     (folder / "late").write_text("of another time\n")
-    before = Desk(catalog(folder, a='late = "late"'))
-    before.keeps = True
+    before = Desk(catalog(folder, a='late = "late"'), durable=True)
     before.register(BEST.format(window=TENS))
     before.feed("a", 16_000)
     before.feed("a", 9_000)
-    state = json.loads(json.dumps(before.streams["a"].state()))
+    state = json.loads(json.dumps(before.operators["a"].state()))
     before.feed("a", 8_000)
     assert len((folder / "late").read_text().splitlines()) == 3
     after = Desk(before.catalog)
-    after.streams["a"].resume(state)
+    after.operators["a"].resume(state)
     after.streams["a"].job()
     assert [
         text[-40:].find("9000") >= 0 for text in (folder / "late").read_text().splitlines()[1:]
@@ -681,24 +784,24 @@ def test_the_catalog_says_how_far_ahead_and_gives_each_stream_a_late_file_of_its
 
 
 @pytest.fixture
-def held(folder: Path) -> Iterator[tuple[Desk, EvaluationSlot, threading.Thread]]:
+def held(folder: Path) -> Iterator[tuple[Desk, RegisteredQuery, threading.Thread]]:
     """A stream far ahead of another, and a thread in which it waits."""
     desk = Desk(catalog(folder, b='idle = "5s"'))
-    unit = desk.register(PAIRS)
+    query = desk.register(PAIRS)
     desk.feed("b", 1_000)
-    desk.feed("a", 1_000 + ROOM * 10_000)
+    desk.feed("a", 1_000 + MAX_DRIFT * 10_000)
     desk.streams["a"].wait()
-    desk.feed("a", 1_001 + ROOM * 10_000)
+    desk.feed("a", 1_001 + MAX_DRIFT * 10_000)
     desk.streams["b"].wait()
     thread = threading.Thread(target=desk.streams["a"].wait)
     thread.start()
-    yield desk, unit, thread
+    yield desk, query, thread
     desk.streams["a"].release()
     thread.join()
 
 
 def test_a_stream_far_ahead_goes_on_when_the_other_has_caught_up(
-    held: tuple[Desk, EvaluationSlot, threading.Thread],
+    held: tuple[Desk, RegisteredQuery, threading.Thread],
 ) -> None:
     desk, _, thread = held
     assert thread.is_alive()
@@ -708,17 +811,16 @@ def test_a_stream_far_ahead_goes_on_when_the_other_has_caught_up(
 
 @pytest.mark.parametrize("why", ["ended", "failed", "idle", "removed", "stopped"])
 def test_a_stream_far_ahead_goes_on_when_nobody_waits_for_the_other(
-    held: tuple[Desk, EvaluationSlot, threading.Thread], why: str
+    held: tuple[Desk, RegisteredQuery, threading.Thread], why: str
 ) -> None:
-    desk, unit, thread = held
+    desk, query, thread = held
     assert thread.is_alive()
     if why in ("ended", "failed"):
         desk.streams["b"].end(None if why == "ended" else OSError("gone"))
     elif why == "idle":
         desk.wait(5, "b")
     elif why == "removed":
-        desk.unwanted.add(unit.key)
-        desk.streams["a"].leave(unit, "q")
+        query.stop()
     else:
         desk.streams["a"].release()
     thread.join()
@@ -731,14 +833,14 @@ def test_a_stream_that_waits_is_not_idle(folder: Path) -> None:
     desk.feed("a", 90_000)
     thread = threading.Thread(target=desk.streams["a"].wait)
     thread.start()
-    while not desk.streams["a"]._is_held:
+    while desk.operators["a"].time.phase is not Phase.HELD:
         pass
     desk.now += 60
-    assert not desk.streams["a"].is_idle
-    assert desk.streams["a"].due_in() is None
+    assert not desk.operators["a"].is_idle
+    assert desk.operators["a"].due_in() is None
     desk.feed("b", 90_000)
     thread.join()
-    assert not desk.streams["a"].is_idle
+    assert not desk.operators["a"].is_idle
 
 
 def test_what_waits_is_bounded_when_one_recording_is_far_ahead_of_another(
@@ -751,29 +853,33 @@ def test_what_waits_is_bounded_when_one_recording_is_far_ahead_of_another(
         b"".join(line(time, f"t{time}") + b"\n" for time in range(1_000, 2_000_000, 50_000))
     )
     waiting: list[int] = []
-    add, job = SparqlEvaluation.add, Pipeline.job
+    add, job = SparqlEvaluation.add, StreamDriver.job
+    drivers: dict[str, StreamDriver] = {}
 
     def noted(query: SparqlEvaluation, stream: str, *parts: Any) -> None:
         add(query, stream, *parts)
         (graph,) = query._graphs_on(stream)
         waiting.append(len(graph._panes._waiting() or ()))
 
-    def slow(pipeline: Pipeline) -> Job:
-        while pipeline.iri == NS + "b" and not (
-            engine._pipelines[0]._is_held or engine._pipelines[0].ended
-        ):
+    def is_held(iri: str) -> bool:
+        phase = drivers[iri].stream.time.phase if iri in drivers else None
+        return phase in (Phase.HELD, Phase.ENDED)
+
+    def slow(driver: StreamDriver) -> Job:
+        drivers[driver.stream.iri] = driver
+        while driver.stream.iri == NS + "b" and not is_held(NS + "a"):
             moment.wait(0.001)
-        return job(pipeline)
+        return job(driver)
 
     moment = threading.Event()
     monkeypatch.setattr(SparqlEvaluation, "add", noted)
-    monkeypatch.setattr(Pipeline, "job", slow)
+    monkeypatch.setattr(StreamDriver, "job", slow)
     streams = catalog(folder, options="maxBytesPerBatch = 400")
     with Engine(streams, runtime="local", until_end=True) as engine:
         answers = list(engine.register(PREFIX + PAIRS))
     assert len(answers) == 200
-    # The room, the window that is open, and a batch, which holds 12 records at most.
-    assert 0 < max(waiting) <= ROOM * 10 + 10 + 12
+    # The drift, the window that is open, and a batch, which holds 12 records at most.
+    assert 0 < max(waiting) <= MAX_DRIFT * 10 + 10 + 12
 
 
 def test_an_engine_stops_at_once_while_a_stream_waits(folder: Path) -> None:

@@ -38,7 +38,11 @@ CATALOG = """
 [streams.":plant"]
 connector = "mqtt"
 arrivals = "distinct"
-options = {{ url = "mqtt://127.0.0.1:{port}", topics = ["plant/+"], log = "{folder}/log", quietMs = 300 }}
+[streams.":plant".options]
+url = "mqtt://127.0.0.1:{port}"
+topics = ["plant/+"]
+log = "{folder}/log"
+quietMs = 300
 [streams.":plant".mapping]
 subject = "http://example.org/reading/{{id}}"
 time = "t"
@@ -47,14 +51,18 @@ properties = {{ ":machine" = {{ field = "@topic.1" }} }}
 QUERY = """
 PREFIX : <http://example.org/>
 SELECT ?m ?n (?n * 1 AS ?score) FROM NAMED WINDOW :w ON :plant [RANGE 1s STEP 1s]
-WHERE { WINDOW :w { SELECT ?m (COUNT(*) AS ?n) { ?e :machine ?m } GROUP BY ?m } } ORDER BY DESC(?score) LIMIT 9
+WHERE { WINDOW :w { SELECT ?m (COUNT(*) AS ?n) { ?e :machine ?m } GROUP BY ?m } }
+ORDER BY DESC(?score) LIMIT 9
 """
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
     folder = tmp_path_factory.mktemp("mosquitto")
-    keeping = f"persistence true\npersistence_location {folder}/\nautosave_interval 0\nmax_queued_messages 0"
+    keeping = (
+        f"persistence true\npersistence_location {folder}/\n"
+        "autosave_interval 0\nmax_queued_messages 0"
+    )
     running = Mosquitto(folder, settings=keeping, log="information")
     yield running
     running.kill()
@@ -69,7 +77,7 @@ def readings(start: int, stop: int) -> list[tuple[str, bytes]]:
 
 
 def expected(count: int) -> dict[int, dict[str, int]]:
-    """Return how many readings of each machine a window has, by the windows' closes, of all that have closed."""
+    """Return the readings of each machine in closed windows, by the windows' closes."""
     windows: dict[int, Counter[str]] = {}
     for at in range(count):
         closes = -(-(1_000 + at * 10) // 1_000) * 1_000
@@ -79,7 +87,7 @@ def expected(count: int) -> dict[int, dict[str, int]]:
 
 
 def answered(file: Path) -> dict[int, dict[str, int]]:
-    """Return how many readings of each machine the answers in a file have, by their windows' closes, each once."""
+    """Return the readings of each machine in a file's answers, by their windows' closes."""
     lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
     found = [json.loads(line) for line in lines]
     closes = [
@@ -152,7 +160,7 @@ def has_records(log: Path) -> bool:
 def test_a_log_does_not_fill_up_while_no_window_closes(broker: Mosquitto, tmp_path: Path) -> None:
     catalog = CATALOG.format(port=broker.port, folder=tmp_path).replace("plant/+", "big")
     (tmp_path / "catalog.toml").write_text(
-        catalog.replace("quietMs", f"maxLogBytes = {1 << 20}, quietMs")
+        catalog.replace("quietMs", f"maxLogBytes = {1 << 20}\nquietMs")
     )
     with Engine.from_catalog(
         tmp_path / "catalog.toml", runtime="local", state=tmp_path / "state"

@@ -50,7 +50,7 @@ class Pushed:
             {"user": user_term(user), "followers": integer(count)} for user, count in known.items()
         ]
         store.put([row["user"] for row in rows], rows, 0.0)
-        keeper = Maintainer(store, TableRemote(), NOTHING, feed=Subscription(self.feed))
+        keeper = Maintainer(store, TableRemote(), NOTHING, feed=Subscription.open(self.feed))
         self.query = ContinuousQuery(bound_query, keeper, clock=lambda: 0.0)
 
     def tell(self, user: str, count: int, now: float) -> None:

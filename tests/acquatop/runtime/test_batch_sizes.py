@@ -1,4 +1,7 @@
-"""Batches that Spark plans as one and the driver takes in as several: the same answers, and the same after a crash."""
+"""Batches that Spark plans as one and the driver takes in as several.
+
+The same answers, and the same after a crash.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from pyspark.sql import SparkSession
 from acquatop import Answer, Engine
 from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.catalog.catalog import Catalog
-from acquatop.engine.stream import Pipeline
+from acquatop.engine.stream_driver import StreamDriver
 from acquatop.runtime import Batch, pace
 from acquatop.runtime import spark as spark_runtime
 from acquatop.runtime.checkpoint import offset_in
@@ -34,7 +37,8 @@ subject = "http://example.org/user/{{user}}"
 time = "t"
 properties = {{ ":n" = {{ field = "n", datatype = "xsd:integer" }} }}
 """
-QUERY = """PREFIX : <http://example.org/> SELECT ?s ?n FROM NAMED WINDOW :w ON :s [RANGE 400ms STEP 200ms]
+QUERY = """PREFIX : <http://example.org/> SELECT ?s ?n
+FROM NAMED WINDOW :w ON :s [RANGE 400ms STEP 200ms]
 WHERE { WINDOW :w { ?s :n ?n } } ORDER BY DESC(?n) LIMIT 3"""
 
 
@@ -44,7 +48,10 @@ class KilledError(Exception):
 
 @dataclass
 class Life:
-    """Answers of an engine, and the ends of its batches: the plan's number, the place, the size after it."""
+    """Answers of an engine, and the ends of its batches.
+
+    The plan's number, the place, the size after it.
+    """
 
     dies_at: int = 0
     answers: list[str] = field(default_factory=list)
@@ -53,7 +60,7 @@ class Life:
     def give(self, answer: Answer) -> None:
         self.answers.append(json.dumps(answer.canonical()))
 
-    def take(self, pipeline: Pipeline, batch: Batch) -> None:
+    def take(self, driver: StreamDriver, batch: Batch) -> None:
         position = batch.position
         if "offsets" in position:
             self.batches.append(
@@ -61,14 +68,14 @@ class Life:
             )
         if self.dies_at == len(self.batches) > 0:
             raise KilledError("killed")
-        TAKE(pipeline, batch)
+        TAKE(driver, batch)
 
 
-TAKE = Pipeline.take
+TAKE = StreamDriver.take
 
 
 def write(folder: Path, lateness: int) -> None:
-    """Write events that come up to so many milliseconds too late, with a stretch in the middle that is longer."""
+    """Write events up to so many milliseconds too late, with a longer stretch in the middle."""
     lines = []
     for at in range(EVENTS):
         user = f"u{at}{'x' * 300}" if EVENTS // 3 < at < EVENTS // 2 else f"u{at % 400}"
@@ -92,7 +99,7 @@ def live(
     kept = None if state is None else folder / state
     dying = pytest.raises(KilledError) if dies_at else nullcontext()
     with (
-        patch.object(Pipeline, "take", lambda pipeline, batch: life.take(pipeline, batch)),
+        patch.object(StreamDriver, "take", lambda driver, batch: life.take(driver, batch)),
         Engine(catalog, runtime=runtime, spark=spark, until_end=True, state=kept) as engine,
         dying,
     ):
@@ -104,7 +111,10 @@ def live(
 
 @pytest.fixture
 def cramped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Let the driver have room for little; return how many bytes batches have sent that were too large for it."""
+    """Let the driver have room for little.
+
+    Return how many bytes batches have sent that were too large for it.
+    """
     exceeded: list[int] = []
     note = pace.Pace.exceeded
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from acquatop.runtime.pace import GROWTH, ROOM, Allowance, Pace
+from acquatop.runtime.pace import GROWTH, MAX_EXCESS, Allowance, Pace
 
 ALLOWED = Allowance(4_000)
 """Of which a batch should send 1 000."""
@@ -16,7 +16,7 @@ ALLOWED = Allowance(4_000)
 def test_a_driver_allows_parts_of_its_memory_and_of_what_a_job_may_send() -> None:
     assert Allowance.of(8_000, 0) == Allowance.of(8_000, 2_000) == Allowance(1_000)
     assert Allowance.of(8_000, 600) == Allowance(300)
-    assert Allowance(ROOM * 250).wanted == 250
+    assert Allowance(MAX_EXCESS * 250).wanted == 250
 
 
 @pytest.mark.parametrize("bytes_each", [0.001, 0.3, 2, 50])

@@ -1,4 +1,7 @@
-"""Sessions of Spark: whose they are, where they run, and what is left of them when an engine ends."""
+"""Sessions of Spark.
+
+Whose they are, where they run, and what is left of them when an engine ends.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +46,14 @@ ENDING = "-XX:+ExitOnOutOfMemoryError -XX:+DisplayVMOutputToStderr"
 
 SCRIPT = """
 import json, threading
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from acquatop import Engine
 
 def answers():
     with Engine.from_catalog("catalog.toml", until_end=True) as engine:
         found = list(engine.register(open("query.rspql").read()))
-        return len(found), engine._runtime.spark.sparkContext.master
+        return len(found), SparkContext.getOrCreate().master
 
 said = {"alone": answers(), "left": SparkSession.getActiveSession() is not None}
 spark = SparkSession.builder.config("spark.sql.shuffle.partitions", "7").getOrCreate()

@@ -1,4 +1,4 @@
-"""Streams that Spark reads by a source of its own, with an engine that keeps its state or without."""
+"""Streams that Spark reads by a source of its own, with a state directory or without."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from acquatop import Answer, Engine
 from acquatop.answer.sinks.callback import CallbackSink
 from acquatop.catalog.catalog import Catalog
-from acquatop.engine.stream import Pipeline
+from acquatop.engine.stream_driver import StreamDriver
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.runtime import Batch
 from acquatop.runtime.checkpoint import Checkpoint, offset_in
@@ -56,7 +56,10 @@ def catalog(options: str, **changes: str) -> Catalog:
 
 
 def write(folder: Path, number: int, events: Sequence[Event]) -> None:
-    """Write a file whole, as Spark wants it, a second after the one before: it reads them in that order."""
+    """Write a file whole, as Spark wants it, a second after the one before.
+
+    It reads them in that order.
+    """
     folder.mkdir(exist_ok=True)
     hidden = folder / f"_{number}"
     hidden.write_bytes(b"".join(event.line() + b"\n" for event in events))
@@ -79,7 +82,10 @@ class Life:
     """Answers of an engine, and its batches: their numbers, and Spark's offsets behind them."""
 
     dies_at: tuple[str, int] | None = None
-    """The nth time that a batch is taken in, or an answer given out: that does not happen any more."""
+    """The nth time that a batch is taken in, or an answer given out.
+
+    that does not happen any more.
+    """
     answers: list[str] = field(default_factory=list)
     batches: list[tuple[int, object]] = field(default_factory=list)
 
@@ -89,14 +95,14 @@ class Life:
             self.answers.pop()
             raise KilledError("killed")
 
-    def take(self, pipeline: Pipeline, batch: Batch) -> None:
+    def take(self, driver: StreamDriver, batch: Batch) -> None:
         self.batches.append((batch.position["batch"], offset_in(batch.position["offsets"])))
         if self.dies_at == ("take", len(self.batches)):
             raise KilledError("killed")
-        TAKE(pipeline, batch)
+        TAKE(driver, batch)
 
 
-TAKE = Pipeline.take
+TAKE = StreamDriver.take
 
 
 def live(
@@ -107,7 +113,7 @@ def live(
     given = catalog(FILES.format(folder=folder / "events"))
     dying = nullcontext() if dies_at is None else pytest.raises(KilledError, match="killed")
     with (
-        patch.object(Pipeline, "take", lambda pipeline, batch: life.take(pipeline, batch)),
+        patch.object(StreamDriver, "take", lambda driver, batch: life.take(driver, batch)),
         Engine(given, spark=spark, until_end=True, state=folder / state) as engine,
         dying,
     ):
@@ -150,7 +156,10 @@ def test_an_engine_that_dies_goes_on_with_the_batches_that_it_has_not_kept(
 
 
 def test_rows_in_columns_are_matched(spark: SparkSession) -> None:
-    options = 'format = "rate-micro-batch", rowsPerBatch = 40, numPartitions = 2, advanceMillisPerBatch = 5'
+    options = (
+        'format = "rate-micro-batch", rowsPerBatch = 40, numPartitions = 2, '
+        "advanceMillisPerBatch = 5"
+    )
     columns = {"subject": "value", "time": "timestamp", "number": "value", "datatype": ":key/{}"}
     with Engine(catalog(options, format="columns", **columns), spark=spark) as engine:
         answer = next(iter(engine.register(QUERY)))

@@ -5,29 +5,35 @@ from __future__ import annotations
 import functools
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple, NoReturn
 from unittest.mock import patch
 
 from acquatop.answer.sinks import durable, growing
 from acquatop.answer.sinks.ndjson import NdjsonSink
 from acquatop.answer.sinks.window_files import WindowFiles
+from acquatop.engine.commits import Committer
+from acquatop.engine.delivery import Delivery
 from acquatop.engine.engine import Engine
 from acquatop.engine.handle import RegisteredQuery
+from acquatop.engine.launcher import QueryLauncher
 from acquatop.engine.state.folder import Folder
-from acquatop.engine.stream import Pipeline
+from acquatop.engine.stream import StreamOperator
+from acquatop.engine.stream_driver import StreamDriver
+from acquatop.engine.streams import StreamTable
 from acquatop.runtime.local import LocalCarrier
 from connectors import process_lock
 from replica.remotes.rest import RestRemote
 from replica.remotes.table import TableRemote
 
 _STEPS: Sequence[tuple[Any, str]] = (
-    *(
-        (Pipeline, name)
-        for name in ("job", "take", "_hand_in", "_let_windows_close", "_last_answers", "end")
-    ),
-    *((Engine, name) for name in ("keep", "_save", "give", "_take_up", "_carry", "_leave_state")),
+    *((StreamDriver, name) for name in ("job", "take", "end")),
+    *((StreamOperator, name) for name in ("_dispatch", "_close_due_windows", "finish")),
+    *((Committer, name) for name in ("commit", "save", "close")),
+    (Delivery, "deliver"),
+    (StreamTable, "carry"),
+    (QueryLauncher, "_recover"),
     *(
         (Folder, name)
         for name in ("open", "sync", "rename", "remove", "sync_names", "make_folder", "cut")
@@ -85,6 +91,7 @@ class Reaper:
         self.counts: Counter[str] = Counter()
         self.has_struck = False
         self._kill = kill
+        self._engines: list[Engine] = []
         self._lock = threading.Lock()
 
     def reach(self, name: str) -> None:
@@ -104,7 +111,8 @@ class Reaper:
             patches = [
                 *(patch.object(owner, name, self._step(owner, name)) for owner, name in _STEPS),
                 *(patch.object(owner, name, self._write(owner, name)) for owner, name in _WRITES),
-                patch.object(LocalCarrier, "_run", _died_out(LocalCarrier._run)),
+                patch.object(Engine, "__init__", self._noted(Engine.__init__)),
+                patch.object(LocalCarrier, "_run", self._died_out(LocalCarrier._run)),
             ]
             for each in patches:
                 each.start()
@@ -125,10 +133,19 @@ class Reaper:
         def step(*arguments: Any, **options: Any) -> Any:
             self.reach(f"before {said}")
             result = done(*arguments, **options)
+            if isinstance(result, Generator):
+                return self._to_its_end(result, said)
             self.reach(f"after {said}")
             return result
 
         return step
+
+    def _to_its_end(self, made: Generator[Any, Any, Any], said: str) -> Generator[Any, Any, Any]:
+        """Yield what a step makes, and reach the point after it with the last of that."""
+        with closing(made):
+            result = yield from made
+        self.reach(f"after {said}")
+        return result
 
     def _write(self, owner: Any, name: str) -> Callable[..., Any]:
         done, said = getattr(owner, name), _name(owner, name)
@@ -153,15 +170,22 @@ class Reaper:
 
         return write
 
+    def _noted(self, begin: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(begin)
+        def begin_and_note(engine: Engine, *arguments: Any, **options: Any) -> None:
+            begin(engine, *arguments, **options)
+            self._engines.append(engine)
 
-def _died_out(run: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Let whoever waits for answers know that their stream's thread is dead: a real kill ends them as well."""
+        return begin_and_note
 
-    def run_or_die(carrier: Any) -> None:
-        try:
-            run(carrier)
-        except Killed as killed:
-            for query in carrier._consumer._outlet._queries.values():
-                query.finish(killed)
+    def _died_out(self, run: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Let readers know that their stream's thread is dead: a real kill ends them as well."""
 
-    return run_or_die
+        def run_or_die(carrier: Any) -> None:
+            try:
+                run(carrier)
+            except Killed as killed:
+                for query in (query for engine in self._engines for query in engine.queries):
+                    query.finish(killed)
+
+        return run_or_die

@@ -717,6 +717,14 @@ def test_an_address_that_is_taken_is_named() -> None:
         )
 
 
+def test_a_server_that_was_never_started_frees_its_address() -> None:
+    with staged() as stage:
+        server = Server(stage.service, stage.meters, ListenAddress("127.0.0.1", 0))
+        port = int(server.url.rpartition(":")[2])
+        server.close()
+        Server(stage.service, stage.meters, ListenAddress("127.0.0.1", port)).close()
+
+
 def test_bodies_are_bounded_and_must_be_text() -> None:
     with staged(Limits(text_bytes=5_000, request_seconds=LIMIT)) as stage:
         assert kind_of(post(stage, "/queries", "#" * 5_001)) == "too-large"

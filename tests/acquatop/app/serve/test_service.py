@@ -161,7 +161,7 @@ def test_a_query_without_a_window_yet_is_paused_resumed_and_removed_over_http(wo
             for each in ("one", "other"):
                 client.remove(each)
             engine: Any = service._engine
-            assert (engine._queries, engine._units, engine._queries_of) == ({}, {}, {})
+            assert (engine.queries, engine.groups) == ([], [])
             assert client.queries() == []
     finally:
         service.stop()
@@ -192,12 +192,7 @@ def test_queries_that_come_and_go_leave_nothing_behind(world: World) -> None:
             service.register(QUERY, f"query {at}")
             world.events(3)
             service.remove(f"query-{at}")
-        assert (engine._queries, engine._texts, engine._units, engine._queries_of) == (
-            {},
-            {},
-            {},
-            {},
-        )
+        assert (engine.queries, engine.groups) == ([], [])
         assert list((world.folder / "state" / "queries").iterdir()) == []
         for at in range(3):
             service.register(QUERY, f"last {at}")
@@ -240,7 +235,7 @@ def test_what_cannot_be_kept_is_not_registered(
             service.register(QUERY)
         assert service.queries() == []
         engine: Any = service._engine
-        assert engine._queries == {}
+        assert engine.queries == []
     finally:
         service.stop()
 

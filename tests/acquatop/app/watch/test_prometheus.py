@@ -29,6 +29,7 @@ ANYWHERE = ListenAddress("127.0.0.1", 0)
 @contextmanager
 def serving(registry: CollectorRegistry) -> Iterator[Endpoint]:
     endpoint = Endpoint(registry, ANYWHERE)
+    endpoint.start()
     try:
         yield endpoint
     finally:
@@ -240,6 +241,13 @@ def test_a_port_that_is_taken_is_one_message() -> None:
             Endpoint(CollectorRegistry(), ListenAddress("127.0.0.1", port))
     with pytest.raises(EnvironmentProblem, match=r"at 192\.0\.2\.1:0: Cannot assign"):
         Endpoint(CollectorRegistry(), ListenAddress("192.0.2.1", 0))
+
+
+def test_an_endpoint_that_was_never_started_frees_its_port() -> None:
+    endpoint = Endpoint(CollectorRegistry(), ANYWHERE)
+    port = int(endpoint.url.split(":")[2].split("/")[0])
+    endpoint.close()
+    Endpoint(CollectorRegistry(), ListenAddress("127.0.0.1", port)).close()
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "65536", ":80", "::1:80", "[::1]", "1.2.3.4", "٣"])

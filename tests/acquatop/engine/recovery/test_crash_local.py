@@ -1,4 +1,7 @@
-"""Killed at every point, without Spark: the answers are those of a life that was not, and nobody is asked twice."""
+"""Killed at every point, without Spark.
+
+The answers are those of a life that was not, and nobody is asked twice.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def test_processes_that_are_killed_for_good(trial: Trial) -> None:
     trial.uninterrupted()
     processes = Processes(trial.people)
     ways = [
-        ("itself", processes.by_itself(Point("before Engine.give", 2))),
+        ("itself", processes.by_itself(Point("before Delivery.deliver", 2))),
         ("from outside", processes.by_request(4)),
         ("itself, in a write", processes.by_itself(Point("within growing.write_all", 3))),
     ]

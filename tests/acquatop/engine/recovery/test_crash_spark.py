@@ -1,4 +1,7 @@
-"""Killed on Spark: Python, then its Java; the answers are those that a life without Spark gives, uninterrupted."""
+"""Killed on Spark: Python, then its Java.
+
+The answers are those that a life without Spark gives, uninterrupted.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,11 @@ def test_killed_python_and_killed_java() -> None:
         ways = [
             (
                 "Python, before answers are given",
-                processes.by_itself(Point("before Engine.give", 2)),
+                processes.by_itself(Point("before Delivery.deliver", 2)),
             ),
             (
                 "Java, while a batch is taken in",
-                processes.by_java(Point("before Pipeline.take", 2)),
+                processes.by_java(Point("before StreamDriver.take", 2)),
             ),
         ]
         assert trial.run("both", ways, processes.to_its_end()) == len(ways)

@@ -14,10 +14,12 @@ import pytest
 
 from acquatop import Engine
 from acquatop.answer.sinks import growing
+from acquatop.engine.commits import Committer
 from acquatop.engine.observer import Kept, Silent, StateSeen
 from acquatop.engine.persistence import EngineState
+from acquatop.engine.queries import QueryRegistry, Registration
 from acquatop.engine.state.folder import Folder
-from acquatop.engine.stream import Pipeline
+from acquatop.engine.stream_driver import StreamDriver
 from acquatop.errors import EnvironmentProblem, UserError
 from acquatop.runtime.checkpoint import Checkpoint
 from tests.support.crash.killing import in_process
@@ -44,7 +46,7 @@ class World:
         return Life(self.folder / "catalog.toml", place / "state", place / "out", queries(*names))
 
     def whole(self, *names: str) -> dict[str, bytes]:
-        """Return what an uninterrupted life writes, with the catalog and the recording as they are at first."""
+        """Return what an uninterrupted life writes, from the first catalog and recording."""
         if names not in self.wholes:
             life = self.life(*names)
             life.live()
@@ -85,7 +87,10 @@ def lines(found: Mapping[str, bytes], *names: str) -> list[bytes]:
     "names", [("least", "most", "counts"), ("counts", "least"), ("least", "ranked", "most")]
 )
 def test_queries_go_on_whichever_others_there_are(world: World, names: Sequence[str]) -> None:
-    """In another order, without one, with one more: with what they have in common, and the journal that names all."""
+    """In another order, without one, with one more.
+
+    The journal names all of them.
+    """
     whole = world.whole("most", "least", "counts")
     life = replace(world.killed("most", "least", "counts"), queries=queries(*names))
     life.live()
@@ -166,16 +171,16 @@ def test_other_settings_may_change(world: World, changes: Mapping[str, Any]) -> 
 def test_two_engines_cannot_have_the_same_directory(world: World) -> None:
     life = world.life("most")
     refused: list[str] = []
-    keep = Engine.keep
+    commit = Committer.commit
 
-    def try_another(engine: Engine, *arguments: Any) -> float:
+    def try_another(committer: Committer, *arguments: Any) -> float:
         if not refused:
             with pytest.raises(EnvironmentProblem, match=r"is in use by(.|\n)*hint") as raised:
                 life.live()
             refused.append(str(raised.value))
-        return keep(engine, *arguments)
+        return commit(committer, *arguments)
 
-    with patch.object(Engine, "keep", try_another):
+    with patch.object(Committer, "commit", try_another):
         life.live()
     assert refused
     assert content(life.out) == world.whole("most")
@@ -198,7 +203,7 @@ def test_a_damaged_snapshot_costs_nothing_but_time(world: World) -> None:
     whole = world.whole()
     for nth in (13, 14):
         life = world.life()
-        assert in_process(Point("after Engine.keep", nth))(life)
+        assert in_process(Point("after Committer.commit", nth))(life)
         newest = max(life.state.glob("snapshot-*"))
         damaged = bytearray(newest.read_bytes())
         damaged[-9] ^= 1
@@ -297,7 +302,7 @@ def test_a_recording_that_grows_between_two_lives(world: World) -> None:
                 text, name=name, sinks=[lines_] if name == "friends" else [lines_, tables]
             )
         engine.start()
-        for query in list(engine._queries.values()):
+        for query in engine.queries:
             assert len(list(query.answers(limit=2))) == 2
         engine.stop()
     recording.write_bytes(events)
@@ -328,43 +333,47 @@ def test_a_checkpoint_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 
 def test_the_first_error_ends_all_streams(world: World) -> None:
-    """One that cannot be read any more does not let others go on, of which nothing could be kept."""
+    """A failed stream does not let others go on, of which nothing could be kept."""
     life = world.life("top", "counts")
-    take, calls = Pipeline.take, 0
+    take, calls = StreamDriver.take, 0
 
-    def fail(pipeline: Pipeline, batch: Any) -> None:
+    def fail(driver: StreamDriver, batch: Any) -> None:
         nonlocal calls
-        if pipeline.stream.arrivals == "latest" and (calls := calls + 1) == 6:
+        if driver.stream.stream.arrivals == "latest" and (calls := calls + 1) == 6:
             raise RuntimeError("no luck")
-        take(pipeline, batch)
+        take(driver, batch)
 
-    with patch.object(Pipeline, "take", fail), pytest.raises(RuntimeError, match="no luck"):
+    with patch.object(StreamDriver, "take", fail), pytest.raises(RuntimeError, match="no luck"):
         life.live()
     life.live()
     assert content(life.out) == world.whole("top", "counts")
 
 
 def test_a_query_may_end_while_all_is_saved(world: World) -> None:
-    """Another thread forgets a unit between its snapshot and the news that this is durable."""
+    """Another thread forgets a slot between its snapshot and the news that this is durable."""
     life, save = world.life("top", "counts"), EngineState.save
     ended: list[str] = []
 
     def save_as_one_ends(state: EngineState, *arguments: Any) -> None:
         save(state, *arguments)
         if not ended:
-            query = engines[0]._queries["counts"]
+            queries = registries[0]
+            query = queries.get("counts")
+            assert query is not None
             ended.append(query.name)
-            query.finish(None)
-            engines[0]._forget(query)
+            queries.end(query)
 
-    engines: list[Engine] = []
-    start = Engine.start
+    registries: list[QueryRegistry] = []
+    add = QueryRegistry.add
 
-    def noted(engine: Engine) -> None:
-        engines.append(engine)
-        start(engine)
+    def noted(queries: QueryRegistry, *arguments: Any, **options: Any) -> Registration:
+        registries.append(queries)
+        return add(queries, *arguments, **options)
 
-    with patch.object(EngineState, "save", save_as_one_ends), patch.object(Engine, "start", noted):
+    with (
+        patch.object(EngineState, "save", save_as_one_ends),
+        patch.object(QueryRegistry, "add", noted),
+    ):
         life.live()
     assert ended == ["counts"]
     found, right = (

@@ -1,0 +1,84 @@
+"""Delivery of answers, of failures and of ends: to sinks, readers and observers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from acquatop.answer.answer import Answer
+from acquatop.engine.evaluation_slot import EvaluationSlot
+from acquatop.engine.handle import RegisteredQuery
+from acquatop.engine.observer import AnswerSeen, Observer
+from acquatop.engine.queries import QueryRegistry
+from acquatop.engine.slots import SlotTable
+
+if TYPE_CHECKING:
+    from acquatop.answer.sinks.contract import Sink
+
+
+class Delivery:
+    """Delivery to all queries of an engine.
+
+    If state is ``durable``, the error of a sink is raised: the state must not get ahead of a sink.
+    The run ends there, and resumes from there. Otherwise only the queries of the sink fail.
+    """
+
+    def __init__(
+        self, queries: QueryRegistry, slots: SlotTable, observer: Observer, *, durable: bool
+    ) -> None:
+        self._queries = queries
+        self._slots = slots
+        self._observer = observer
+        self._durable = durable
+
+    def deliver(self, answers: Sequence[Answer], *, repeated: bool = False) -> None:
+        """Give answers to the observer, then to their sinks, then to their readers."""
+        # Looked up once, as a query may be removed meanwhile.
+        queries = {
+            name: query
+            for name in {each.query for each in answers}
+            if (query := self._queries.get(name))
+        }
+        wanted = [answer for answer in answers if answer.query in queries]
+        for answer in wanted:
+            held = self._sizes(queries[answer.query])
+            self._observer.answer(AnswerSeen(answer=answer, repeated=repeated, **held))
+        sinks = {id(sink): sink for answer in wanted for sink in queries[answer.query].sinks}
+        for sink in sinks.values():
+            its = [answer for answer in wanted if sink in queries[answer.query].sinks]
+            self._write(sink, its, queries)
+        for answer in wanted:
+            queries[answer.query].put(answer)
+
+    def _sizes(self, query: RegisteredQuery) -> dict[str, int]:
+        slot = self._slots.of(query)
+        return {} if slot is None else slot.evaluation.sizes(query.name)._asdict()
+
+    def _write(
+        self, sink: Sink, answers: Sequence[Answer], queries: Mapping[str, RegisteredQuery]
+    ) -> None:
+        try:
+            sink.write(answers)
+        except Exception as error:
+            self._observer.failed(f"sink {type(sink).__name__}", error)
+            if self._durable:
+                raise
+            for name in {answer.query for answer in answers}:
+                self._queries.fail(queries[name], error)
+
+    def fail(self, slot: EvaluationSlot, error: BaseException) -> None:
+        """End the queries of a slot that has failed."""
+        for query in slot.queries:
+            self._queries.fail(query, error)
+
+    def end_stream(
+        self, stream: str, slots: Sequence[EvaluationSlot], error: BaseException | None
+    ) -> None:
+        """Continue without a stream.
+
+        Queries with no other stream end. After an error, all queries of the stream end.
+        """
+        for slot in slots:
+            for query in slot.queries:
+                if query.stream_ended(stream) or error is not None:
+                    self._queries.end(query, error)

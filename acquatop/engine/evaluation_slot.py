@@ -1,0 +1,95 @@
+"""Slot of an evaluation: its queries, its lock, and the streams that it joins."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from acquatop.engine.alignment import StreamAlignment
+from acquatop.engine.handle import RegisteredQuery
+from acquatop.errors import EnvironmentProblem
+from acquatop.query.contract import Evaluation
+
+_NO_FAULT = (OSError, MemoryError, EnvironmentProblem)
+"""Errors of the environment: if state is kept, they end the run, which can be resumed later."""
+
+
+class EvaluationSlot:
+    """Queries that are evaluated together; the threads of their streams take turns.
+
+    ``lock`` is held while the evaluation is used. The handles of the queries belong to the slot, so
+    that the streams can see if anybody still reads its answers.
+    """
+
+    def __init__(self, key: str, evaluation: Evaluation) -> None:
+        self.key = key
+        self.evaluation = evaluation
+        self.lock = threading.RLock()
+        self.error: BaseException | None = None
+        self.has_begun = False
+        self.streams = StreamAlignment()
+        self.queries: tuple[RegisteredQuery, ...] = ()
+        """Replaced as a whole at each change, so that it can be read without a lock."""
+        self._waits: dict[str, float] = {}
+        self._unreported: BaseException | None = None
+
+    @property
+    def has_readers(self) -> bool:
+        """True if any running query needs the answers."""
+        return any(not query.stopped for query in self.queries)
+
+    @property
+    def is_running(self) -> bool:
+        """True if the evaluation has begun and has not failed."""
+        return self.has_begun and self.error is None
+
+    def add(self, query: RegisteredQuery) -> None:
+        """Add a query's handle."""
+        self.queries = (*self.queries, query)
+
+    def remove(self, query: RegisteredQuery) -> None:
+        """Remove a query's handle."""
+        self.queries = tuple(each for each in self.queries if each is not query)
+
+    def fail(self, error: BaseException) -> None:
+        """Note an error, which ends the evaluation."""
+        self.error = self._unreported = error
+
+    def claim_failure(self) -> BaseException | None:
+        """Return an error that no stream has reported yet, once; None if there is none."""
+        if self._unreported is None:
+            return None
+        with self.lock:
+            error, self._unreported = self._unreported, None
+        return error
+
+    def await_turn(self) -> None:
+        """Return once the thread that uses the evaluation, if any, is done."""
+        with self.lock:
+            pass
+
+    def longest_wait(self, stream: str, seconds: float) -> float:
+        """Note how long an evaluation may wait for one stream; return the least of all streams'."""
+        # While one stream's thread waits for remotes, the others' wait for their turn.
+        self._waits[stream] = seconds
+        return min(self._waits.values())
+
+    def forget_wait(self, stream: str) -> None:
+        """Note that a stream has ended."""
+        self._waits.pop(stream, None)
+
+
+@contextmanager
+def isolate_failures(slot: EvaluationSlot, *, durable: bool) -> Iterator[None]:
+    """Hold a slot's lock; an error becomes the slot's own and affects no other slot.
+
+    If state is ``durable``, errors of the environment are raised.
+    """
+    with slot.lock:
+        try:
+            yield
+        except Exception as error:
+            if durable and isinstance(error, _NO_FAULT):
+                raise
+            slot.fail(error)

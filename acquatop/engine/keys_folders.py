@@ -1,0 +1,32 @@
+"""Folders for the keys that executors keep for evaluations."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from acquatop.engine.persistence import EngineState
+
+
+class KeysFolders:
+    """Folders in the state directory, or in a temporary one without it."""
+
+    def __init__(self, state: EngineState | None) -> None:
+        self._state = state
+        self._scratch: TemporaryDirectory[str] | None = None
+
+    def folder(self, key: str) -> Path:
+        """Return the folder for an evaluation's key."""
+        if self._state is not None:
+            return self._state.keys_folder(key)
+        self._scratch = self._scratch or TemporaryDirectory(
+            prefix="acquatop-", ignore_cleanup_errors=True
+        )
+        return Path(self._scratch.name) / hashlib.sha256(key.encode()).hexdigest()[:16]
+
+    def close(self) -> None:
+        """Remove the temporary folder."""
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None

@@ -1,0 +1,121 @@
+"""Launch of queries: at once, or together with others from the state of a former engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from acquatop.engine.delivery import Delivery
+from acquatop.engine.evaluation_slot import EvaluationSlot
+from acquatop.engine.handle import RegisteredQuery
+from acquatop.engine.observer import Observer, QueryState
+from acquatop.engine.persistence import EngineState
+from acquatop.engine.queries import QueryRegistry, Registration
+from acquatop.engine.slots import SlotTable
+from acquatop.engine.stream_driver import StreamDriver
+from acquatop.engine.streams import StreamTable
+from acquatop.plan.bind import Bound, BoundQuery
+from acquatop.plan.grouping import can_share
+
+if TYPE_CHECKING:
+    from acquatop.answer.sinks.contract import Sink
+
+
+class QueryLauncher:
+    """Launch and removal of queries. Those registered before the start wait for it."""
+
+    def __init__(
+        self,
+        queries: QueryRegistry,
+        slots: SlotTable,
+        streams: StreamTable,
+        delivery: Delivery,
+        observer: Observer,
+        state: EngineState | None,
+        *,
+        started: bool,
+    ) -> None:
+        self._queries = queries
+        self._slots = slots
+        self._streams = streams
+        self._delivery = delivery
+        self._observer = observer
+        self._state = state
+        self._started = started
+        self._waiting: list[Registration] = []
+
+    def register(
+        self, bound: Bound, text: str, sinks: Sequence[Sink], backlog: int | None
+    ) -> RegisteredQuery:
+        """Register a query, and launch it if the engine has started."""
+        registration = self._queries.add(bound, text, sinks, backlog, leave=self._remove)
+        try:
+            if self._started:
+                self._declare()
+                for driver in self._launch(registration):
+                    self._streams.carry(driver)
+            else:
+                self._waiting.append(registration)
+                self._prepare(registration.bound)
+        except BaseException:
+            registration.query.stop()
+            raise
+        return registration.query
+
+    def start(self) -> None:
+        """Launch the waiting queries together. Safe to call again."""
+        if self._started:
+            return
+        self._started = True
+        waiting, self._waiting = self._waiting, []
+        if self._state is not None:
+            self._state.open(self._queries.manifest())
+        for registration in waiting:
+            self._launch(registration)
+        if self._state is not None:
+            self._recover(self._state)
+        self._streams.carry_all()
+
+    def _prepare(self, bound: Bound) -> None:
+        """Fill the replicas of a waiting query.
+
+        A query that can be shared has none, and the other queries are not known yet. With a state
+        directory they may be filled already.
+        """
+        if self._state is None and not can_share(bound):
+            self._slot_for(bound)
+
+    def _launch(self, registration: Registration) -> list[StreamDriver]:
+        """Assign a query to its slot and streams; return those to be carried."""
+        query, bound = registration.query, registration.bound
+        slot = self._slot_for(bound)
+        self._slots.add(slot, query)
+        query.slide_ms = (
+            bound.windows.slide_ms if isinstance(bound, BoundQuery) else slot.evaluation.slide_ms
+        )
+        resumed = self._slots.resume_query(slot, bound)
+        return self._streams.attach(slot, bound, resumed=resumed)
+
+    def _slot_for(self, bound: Bound) -> EvaluationSlot:
+        return self._slots.slot_for(bound, self._queries.running_bounds(but=bound.name))
+
+    def _recover(self, state: EngineState) -> None:
+        """Deliver the last answers of a former engine again, and replay its journal."""
+        self._delivery.deliver(state.answers(), repeated=True)
+        for stream, entry in state.journal():
+            self._streams.replay(stream, entry, self._slots.by_key())
+        state.forget()
+
+    def _remove(self, query: RegisteredQuery) -> None:
+        """Remove a query that its owner has stopped."""
+        self._observer.query(query.name, QueryState.REMOVED)
+        slot = self._slots.of(query)
+        if slot is not None:
+            self._streams.leave(slot, query.name)
+        self._queries.remove(query)
+        if self._started:
+            self._declare()
+
+    def _declare(self) -> None:
+        if self._state is not None:
+            self._state.declare(self._queries.manifest())

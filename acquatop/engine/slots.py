@@ -1,0 +1,116 @@
+"""Slots of an engine: queries that can be evaluated together share one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+
+from acquatop.engine.evaluation_slot import EvaluationSlot
+from acquatop.engine.handle import RegisteredQuery
+from acquatop.engine.persistence import EngineState
+from acquatop.plan.bind import Bound
+from acquatop.plan.grouping import can_share, choice_among, evaluation_key
+from acquatop.query.kinds import Resources, open_evaluation
+
+
+class SlotTable:
+    """Slots by the keys of their evaluations.
+
+    ``reads_together`` says that queries share one reading of a stream. Otherwise none shares a
+    slot.
+    """
+
+    def __init__(
+        self, resources: Resources, state: EngineState | None, *, reads_together: bool
+    ) -> None:
+        self._resources = resources
+        self._state = state
+        self._reads_together = reads_together
+        self._slots: dict[str, EvaluationSlot] = {}
+        self._slot_of: dict[RegisteredQuery, EvaluationSlot] = {}
+        self._lock = threading.RLock()
+
+    def __iter__(self) -> Iterator[EvaluationSlot]:
+        return iter(list(self._slots.values()))
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def by_key(self) -> dict[str, EvaluationSlot]:
+        """Return the slots by their keys."""
+        return dict(self._slots)
+
+    def slot_for(self, bound: Bound, others: Sequence[Bound]) -> EvaluationSlot:
+        """Return the slot that evaluates a query, shared with ``others`` that run if possible."""
+        is_shared = self._is_shared(bound, others)
+        key = self._key(bound, shared=is_shared)
+        if self._state is not None:
+            self._state.check(bound.name, key)
+        with self._lock:
+            if key not in self._slots:
+                kept = None if self._state is None else self._state.part(key)
+                evaluation = open_evaluation(
+                    bound, key, self._resources, load=kept is None, shared=is_shared
+                )
+                if kept is not None:
+                    evaluation.resume(kept)
+                self._slots[key] = EvaluationSlot(key, evaluation)
+            return self._slots[key]
+
+    def _key(self, bound: Bound, *, shared: bool) -> str:
+        key = evaluation_key(bound, shared=shared)
+        return key if self._reads_together else f"{key} {bound.name}"
+
+    def _is_shared(self, bound: Bound, others: Sequence[Bound]) -> bool:
+        """Return True if a query is evaluated in one structure with others.
+
+        A resumed query is evaluated as before. If a shared structure exists already, a new query
+        joins it. Otherwise the cheaper choice is taken.
+        """
+        if not can_share(bound):
+            return False
+        if bound.stream.strategy is not None:
+            return choice_among(bound).is_shared
+        key = self._key(bound, shared=True)
+        is_kept = None if self._state is None else self._state.is_kept(bound.name, key)
+        if is_kept is not None or key in self._slots:
+            return is_kept is not False
+        alike = [each for each in others if can_share(each) and self._key(each, shared=True) == key]
+        return choice_among(bound, alike).is_shared
+
+    def resume_query(self, slot: EvaluationSlot, bound: Bound) -> bool:
+        """Continue a query of a resumed slot; return False if it is new there."""
+        if self._state is None or self._state.part(slot.key) is None:
+            return False
+        return slot.evaluation.resume_query(bound)
+
+    def add(self, slot: EvaluationSlot, query: RegisteredQuery) -> None:
+        """Give a slot one more query."""
+        with self._lock:
+            slot.add(query)
+            self._slot_of[query] = slot
+
+    def of(self, query: RegisteredQuery) -> EvaluationSlot | None:
+        """Return a query's slot, if it still has one.
+
+        The lock is not taken, as it is held while replicas are filled.
+        """
+        return self._slot_of.get(query)
+
+    def forget(self, query: RegisteredQuery) -> None:
+        """Release everything that only a certain query needs."""
+        with self._lock:
+            slot = self._slot_of.pop(query, None)
+            if slot is None:
+                return
+            slot.remove(query)
+            if not slot.queries:
+                self._slots = {key: each for key, each in self._slots.items() if each is not slot}
+                slot.evaluation.close()
+
+    def close(self) -> None:
+        """Release all evaluations."""
+        for slot in self:
+            slot.evaluation.close()
+            slot.queries = ()
+        self._slots, self._slot_of = {}, {}

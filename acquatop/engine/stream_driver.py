@@ -1,0 +1,203 @@
+"""Driver of one stream: takes batches from a runtime, commits them, and delivers answers."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from acquatop.answer.answer import Answer
+from acquatop.engine.commits import Committer
+from acquatop.engine.delivery import Delivery
+from acquatop.engine.idle_timer import IdleTimer
+from acquatop.engine.journal_entry import JournalEntry
+from acquatop.engine.observer import Observer
+from acquatop.engine.step import Outcome, SlotFailure, Step
+from acquatop.engine.stream import StreamOperator
+from acquatop.engine.stream_settings import StreamSettings
+from acquatop.ingest.reduce.job import Job
+from acquatop.runtime import Batch, Carrier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from acquatop.engine.evaluation_slot import EvaluationSlot
+    from acquatop.plan.bind import Bound
+
+
+class StreamDriver:
+    """Consumer of a stream's batches, as a runtime wants it.
+
+    Each batch, each tick of the clock and the end is a step of the stream's state machine: its
+    answers are committed, if state is kept, then delivered, and observers are told. Without state,
+    answers are delivered one by one as they are made.
+    """
+
+    def __init__(
+        self,
+        stream: StreamOperator,
+        committer: Committer,
+        delivery: Delivery,
+        observer: Observer,
+        settings: StreamSettings,
+    ) -> None:
+        self.stream = stream
+        self._committer = committer
+        self._delivery = delivery
+        self._observer = observer
+        self._clock = settings.clock
+        self._live = settings.live
+        self._timer = IdleTimer(stream.due_in, self._tick_or_end)
+        self._carrier: Carrier | None = None
+        self._is_cut_short = False
+        self._has_end_begun = False
+        self._lock = threading.Lock()
+
+    # Queries come and go --------------------------------------------------------------------------
+
+    def join(self, slot: EvaluationSlot, bound: Bound) -> bool:
+        """Let a query see the stream from the next batch on; return False if it has ended."""
+        has_joined = self.stream.join(slot, bound)
+        self._timer.wake()
+        return has_joined
+
+    # The runtime calls these ----------------------------------------------------------------------
+
+    def wait(self) -> None:
+        """Return once the next batch may be taken: other streams may have to catch up first."""
+        stream = self.stream
+        if stream.gate.is_open(stream.must_wait):
+            return
+        stream.time.hold()
+        stream.gate.pass_through(stream.must_wait)
+        # What could not come while it was held is not missing.
+        stream.time.listen()
+        self._timer.wake()
+
+    def release(self) -> None:
+        """Stop waiting: no further batch is wanted."""
+        self.stream.gate.release()
+
+    def job(self) -> Job:
+        """Return the job for the next batch."""
+        self.stream.begin_batch()
+        with self._committer.state_lock():
+            self.stream.apply_joins_and_leaves()
+        return self.stream.job()
+
+    def take(self, batch: Batch) -> None:
+        """Give a batch to every query; commit it, and deliver the answers that are due."""
+        due_at = self._clock()
+        with self._committer.state_lock():
+            if self.stream.time.has_ended:
+                return
+            outcome, answers = self._run(self.stream.take(batch, due_at))
+            seconds = self._committer.commit(self.stream.iri, outcome.entry, answers)
+            if batch.log_nearly_full:
+                # All is written twice then, so that the source may release this batch too: it may
+                # have room for no other, and nothing would be written again.
+                seconds += self._committer.commit(self.stream.iri, {}, answers)
+            self._delivery.deliver(answers)
+            self.stream.end_batch(batch)
+            self._timer.wake()
+        self._report(outcome, batch.seconds + self._clock() - due_at, seconds)
+
+    def end(self, error: BaseException | None) -> None:
+        """End the stream; close the remaining windows if a recording ended without an error.
+
+        Safe to call again.
+        """
+        with self._lock:
+            if self._has_end_begun:
+                return
+            self._has_end_begun = True
+        self._timer.stop()
+        closes = error is None and not self._live and not self._is_cut_short
+        try:
+            with self._committer.state_lock():
+                self.stream.end()
+                _, answers = self._run(self.stream.finish(closes=closes))
+                if answers and self.stream.position is not None:
+                    self._committer.commit(self.stream.iri, {}, answers)
+                    self._delivery.deliver(answers)
+        except BaseException as failure:
+            error = failure
+        slots = self.stream.detach()
+        if error is not None:
+            self._observer.failed(f"stream <{self.stream.iri}>", error)
+        self._committer.commit_end(slots, error)
+        self._delivery.end_stream(self.stream.iri, slots, error)
+
+    # The engine calls these -----------------------------------------------------------------------
+
+    @property
+    def has_ended(self) -> bool:
+        """True if no further batch is taken."""
+        return self.stream.time.has_ended
+
+    def attach(self, carrier: Carrier) -> None:
+        """Note the carrier of the batches, and begin to listen: an idle stream's time goes on."""
+        self._carrier = carrier
+        self.stream.retention.attach(carrier)
+        self.stream.time.attach()
+        if self._live and self.stream.stream.idle_ms is not None:
+            self._timer.start(f"acquatop-idle-{self.stream.iri}")
+
+    def cut_short(self) -> None:
+        """Note that the stream will be stopped before its end: its last windows stay open."""
+        self._is_cut_short = True
+
+    def stop(self) -> None:
+        """Stop the stream after the batch at hand."""
+        if self._carrier is not None:
+            self._carrier.stop()
+
+    def replay(self, entry: JournalEntry, slots: Mapping[str, EvaluationSlot]) -> None:
+        """Process a journal's entry again."""
+        _, answers = self._run(self.stream.replay(entry, slots))
+        if answers:
+            self._committer.save(answers)
+            self._delivery.deliver(answers)
+
+    def tick(self) -> None:
+        """Let the clock advance an idle stream's time, and deliver the answers that are due."""
+        due_at = self._clock()
+        with self._committer.state_lock(), self.stream.time.advancing() as may_advance:
+            if not may_advance:
+                return
+            outcome, answers = self._run(self.stream.tick(due_at))
+            seconds = 0.0
+            if answers:
+                seconds = self._committer.commit(self.stream.iri, {}, answers)
+            self._delivery.deliver(answers)
+        self._report(outcome, self._clock() - due_at, seconds)
+
+    def _tick_or_end(self) -> None:
+        try:
+            self.tick()
+        except BaseException as error:
+            # No batch may come that could say it.
+            self.stream.gate.fail(error)
+            self.end(error)
+
+    def _run(self, step: Step) -> tuple[Outcome, list[Answer]]:
+        """Run a step; return its outcome, and the answers that are to be committed first."""
+        answers: list[Answer] = []
+        with closing(step):
+            while True:
+                try:
+                    made = next(step)
+                except StopIteration as done:
+                    return done.value, answers
+                if isinstance(made, SlotFailure):
+                    self._delivery.fail(made.slot, made.error)
+                elif self._committer.is_durable:
+                    answers.append(made)
+                else:
+                    self._delivery.deliver([made])
+
+    def _report(self, outcome: Outcome, seconds: float, commit_seconds: float) -> None:
+        seen = replace(outcome.seen, seconds=seconds, commit_seconds=commit_seconds)
+        self._observer.batch(seen)
+        self.stream.notify_aligned_streams()
