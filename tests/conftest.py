@@ -38,8 +38,8 @@ def is_heavy(file: Path) -> bool:
 class ByFile(LoadScopeScheduling):
     """Gives workers whole files, in their order; the heavy ones all to one worker.
 
-    They use several cores as it is, share a Spark session, and the processes that Spark starts have ten
-    seconds to come up, which two Sparks at once could exceed.
+    They use several cores as it is, share a Spark session, and the processes that Spark starts
+    have ten seconds to come up, which two Sparks at once could exceed.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -56,7 +56,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the heavy files, as they take longest; short ones at the end let workers end together."""
+    """Begin with the heavy files, as they take longest;
+    short ones at the end let workers end together.
+    """
     items.sort(key=lambda item: not is_heavy(item.path))
 
 

@@ -32,7 +32,10 @@ from tests.support.faults import (
 pytestmark = pytest.mark.server
 
 KEYS = [f"<urn:{name}>" for name in "abcd"]
-QUERY = f"SELECT ?user ?followers WHERE {{ VALUES ?user {{ {' '.join(KEYS)} }} ?user <urn:followers> ?followers }}"
+QUERY = (
+    f"SELECT ?user ?followers WHERE {{ VALUES ?user {{ "
+    f"{' '.join(KEYS)} }} ?user <urn:followers> ?followers }}"
+)
 HEADERS = {"Content-Type": "application/sparql-query", "Accept": "application/sparql-results+json"}
 PATIENCE = 0.05
 """Seconds after which an event is taken not to happen."""

@@ -1,4 +1,6 @@
-"""The walk of an event and of a refresh through the rooms: calls go down, but for the contracts named here."""
+"""The walk of an event and of a refresh through the rooms: calls go down,
+but for the contracts named here.
+"""
 
 from __future__ import annotations
 

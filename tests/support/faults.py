@@ -75,9 +75,11 @@ class Seen:
 
 
 def keys_in(message: Message) -> tuple[str, ...]:
-    """Return what stands in the VALUES block of a request's query, row by row, nothing where it has no such block.
+    """Return what stands in the VALUES block of a request's query, row by row,
+    nothing where it has no such block.
 
-    >>> keys_in(Message("POST /query HTTP/1.1", {}, b'SELECT * { VALUES ?k { <urn:a> "}"@en } ?k ?p ?o }'))
+    >>> query = b'SELECT * { VALUES ?k { <urn:a> "}"@en } ?k ?p ?o }'
+    >>> keys_in(Message("POST /query HTTP/1.1", {}, query))
     ('<urn:a>', '"}"@en')
     """
     values = _VALUES.search(_query_in(message))
@@ -271,7 +273,9 @@ class Fault:
         """Meet a client that has connected, before it has said anything."""
 
     async def answer(self, connection: Connection, request: Message) -> None:
-        """Answer a request; :class:`GoneError` says that no further one will come on this connection."""
+        """Answer a request; :class:`GoneError` says that no further one will come
+        on this connection.
+        """
         await connection.send((await connection.upstream.ask(request)).to_bytes())
 
 

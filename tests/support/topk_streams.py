@@ -85,7 +85,8 @@ class Joined:
             return INF
         with np.errstate(invalid="ignore"):
             best = highs[0] - lows[1] + self._of(keys)
-        # Where the corner of the ranges is infinity minus infinity, all inside is minus infinity or nothing.
+        # Where the corner of the ranges is infinity minus infinity,
+        # all inside is minus infinity or nothing.
         return float(max([-INF, *best[~np.isnan(best)].tolist()]))
 
     def _of(self, keys: AnyArray) -> FloatArray:
@@ -302,7 +303,9 @@ class _Stream:
 
 
 def windows() -> st.SearchStrategy[Windows]:
-    """Windows of every kind: overlapping evenly or not, side by side, with gaps; with a start and without."""
+    """Windows of every kind: overlapping evenly or not, side by side, with gaps;
+    with a start and without.
+    """
     return st.builds(
         Windows, st.integers(1, 20), st.integers(1, 12), st.sampled_from([None, 0, -7, 3])
     )
@@ -403,7 +406,9 @@ class Run:
         )
 
     def _comes_back(self, arrival: Arrival, keys: set[Any]) -> bool:
-        """Say whether an arrival that waits has a merit by now; one that has been replaced waits no more."""
+        """Say whether an arrival that waits has a merit by now;
+        one that has been replaced waits no more.
+        """
         if arrival.number not in self.waiting:
             return False
         if self._is_replaced(arrival):
@@ -488,7 +493,9 @@ def run(name: str, shape: Shape, **ways: Any) -> list[Top]:
 
 
 def assert_right(top: Top, rows: Rows, merits: FloatArray, k: int) -> None:
-    """Assert that an answer is right if it says so, and that nothing is missing above its bound if not."""
+    """Assert that an answer is right if it says so,
+    and that nothing is missing above its bound if not.
+    """
     assert len(top) <= k
     assert ranking(top.merits, top.rows.times, top.rows.identities).tolist() == list(
         range(len(top))

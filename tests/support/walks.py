@@ -1,4 +1,6 @@
-"""Walks of an event and of a refresh through the rooms: data for the test that follows them, and for their picture."""
+"""Walks of an event and of a refresh through the rooms: data for the test that follows them,
+and for their picture.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,10 @@ def picture() -> str:
                     _text(_LEFT + 220, line, step.function, "font-family='monospace' fill='#555'")
                 )
             y += height
-    head = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} {y}' font-family='sans-serif'"
+    head = (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {_WIDTH} "
+        f"{y}' font-family='sans-serif'"
+    )
     ground = f"<rect width='{_WIDTH}' height='{y}' fill='white'/>"
     return "\n".join([f"{head} font-size='13'>", ground, *parts, "</svg>\n"])
 

@@ -1,4 +1,6 @@
-"""The engine's life: who waits for whom, what ends what. In process, with a SPARQL server that counts."""
+"""The engine's life: who waits for whom, what ends what.
+In process, with a SPARQL server that counts.
+"""
 
 from __future__ import annotations
 

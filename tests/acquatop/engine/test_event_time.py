@@ -39,7 +39,8 @@ from connectors.mapping import XSD_DOUBLE, Property, Template
 from connectors.ntriples import NTriplesMapping
 from tests.support.event_time_queries import BEST, LAST_THREE, NS, PREFIX, SUMS, WHOLE
 
-PAIRS = """SELECT ?s ?t FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 10s]
+PAIRS = """SELECT ?s ?t FROM NAMED WINDOW :v ON :a [RANGE 10s]
+           FROM NAMED WINDOW :w ON :b [RANGE 10s]
            WHERE { WINDOW :v { ?s :p ?p } WINDOW :w { ?t :p ?p } }"""
 TENS = "[RANGE 10s STEP 10s]"
 
@@ -130,7 +131,9 @@ class Desk(Silent):
         return unit
 
     def feed(self, stream: str, *times_ms: int, lines: Sequence[bytes] = ()) -> list[int]:
-        """Hand in a batch, cut into two partitions; return when the windows close that are answered then."""
+        """Hand in a batch, cut into two partitions;
+        return when the windows close that are answered then.
+        """
         before, pipeline = len(self.answers), self.streams[stream]
         job = pipeline.job()
         lines = [*(line(time_ms, f"s{next(self.subjects)}") for time_ms in times_ms), *lines]
@@ -275,7 +278,9 @@ ALL_WAYS = (
 def answered_in_batches(
     folder: Path, way: tuple[str, str, str], extra: str, batches: Sequence[Sequence[int]]
 ) -> list[object]:
-    """Return the answers to a recording that comes in some batches, none of which may hold what is late."""
+    """Return the answers to a recording that comes in some batches,
+    none of which may hold what is late.
+    """
     text, arrivals, window = way
     desk = Desk(catalog(folder, arrivals=arrivals, a=extra), live=False)
     desk.register(text.format(window=window))
@@ -340,7 +345,9 @@ def test_a_window_closes_with_the_first_event_after_it_and_no_sooner(folder: Pat
 
 
 def test_a_state_of_before_goes_on_from_what_had_closed_then(folder: Path) -> None:
-    """An event once said that everything up to its own millisecond had come, and such windows had closed."""
+    """An event once said that everything up to its own millisecond had come,
+    and such windows had closed.
+    """
     desk = Desk(catalog(folder))
     desk.register(BEST.format(window=TENS))
     pipeline = desk.streams["a"]

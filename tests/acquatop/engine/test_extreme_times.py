@@ -1,4 +1,6 @@
-"""Events at the ends of time: the years 1 and 9999, what lies beyond them, and jumps from one end to the other."""
+"""Events at the ends of time: the years 1 and 9999, what lies beyond them,
+and jumps from one end to the other.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,13 @@ from connectors.instants import EARLIEST_MS, LATEST_MS
 from tests.support.event_time_queries import BEST, LAST_THREE, NS, PREFIX, SUMS, WHOLE
 
 DAY_MS = 86_400_000
-NOWS = "SELECT ?s (NOW() AS ?now) FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w {{ ?s :p ?p }} }}"
+NOWS = (
+    "SELECT ?s (NOW() AS ?now) FROM NAMED WINDOW :w ON :a {window} WHERE {{ WINDOW :w "
+    "{{ ?s :p ?p }} }}"
+)
 JOIN = """SELECT ?s ?p ?f (?p + ?f AS ?score) FROM NAMED WINDOW :w ON :a {window}
-          WHERE {{ WINDOW :w {{ ?s :p ?p }} SERVICE :people {{ ?s :f ?f }} }} ORDER BY DESC(?score) LIMIT 3"""
+          WHERE {{ WINDOW :w {{ ?s :p ?p }} SERVICE :people {{ ?s :f ?f }} }}
+          ORDER BY DESC(?score) LIMIT 3"""
 PAGES = """SELECT ?s ?f FROM NAMED WINDOW :w ON :a {window}
            WHERE {{ WINDOW :w {{ ?s :p ?p }} SERVICE :people {{ ?s :f ?f }} }}"""
 LONGEST = "11574074d"
@@ -124,7 +130,9 @@ class Life:
 
 
 def live(folder: Path, streams: Catalog, text: str, *, ends: bool = True) -> Life:
-    """Let an engine with default settings, a state directory and files of all kinds answer a query for a while."""
+    """Let an engine with default settings,
+    a state directory and files of all kinds answer a query for a while.
+    """
     read = Read()
     sinks = [open_sink(f"{kind}:{folder / 'out' / kind}") for kind in FILES]
     with Engine(

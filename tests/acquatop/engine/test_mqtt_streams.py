@@ -38,7 +38,8 @@ CATALOG = """
 [streams.":plant"]
 connector = "mqtt"
 arrivals = "distinct"
-options = {{ url = "mqtt://127.0.0.1:{port}", topics = ["plant/+"], log = "{folder}/log", quietMs = 300 }}
+options = {{ url = "mqtt://127.0.0.1:{port}", topics = ["plant/+"], \
+log = "{folder}/log", quietMs = 300 }}
 [streams.":plant".mapping]
 subject = "http://example.org/reading/{{id}}"
 time = "t"
@@ -47,14 +48,18 @@ properties = {{ ":machine" = {{ field = "@topic.1" }} }}
 QUERY = """
 PREFIX : <http://example.org/>
 SELECT ?m ?n (?n * 1 AS ?score) FROM NAMED WINDOW :w ON :plant [RANGE 1s STEP 1s]
-WHERE { WINDOW :w { SELECT ?m (COUNT(*) AS ?n) { ?e :machine ?m } GROUP BY ?m } } ORDER BY DESC(?score) LIMIT 9
+WHERE { WINDOW :w { SELECT ?m (COUNT(*) AS ?n) { ?e :machine ?m } GROUP BY ?m } }
+ORDER BY DESC(?score) LIMIT 9
 """
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
     folder = tmp_path_factory.mktemp("mosquitto")
-    keeping = f"persistence true\npersistence_location {folder}/\nautosave_interval 0\nmax_queued_messages 0"
+    keeping = (
+        f"persistence true\npersistence_location {folder}/\nautosave_interval 0\n"
+        f"max_queued_messages 0"
+    )
     running = Mosquitto(folder, settings=keeping, log="information")
     yield running
     running.kill()
@@ -69,7 +74,9 @@ def readings(start: int, stop: int) -> list[tuple[str, bytes]]:
 
 
 def expected(count: int) -> dict[int, dict[str, int]]:
-    """Return how many readings of each machine a window has, by the windows' closes, of all that have closed."""
+    """Return how many readings of each machine a window has, by the windows' closes,
+    of all that have closed.
+    """
     windows: dict[int, Counter[str]] = {}
     for at in range(count):
         closes = -(-(1_000 + at * 10) // 1_000) * 1_000
@@ -79,7 +86,9 @@ def expected(count: int) -> dict[int, dict[str, int]]:
 
 
 def answered(file: Path) -> dict[int, dict[str, int]]:
-    """Return how many readings of each machine the answers in a file have, by their windows' closes, each once."""
+    """Return how many readings of each machine the answers in a file have,
+    by their windows' closes, each once.
+    """
     lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
     found = [json.loads(line) for line in lines]
     closes = [

@@ -46,7 +46,8 @@ def catalog(folder: Path, strategy: str | None = None, arrivals: str = "distinct
 
 
 def text_of(width: int, slide: int, k: int, more: str = "", score: str = "2 * ?value") -> str:
-    return f"""SELECT ?post ({score} AS ?score) FROM NAMED WINDOW :w ON :stream [RANGE {width}ms STEP {slide}ms]
+    return f"""SELECT ?post ({score} AS ?score)
+        FROM NAMED WINDOW :w ON :stream [RANGE {width}ms STEP {slide}ms]
         WHERE {{ WINDOW :w {{ ?post :value ?value }} {more} }} ORDER BY DESC(?score) LIMIT {k}"""
 
 

@@ -1,4 +1,6 @@
-"""The engine with queries that are evaluated window by window: several streams, joins with many, ends and errors."""
+"""The engine with queries that are evaluated window by window:
+several streams, joins with many, ends and errors.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ FROM NAMED WINDOW :v ON :a [RANGE 10s] FROM NAMED WINDOW :w ON :b [RANGE 5s STEP
 WHERE { WINDOW :v { ?s :p ?p } WINDOW :w { ?t :p ?p } }"""
 FRIENDS = """SELECT ?s ?friend ?name FROM NAMED WINDOW :v ON :a [RANGE 10s STEP 5s]
 WHERE { WINDOW :v { ?s :p ?p }
-        SERVICE :people { ?s :friend ?friend FILTER(?friend != :nobody) OPTIONAL { ?friend :name ?name } } }"""
+        SERVICE :people { ?s :friend ?friend FILTER(?friend != :nobody)
+                          OPTIONAL { ?friend :name ?name } } }"""
 
 
 class World:
@@ -127,7 +130,8 @@ def test_an_error_in_one_query_leaves_the_others_alone(
 
 def test_all_solutions_of_the_remote_join_and_each_evaluation_asks_again(world: World) -> None:
     world.server.update(
-        f'PREFIX : <{NS}> INSERT DATA {{ :k :friend :m , :n , :nobody . :n :name "N" , "Enn" . :l :friend :n }}'
+        f'PREFIX : <{NS}> INSERT DATA {{ :k :friend :m , :n , :nobody . :n :name "N" , "Enn" . '
+        f":l :friend :n }}"
     )
     world.write("a", Record(1_000, "k", 1))
     query = world.engine(until_end=False, start="").register(PREFIX + FRIENDS)
@@ -165,7 +169,8 @@ ELSEWHERE = "http://example.com/a/b"
 
 def test_iri_resolves_against_the_query_s_base_on_every_road(world: World) -> None:
     world.server.update(
-        f"PREFIX : <{NS}> INSERT DATA {{ <http://example.com/a/x> :friend :m , <http://example.com/n> , :o }}"
+        f"PREFIX : <{NS}> INSERT DATA {{ <http://example.com/a/x> :friend :m , "
+        f"<http://example.com/n> , :o }}"
     )
     world.write("a", Record(1_000, "k", 1, r="x"))
     # The remote is asked for keys that IRI makes, and compares with IRIs that it makes itself.
@@ -191,7 +196,8 @@ def test_iri_resolves_against_the_query_s_base_on_every_road(world: World) -> No
     )
     assert made.triples == (f"<http://example.com/n> <{NS}of> <{ELSEWHERE}?q> .",)
     (without,) = world.engine().register(
-        f"PREFIX : <{NS}> SELECT (IRI(?r) AS ?i) (IRI(STR(:x)) AS ?j) FROM NAMED WINDOW :v ON :a [RANGE 10s] "
+        f"PREFIX : <{NS}> SELECT (IRI(?r) AS ?i) (IRI(STR(:x)) AS ?j) FROM NAMED "
+        f"WINDOW :v ON :a [RANGE 10s] "
         "WHERE { WINDOW :v { ?s :r ?r } }"
     )
     assert [{name: str(term) for name, term in row.bindings.items()} for row in without.rows] == [
@@ -215,7 +221,8 @@ def test_two_parts_of_a_query_share_the_budget_of_their_service(
     )
     world.write("a", Record(1_000, "k", 1), Record(2_000, "l", 2))
     text = """SELECT ?s ?f ?n FROM NAMED WINDOW :v ON :a [RANGE 20s STEP 5s]
-              WHERE { WINDOW :v { ?s :p ?p } SERVICE :people { ?s :friend ?f } SERVICE :people { ?s :name ?n } }"""
+              WHERE { WINDOW :v { ?s :p ?p }
+                      SERVICE :people { ?s :friend ?f } SERVICE :people { ?s :name ?n } }"""
     answers = list(
         world.engine(start="", items=2, requests=1, load="load = false").register(PREFIX + text)
     )
@@ -229,7 +236,10 @@ def test_two_parts_of_a_query_share_the_budget_of_their_service(
 def test_what_is_wrong_with_a_static_graph_is_said_at_registration(world: World) -> None:
     (world.folder / "static.nt").write_text("<urn:a> <urn:b> <urn:c> .\n<urn:a> .\n")
     engine = world.engine(graphs=f'[graphs."{NS}static"]\npath = "{world.folder}/static.nt"')
-    text = "SELECT ?s FROM :static FROM NAMED WINDOW :v ON :a [RANGE 10s] WHERE { WINDOW :v { ?s :p ?p } ?s ?x ?y }"
+    text = (
+        "SELECT ?s FROM :static FROM NAMED WINDOW :v ON :a [RANGE 10s] WHERE { WINDOW :v "
+        "{ ?s :p ?p } ?s ?x ?y }"
+    )
     with pytest.raises(
         UserError, match=r"static\.nt:2: the graph <http://example\.org/static> cannot be read"
     ):

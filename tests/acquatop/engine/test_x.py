@@ -1,4 +1,6 @@
-"""Posts of X from the socket to answers: an engine that is killed loses none and counts none twice."""
+"""Posts of X from the socket to answers:
+an engine that is killed loses none and counts none twice.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ options = OPTIONS
 [streams.":S".mapping]
 format = "x"
 subject = "http://example.org/social/mention/{item}"
-properties = { ":of" = { field = "entities.mentions.id", datatype = "http://example.org/social/user/{}" } }
+properties = { ":of" = { field = "entities.mentions.id", \
+datatype = "http://example.org/social/user/{}" } }
 """
 QUERY = """
 PREFIX : <http://example.org/social#>
@@ -138,7 +141,8 @@ class Program:
 
 @pytest.mark.slow
 def test_an_engine_that_is_killed_goes_on_with_every_post_once(tmp_path: Path) -> None:
-    # Whom the server takes for connected after a kill is so until it writes to him: hence two connections.
+    # Whom the server takes for connected after a kill is so until it writes to him:
+    # hence two connections.
     with XServer(token=TOKEN, connections=2, keep_alive=0.1) as x:
         options = {"url": x.url, "log": str(tmp_path / "log"), "backfillMinutes": 5}
         (tmp_path / "catalog.toml").write_text(catalog_text("x", options), "utf-8")

@@ -1,4 +1,6 @@
-"""Batches that Spark plans as one and the driver takes in as several: the same answers, and the same after a crash."""
+"""Batches that Spark plans as one and the driver takes in as several: the same answers,
+and the same after a crash.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ subject = "http://example.org/user/{{user}}"
 time = "t"
 properties = {{ ":n" = {{ field = "n", datatype = "xsd:integer" }} }}
 """
-QUERY = """PREFIX : <http://example.org/> SELECT ?s ?n FROM NAMED WINDOW :w ON :s [RANGE 400ms STEP 200ms]
+QUERY = """PREFIX : <http://example.org/>
+SELECT ?s ?n FROM NAMED WINDOW :w ON :s [RANGE 400ms STEP 200ms]
 WHERE { WINDOW :w { ?s :n ?n } } ORDER BY DESC(?n) LIMIT 3"""
 
 
@@ -44,7 +47,9 @@ class KilledError(Exception):
 
 @dataclass
 class Life:
-    """Answers of an engine, and the ends of its batches: the plan's number, the place, the size after it."""
+    """Answers of an engine, and the ends of its batches:
+    the plan's number, the place, the size after it.
+    """
 
     dies_at: int = 0
     answers: list[str] = field(default_factory=list)
@@ -68,7 +73,9 @@ TAKE = Pipeline.take
 
 
 def write(folder: Path, lateness: int) -> None:
-    """Write events that come up to so many milliseconds too late, with a stretch in the middle that is longer."""
+    """Write events that come up to so many milliseconds too late,
+    with a stretch in the middle that is longer.
+    """
     lines = []
     for at in range(EVENTS):
         user = f"u{at}{'x' * 300}" if EVENTS // 3 < at < EVENTS // 2 else f"u{at % 400}"
@@ -104,7 +111,9 @@ def live(
 
 @pytest.fixture
 def cramped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Let the driver have room for little; return how many bytes batches have sent that were too large for it."""
+    """Let the driver have room for little;
+    return how many bytes batches have sent that were too large for it.
+    """
     exceeded: list[int] = []
     note = pace.Pace.exceeded
 

@@ -1,4 +1,6 @@
-"""Drivers of Spark that run out of memory, or are gone: a run ends with one message, and never stands still."""
+"""Drivers of Spark that run out of memory, or are gone: a run ends with one message,
+and never stands still.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,10 @@ def test_what_is_planned_at_once_need_not_be_sent_at_once(tmp_path: Path) -> Non
 
 def test_a_source_that_sends_too_much_at_once_ends_the_run(tmp_path: Path) -> None:
     text = "x" * 400
-    options = 'format = "rate-micro-batch", rowsPerBatch = 400000, numPartitions = 4, advanceMillisPerBatch = 1000'
+    options = (
+        'format = "rate-micro-batch", rowsPerBatch = 400000, numPartitions = 4, '
+        "advanceMillisPerBatch = 1000"
+    )
     stream = {"connector": "spark", "options": options, "time": "timestamp", "number": "value"}
     done = run(
         command(
@@ -97,8 +102,8 @@ def test_a_source_that_sends_too_much_at_once_ends_the_run(tmp_path: Path) -> No
     assert done.returncode == 1
     assert done.stdout == ""
     assert (
-        "acquatop: the stream <http://example.org/s> has failed on Spark: Spark's Java has run out of"
-        in done.stderr
+        "acquatop: the stream <http://example.org/s> has failed on Spark: "
+        "Spark's Java has run out of" in done.stderr
     )
     assert "hint: give it more (--conf spark.driver.memory=4g" in done.stderr
     assert "Traceback" not in done.stderr
@@ -121,8 +126,8 @@ def test_a_java_that_is_killed_ends_the_run(tmp_path: Path) -> None:
     _, said = child.communicate(timeout=200)
     assert child.returncode == 1
     assert (
-        said
-        == "acquatop: the stream <http://example.org/s> has failed on Spark: Spark's Java has ended (signal 9)\n"
+        said == "acquatop: the stream <http://example.org/s> has failed on Spark: "
+        "Spark's Java has ended (signal 9)\n"
     )
 
 

@@ -173,7 +173,8 @@ AGGREGATED = """PREFIX : <http://example.org/>
 SELECT ?user ?n ?sum (?n * ?followers + ?sum AS ?score)
 FROM NAMED WINDOW :w ON :stream [RANGE 9ms STEP 3ms]
 WHERE {
-  WINDOW :w { SELECT ?user (COUNT(*) AS ?n) (SUM(?mentions) AS ?sum) { ?user :mentions ?mentions } GROUP BY ?user }
+  WINDOW :w { SELECT ?user (COUNT(*) AS ?n) (SUM(?mentions) AS ?sum)
+              { ?user :mentions ?mentions } GROUP BY ?user }
   SERVICE :people { ?user :followers ?followers }
 }
 ORDER BY DESC(?score) LIMIT 3"""

@@ -1,4 +1,6 @@
-"""The same battery in this process, on threads, and on executors that are processes: the same bytes from all."""
+"""The same battery in this process, on threads, and on executors that are processes:
+the same bytes from all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sessions of Spark: whose they are, where they run, and what is left of them when an engine ends."""
+"""Sessions of Spark: whose they are, where they run,
+and what is left of them when an engine ends.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Streams that Spark reads by a source of its own, with an engine that keeps its state or without."""
+"""Streams that Spark reads by a source of its own,
+with an engine that keeps its state or without.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def catalog(options: str, **changes: str) -> Catalog:
 
 
 def write(folder: Path, number: int, events: Sequence[Event]) -> None:
-    """Write a file whole, as Spark wants it, a second after the one before: it reads them in that order."""
+    """Write a file whole, as Spark wants it, a second after the one before:
+    it reads them in that order.
+    """
     folder.mkdir(exist_ok=True)
     hidden = folder / f"_{number}"
     hidden.write_bytes(b"".join(event.line() + b"\n" for event in events))
@@ -79,7 +83,9 @@ class Life:
     """Answers of an engine, and its batches: their numbers, and Spark's offsets behind them."""
 
     dies_at: tuple[str, int] | None = None
-    """The nth time that a batch is taken in, or an answer given out: that does not happen any more."""
+    """The nth time that a batch is taken in, or an answer given out:
+    that does not happen any more.
+    """
     answers: list[str] = field(default_factory=list)
     batches: list[tuple[int, object]] = field(default_factory=list)
 
@@ -150,7 +156,10 @@ def test_an_engine_that_dies_goes_on_with_the_batches_that_it_has_not_kept(
 
 
 def test_rows_in_columns_are_matched(spark: SparkSession) -> None:
-    options = 'format = "rate-micro-batch", rowsPerBatch = 40, numPartitions = 2, advanceMillisPerBatch = 5'
+    options = (
+        'format = "rate-micro-batch", rowsPerBatch = 40, numPartitions = 2, '
+        "advanceMillisPerBatch = 5"
+    )
     columns = {"subject": "value", "time": "timestamp", "number": "value", "datatype": ":key/{}"}
     with Engine(catalog(options, format="columns", **columns), spark=spark) as engine:
         answer = next(iter(engine.register(QUERY)))

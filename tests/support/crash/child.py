@@ -49,7 +49,8 @@ def start(
 
 
 def end_of(child: subprocess.Popen[str], seconds: list[float], failed: list[str]) -> bool:
-    """Wait for a child, and say whether it was killed, or has failed with Spark; raises what else it says.
+    """Wait for a child, and say whether it was killed, or has failed with Spark;
+    raises what else it says.
 
     How long it took to begin is added to ``seconds``, and what it has ``failed`` with to that.
     """

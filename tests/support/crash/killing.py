@@ -85,6 +85,8 @@ class Processes:
 
 
 def some_of(ways: deque[tuple[str, LivesOn]], most: int = 12) -> Iterator[tuple[str, LivesOn]]:
-    """Yield so many of the ways at most, and leave the others: lives come to their end sooner than all are used."""
+    """Yield so many of the ways at most, and leave the others:
+    lives come to their end sooner than all are used.
+    """
     for _ in range(min(most, len(ways))):
         yield ways.popleft()

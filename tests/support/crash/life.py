@@ -23,7 +23,9 @@ class Life:
 
     @contextmanager
     def sinks(self) -> Iterator[tuple[Sink, Sink]]:
-        """Open what answers are written to: lines of JSON that do not depend on the clock, and files of CSV."""
+        """Open what answers are written to: lines of JSON that do not depend on the clock,
+        and files of CSV.
+        """
         lines, tables = (
             open_sink(f"canonical:{self.out}/lines"),
             open_sink(f"csv:{self.out}/tables"),

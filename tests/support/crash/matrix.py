@@ -61,7 +61,8 @@ def matrix(runtime: str, runs: int, seed: int) -> int:
         trial.life = replace(trial.life, runtime=runtime)
         processes, at = Processes(people), Counter[str]()
         print(
-            f"{runtime}: {runs} runs of {len(trial.life.queries)} queries, {len(trial.whole)} files of answers"
+            f"{runtime}: {runs} runs of {len(trial.life.queries)} queries, "
+            f"{len(trial.whole)} files of answers"
         )
         killed = 0
         for number in range(1, runs + 1):

@@ -155,7 +155,9 @@ class Reaper:
 
 
 def _died_out(run: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Let whoever waits for answers know that their stream's thread is dead: a real kill ends them as well."""
+    """Let whoever waits for answers know that their stream's thread is dead:
+    a real kill ends them as well.
+    """
 
     def run_or_die(carrier: Any) -> None:
         try:

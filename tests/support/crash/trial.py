@@ -37,7 +37,8 @@ class Trial:
     def run(
         self, name: str, lives: Iterable[tuple[str, LivesOn]], at_last: LivesOn | None = None
     ) -> int:
-        """Live until a life comes to its end, each killed in a way that has a name; return how many were killed.
+        """Live until a life comes to its end, each killed in a way that has a name;
+        return how many were killed.
 
         The last one is not killed, unless one before has come to its end; ``at_last`` lives it.
         """
@@ -81,7 +82,9 @@ class Trial:
             )
 
     def _answered(self, life: Life) -> dict[str, int]:
-        """Return how many evaluations of each service have been answered, as far as anyone can see."""
+        """Return how many evaluations of each service have been answered,
+        as far as anyone can see.
+        """
         files = {
             service: life.out / "lines" / f"{query}.ndjson" for service, query in SERVICE_OF.items()
         }

@@ -40,8 +40,9 @@ timeout = "60s"
 mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ ":followers" = {{ field = "n", datatype = "xsd:integer" }} }} }}
 refresh = {{ {policy}n = {n}, refill = {refill}, items = {items}, requests = 1, deadline = "60s"{more} }}
 """  # noqa: E501
-# The default policy goes by how long ago a value was fetched by the clock on the wall, and by where merits may have
-# gone since then: of top-k queries no two lives ask in the same order, be there a crash between them or not.
+# The default policy goes by how long ago a value was fetched by the clock on the wall, and by where
+# merits may have gone since then: of top-k queries no two lives ask in the same order, be there a
+# crash between them or not.
 _POLICIES = {"one": 'policy = "AT-TSM", ', "two": 'policy = "AT-TSM", '}
 _TABLE = """
 [services.":ranks"]
@@ -60,7 +61,8 @@ QUERIES: Mapping[str, str] = {
         WHERE {{ WINDOW :w {{ ?s :mentions ?m }} SERVICE :one {{ ?s :followers ?f }} }}
         ORDER BY DESC(?score) LIMIT 2""",
     "sums": f"""SELECT ?s ?n (?sum + ?f AS ?score) {_ON.format(stream="all")}
-        WHERE {{ WINDOW :w {{ SELECT ?s (COUNT(*) AS ?n) (SUM(?m) AS ?sum) {{ ?s :mentions ?m }} GROUP BY ?s }}
+        WHERE {{ WINDOW :w {{ SELECT ?s (COUNT(*) AS ?n) (SUM(?m) AS ?sum) {{ ?s :mentions ?m }}
+                             GROUP BY ?s }}
                  SERVICE :two {{ ?s :followers ?f }} }} ORDER BY DESC(?score) LIMIT 3""",
     "friends": f"""CONSTRUCT {{ ?s :has ?f ; :on ?topic }} {_ON.format(stream="all")}
         WHERE {{ WINDOW :w {{ ?s :topic ?topic }} SERVICE :three {{ ?s :followers ?f }} }}""",
@@ -75,9 +77,11 @@ QUERIES: Mapping[str, str] = {
     "least": f"""SELECT ?e (?m * 1 AS ?score) {_ON.format(stream="distinct")}
         WHERE {{ WINDOW :w {{ ?e :mentions ?m }} }} ORDER BY ?score LIMIT 2""",
     # With windows of their own, from one structure.
-    "shared most": """SELECT ?e (?m * 1 AS ?score) FROM NAMED WINDOW :w ON :shared [RANGE 5s STEP 1500ms]
+    "shared most": """SELECT ?e (?m * 1 AS ?score) FROM NAMED WINDOW :w ON :shared
+        [RANGE 5s STEP 1500ms]
         WHERE { WINDOW :w { ?e :mentions ?m } } ORDER BY DESC(?score) LIMIT 3""",
-    "shared next": """SELECT ?e (?m * 1 AS ?score) FROM NAMED WINDOW :w ON :shared [RANGE 1s STEP 3s]
+    "shared next": """SELECT ?e (?m * 1 AS ?score) FROM NAMED WINDOW :w ON :shared
+        [RANGE 1s STEP 3s]
         WHERE { WINDOW :w { ?e :mentions ?m } } ORDER BY DESC(?score) LIMIT 2 OFFSET 1""",
     "shared new": """REGISTER ISTREAM :n AS SELECT ?e (?m * 1 AS ?score)
         FROM NAMED WINDOW :w ON :shared [RANGE 3s STEP 700ms]
@@ -106,7 +110,9 @@ def queries(*names: str) -> dict[str, str]:
 
 
 def write_world(folder: Path, endpoint: str, **changes: object) -> Path:
-    """Write a recording, a table and a catalog, some of its values set; return the catalog's path."""
+    """Write a recording, a table and a catalog, some of its values set;
+    return the catalog's path.
+    """
     values: dict[str, Any] = {"events": 180, "batch": 1_300, "seed": 5, **changes}
     (folder / "events.jsonl").write_bytes(recording(values["events"], Random(values["seed"])))
     (folder / "ranks.csv").write_text(ranks(Random(9)))
@@ -127,7 +133,8 @@ def write_catalog(folder: Path, endpoint: str, **changes: object) -> Path:
         ("latest", "latest", "user/{user}", "200ms"),
         ("distinct", "distinct", "event/{id}", "200ms"),
         ("shared", "distinct", "event/{id}", "200ms"),
-        # What is late where two streams are joined depends on which of them is read first: here nothing is.
+        # What is late where two streams are joined depends on which of them is read first:
+        # here nothing is.
         ("all", "all", "user/{user}", "2s"),
         ("calm", "all", "user/{user}", "2s"),
     )
@@ -151,7 +158,9 @@ def write_catalog(folder: Path, endpoint: str, **changes: object) -> Path:
 
 
 def recording(count: int, random: Random, start: int = 0) -> bytes:
-    """Return events as lines, fifteen in a second of theirs, some of them late and some of them broken."""
+    """Return events as lines, fifteen in a second of theirs,
+    some of them late and some of them broken.
+    """
     lines = []
     for number in range(start, start + count):
         late = random.choice([0, 0, 0, 100, 300, 1_500 if number % 40 == 39 else 0])

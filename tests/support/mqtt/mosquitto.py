@@ -58,7 +58,8 @@ class Mosquitto:
             f"listener {self.port} 127.0.0.1\nallow_anonymous true\n"
             f"listener {self.guarded_port} 127.0.0.1\nallow_anonymous false\n"
             f"password_file {passwords}\nacl_file {access}\n"
-            f"listener {self.tls_port} 127.0.0.1\nallow_anonymous true\ncertfile {CERTIFICATE}\nkeyfile {CERTIFICATE}\n"
+            f"listener {self.tls_port} 127.0.0.1\nallow_anonymous true\ncertfile {CERTIFICATE}\n"
+            f"keyfile {CERTIFICATE}\n"
             f"{self._tls}\n"
         )
 

@@ -1,4 +1,6 @@
-"""Killed at every point, without Spark: the answers are those of a life that was not, and nobody is asked twice."""
+"""Killed at every point, without Spark: the answers are those of a life that was not,
+and nobody is asked twice.
+"""
 
 from __future__ import annotations
 

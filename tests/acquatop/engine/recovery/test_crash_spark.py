@@ -1,4 +1,6 @@
-"""Killed on Spark: Python, then its Java; the answers are those that a life without Spark gives, uninterrupted."""
+"""Killed on Spark: Python, then its Java;
+the answers are those that a life without Spark gives, uninterrupted.
+"""
 
 from __future__ import annotations
 

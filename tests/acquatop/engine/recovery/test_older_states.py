@@ -1,4 +1,6 @@
-"""State directories of earlier versions are read: ``fixtures/states`` has one of each, written by that version."""
+"""State directories of earlier versions are read: ``fixtures/states`` has one of each,
+written by that version.
+"""
 
 from __future__ import annotations
 

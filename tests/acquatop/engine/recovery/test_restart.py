@@ -44,7 +44,9 @@ class World:
         return Life(self.folder / "catalog.toml", place / "state", place / "out", queries(*names))
 
     def whole(self, *names: str) -> dict[str, bytes]:
-        """Return what an uninterrupted life writes, with the catalog and the recording as they are at first."""
+        """Return what an uninterrupted life writes,
+        with the catalog and the recording as they are at first.
+        """
         if names not in self.wholes:
             life = self.life(*names)
             life.live()
@@ -85,7 +87,9 @@ def lines(found: Mapping[str, bytes], *names: str) -> list[bytes]:
     "names", [("least", "most", "counts"), ("counts", "least"), ("least", "ranked", "most")]
 )
 def test_queries_go_on_whichever_others_there_are(world: World, names: Sequence[str]) -> None:
-    """In another order, without one, with one more: with what they have in common, and the journal that names all."""
+    """In another order, without one, with one more:
+    with what they have in common, and the journal that names all.
+    """
     whole = world.whole("most", "least", "counts")
     life = replace(world.killed("most", "least", "counts"), queries=queries(*names))
     life.live()
@@ -328,7 +332,9 @@ def test_a_checkpoint_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 
 def test_the_first_error_ends_all_streams(world: World) -> None:
-    """One that cannot be read any more does not let others go on, of which nothing could be kept."""
+    """One that cannot be read any more does not let others go on,
+    of which nothing could be kept.
+    """
     life = world.life("top", "counts")
     take, calls = Pipeline.take, 0
 

@@ -1,4 +1,6 @@
-"""Bytes that are not what was written are found, said, and gone around where there is something older that is whole."""
+"""Bytes that are not what was written are found, said,
+and gone around where there is something older that is whole.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ USED = "snapshot-00000003 and its journal are used"
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory with two snapshots, the large part of each in a file of its own, and journals of three entries."""
+    """A directory with two snapshots, the large part of each in a file of its own,
+    and journals of three entries.
+    """
     with quick_folder() as folder:
         with StateDirectory.open(folder / "state", {}, large=100) as state:
             for _ in range(2):
@@ -107,7 +111,8 @@ def test_what_is_damaged_is_set_aside_and_its_number_not_used_again(place: Path)
             found = state.recover()
             assert found is not None
             assert found.problem == (
-                f"{place}: snapshot-00000004 is damaged (it does not begin as a snapshot does); {USED}"
+                f"{place}: snapshot-00000004 is damaged (it does not begin as a snapshot "
+                f"does); {USED}"
             )
         state.append({"after 3": b"4"})
         assert (place / "damaged-snapshot-00000004").exists()

@@ -1,4 +1,6 @@
-"""Real processes, killed for good: the state is the last one that was acknowledged, or the one under way."""
+"""Real processes, killed for good: the state is the last one that was acknowledged,
+or the one under way.
+"""
 
 from __future__ import annotations
 

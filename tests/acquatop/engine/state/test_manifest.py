@@ -42,7 +42,8 @@ def test_a_changed_text_is_refused_and_shown(tmp_path: Path) -> None:
         "     ORDER BY ?n\n"
         "    -LIMIT 3\n"
         "    +LIMIT 5\n"
-        f"  hint: take the old text again, use another directory, or delete {tmp_path} to begin anew"
+        f"  hint: take the old text again, use another directory, or delete "
+        f"{tmp_path} to begin anew"
     )
     StateDirectory.open(tmp_path, TEXTS).close()
 

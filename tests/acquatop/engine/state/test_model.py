@@ -1,4 +1,6 @@
-"""A state directory against lists in memory: whatever is saved, appended, damaged and opened again."""
+"""A state directory against lists in memory:
+whatever is saved, appended, damaged and opened again.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,9 @@ class Model:
             self.open_again(0)
 
     def spoil_middle(self, at: int) -> None:
-        """Change a byte of the journal before its last entry: it is refused until it is put right."""
+        """Change a byte of the journal before its last entry:
+        it is refused until it is put right.
+        """
         if self.kept and len(self.kept[self.newest()][1]) > 1:
             file = self.path / journal_name(self.newest())
             content = file.read_bytes()

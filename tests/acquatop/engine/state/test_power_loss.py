@@ -1,6 +1,8 @@
-"""After a loss of power at any step, whatever has failed before, the last state is found, or the one under way.
+"""After a loss of power at any step, whatever has failed before, the last state is found,
+or the one under way.
 
-The disk is simulated (:class:`tests.support.disks.PowerLossFolder`): the power of a real one cannot be cut here.
+The disk is simulated (:class:`tests.support.disks.PowerLossFolder`):
+the power of a real one cannot be cut here.
 """
 
 from __future__ import annotations
@@ -132,7 +134,9 @@ def test_a_failure_at_any_single_step_leaves_the_state_before(at: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_snapshot_that_was_taken_back_does_not_come_back(seed: int) -> None:
-    """It had its name already when a step failed; what is appended after that must not be lost behind it."""
+    """It had its name already when a step failed;
+    what is appended after that must not be lost behind it.
+    """
     with quick_folder() as place:
         run = Run(place, Random(seed), failing := Failing([]), chance=0.0)
         run.save({"replica": LARGE, "position": b"0"})
