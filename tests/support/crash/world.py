@@ -37,9 +37,11 @@ remote = "rest"
 endpoint = "{endpoint}/{name}/{{keys}}"
 concurrency = 1
 timeout = "60s"
-mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ ":followers" = {{ field = "n", datatype = "xsd:integer" }} }} }}
-refresh = {{ {policy}n = {n}, refill = {refill}, items = {items}, requests = 1, deadline = "60s"{more} }}
-"""  # noqa: E501
+mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ \
+":followers" = {{ field = "n", datatype = "xsd:integer" }} }} }}
+refresh = {{ {policy}n = {n}, refill = {refill}, items = {items}, requests = 1, \
+deadline = "60s"{more} }}
+"""
 # The default policy goes by how long ago a value was fetched by the clock on the wall, and by where
 # merits may have gone since then: of top-k queries no two lives ask in the same order, be there a
 # crash between them or not.
@@ -49,9 +51,10 @@ _TABLE = """
 remote = "table"
 path = "{folder}/ranks.csv"
 time = "t"
-mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ ":rank" = {{ field = "rank", datatype = "xsd:integer" }} }} }}
+mapping = {{ key = "http://example.org/user/{{id}}", properties = {{ \
+":rank" = {{ field = "rank", datatype = "xsd:integer" }} }} }}
 refresh = {{ n = 2, items = 3, requests = 1, deadline = "60s" }}
-"""  # noqa: E501
+"""
 
 _HINT = 'strategy = "shared-skyline"'
 _ON = "FROM NAMED WINDOW :w ON :{stream} [RANGE 6s STEP 2s]"
