@@ -17,17 +17,13 @@ from urllib.parse import urlencode
 import pytest
 
 from examples.oxigraph import OxigraphServer
-from tests.support.faults import (
-    FAULTS,
-    HEAD_END,
-    LARGE,
-    DribbleBody,
-    DribbleHead,
-    Fault,
-    FaultProxy,
-    Healthy,
-    TlsDribble,
-)
+from tests.support.faults.dribbling import DribbleBody, DribbleHead
+from tests.support.faults.fault import Fault, Healthy
+from tests.support.faults.large import LARGE
+from tests.support.faults.message import HEAD_END
+from tests.support.faults.proxy import FaultProxy
+from tests.support.faults.registry import FAULTS
+from tests.support.faults.tls import TlsDribble
 
 pytestmark = pytest.mark.server
 
@@ -386,7 +382,8 @@ def secured(
 
 def test_tls_goes_wrong(proxy: FaultProxy) -> None:
     careful = ssl.create_default_context()
-    careless = ssl._create_unverified_context()
+    careless = ssl.create_default_context()
+    careless.check_hostname, careless.verify_mode = False, ssl.CERT_NONE
     with pytest.raises(ssl.SSLError):
         secured(proxy, FAULTS["plain for TLS"](), careless)
     with pytest.raises(ssl.SSLCertVerificationError):

@@ -17,7 +17,7 @@ import pytest
 from replica.http.client import HttpClient, Request
 from replica.http.retry import LONGEST_RETRY
 from replica.remotes import RemoteError
-from tests.support.faults import CERTIFICATE
+from tests.support.certificate import CERTIFICATE
 from tests.support.http_server import ENOUGH, LONG, Served, always, serving
 
 SHORT = 0.25

@@ -16,7 +16,7 @@ from connectors import ConnectorError
 from connectors.live import LEAST_LOG_BYTES, LiveReader
 from connectors.mqtt import MqttDataSource
 from examples.server_process import free_port
-from tests.support.faults import CERTIFICATE
+from tests.support.certificate import CERTIFICATE
 from tests.support.mqtt.mosquitto import MOSQUITTO, PASSWD, PASSWORD, USER, Mosquitto
 from tests.support.mqtt.proxy import Proxy
 from tests.support.mqtt.publisher import Publisher

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from examples.server_process import ATTEMPTS, free_ports, is_taken
-from tests.support.faults import CERTIFICATE
+from tests.support.certificate import CERTIFICATE
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 MOSQUITTO = shutil.which("mosquitto", path=_PATH)
