@@ -217,7 +217,6 @@ def test_the_query_in_the_readme_is_the_example_s() -> None:
     assert query.strip() in example
 
 
-@pytest.mark.server
 @pytest.mark.slow
 def test_the_program_in_the_readme_runs(server: OxigraphServer, tmp_path: Path) -> None:
     server.update(

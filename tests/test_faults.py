@@ -25,8 +25,6 @@ from tests.support.faults.proxy import FaultProxy
 from tests.support.faults.registry import FAULTS
 from tests.support.faults.tls import TlsDribble
 
-pytestmark = pytest.mark.server
-
 KEYS = [f"<urn:{name}>" for name in "abcd"]
 QUERY = (
     f"SELECT ?user ?followers WHERE {{ VALUES ?user {{ "

@@ -38,7 +38,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-@pytest.mark.server
 @pytest.mark.slow
 def test_the_tutorial_can_be_followed(
     folder: Path, server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
@@ -55,7 +54,6 @@ def test_a_how_to_page_can_be_followed(page: str, folder: Path) -> None:
     follow(DOCS / "howto" / page)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("page", NEED_SPARK)
 def test_a_how_to_page_about_spark_can_be_followed(
     page: str, folder: Path, spark: SparkSession

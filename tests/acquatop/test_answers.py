@@ -41,7 +41,6 @@ def test_local(case: str, tmp_path: Path) -> None:
     assert contradictions(run) == []
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("case", CASES)
 def test_spark(case: str, tmp_path: Path, spark: SparkSession) -> None:
     check(case, run_case(case, tmp_path, runtime="spark", spark=spark))

@@ -25,8 +25,6 @@ from tests.support.faults.registry import FAULTS
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import catalog_text
 
-pytestmark = pytest.mark.server
-
 NS = "http://example.org/"
 STREAM = NS + "stream"
 USERS = [f"{NS}user/{name}" for name in "abcdefgh"]

@@ -312,7 +312,6 @@ def test_loading_ends_when_the_replica_is_full_and_tells_how_far_it_is() -> None
     assert (seen, len(remote.asked)) == ([1, 2, 3], 3)
 
 
-@pytest.mark.server
 @pytest.mark.parametrize(
     ("requests", "whole", "held"),
     [(1, False, 3), (2, False, 7), (9, False, 9), (2, True, 0), (9, True, 9)],

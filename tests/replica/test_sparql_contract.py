@@ -13,8 +13,6 @@ from replica.remotes.records import Star
 from replica.remotes.sparql import SparqlRemote
 from tests.support.remote_contract import MakeRemote, Record, RemoteContract, triples_of
 
-pytestmark = pytest.mark.server
-
 
 def pattern_of(star: Star) -> str:
     columns = [f"?{star.key} <{predicate}> ?{name} ." for name, predicate in star.columns.items()]

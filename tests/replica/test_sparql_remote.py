@@ -20,7 +20,6 @@ from replica.remotes import RemoteError, sparql
 from replica.remotes.sparql import SparqlRemote
 from replica.terms import is_blank, is_term
 
-pytestmark = pytest.mark.server
 PATTERN = "?user <urn:followers> ?followers ."
 
 

@@ -62,7 +62,6 @@ def endpoint(world: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.server
 def test_literals_that_are_not_written_as_their_datatype_says_are_passed_on_in_silence(
     world: Path, server: OxigraphServer
 ) -> None:
@@ -77,7 +76,6 @@ def test_literals_that_are_not_written_as_their_datatype_says_are_passed_on_in_s
 
 
 @pytest.mark.slow
-@pytest.mark.server
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_json_is_one_object_per_answer_and_nothing_else(world: Path, runtime: str) -> None:
     done = run(
@@ -94,7 +92,6 @@ def test_json_is_one_object_per_answer_and_nothing_else(world: Path, runtime: st
 
 
 @pytest.mark.slow
-@pytest.mark.server
 def test_tables_show_rank_result_score_and_how_it_came_to_be(world: Path) -> None:
     done = run(arguments(world, "--runtime", "local"), COLUMNS="200", **endpoint(world))
     assert done.returncode == 0
@@ -103,7 +100,6 @@ def test_tables_show_rank_result_score_and_how_it_came_to_be(world: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.server
 def test_what_the_user_got_wrong_ends_with_one_message_and_exit_code_2(world: Path) -> None:
     (world / "typo.rspql").write_text(query_text().replace("LIMIT", "LIMT"))
     (world / "stream.rspql").write_text(query_text().replace(":stream", ":streem"))
@@ -156,7 +152,6 @@ def test_what_the_environment_got_wrong_ends_with_one_message_and_exit_code_1(
 
 
 @pytest.mark.slow
-@pytest.mark.server
 def test_a_java_too_old_is_one_message_too(world: Path, tmp_path: Path) -> None:
     pretended = tmp_path / "jdk" / "bin" / "java"
     pretended.parent.mkdir(parents=True)

@@ -240,7 +240,6 @@ def test_a_live_run_with_nothing_but_bad_items_fails_when_it_is_ended(tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.server
 def test_a_recording_being_made_of_nothing_but_bad_items_says_so_and_fails(
     tmp_path: Path, server: OxigraphServer
 ) -> None:
