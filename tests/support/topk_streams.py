@@ -339,6 +339,7 @@ class Run:
     """
 
     structure: Any
+    scoring: Joined
     windows: Windows
     cut: random.Random | None = None
     save: random.Random | None = None
@@ -348,7 +349,6 @@ class Run:
     tops: list[Top] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.scoring: Joined = self.structure._scoring
         self.truth = Truth(self.windows, self.scoring)
         self.waiting: set[int] = set()
         self.current = -(10**9)
@@ -484,9 +484,9 @@ def run(name: str, shape: Shape, **ways: Any) -> list[Top]:
         shape = replace(shape, changes=False)
     if not structure.recurring:
         shape = replace(shape, recurring=False)
-    return Run(structure.build(shape.k, shape.n, Joined()), shape.windows, **ways).over(
-        shape.steps()
-    )
+    scoring = Joined()
+    held = structure.build(shape.k, shape.n, scoring)
+    return Run(held, scoring, shape.windows, **ways).over(shape.steps())
 
 
 # What must be true of answers -------------------------------------------------------------------

@@ -41,6 +41,10 @@ class BarView:
         self._members = np.empty(0, dtype=np.int64)
         self.refills = 0
 
+    def __len__(self) -> int:
+        """Return the number of keys at or above the bar."""
+        return len(self._members)
+
     def grow(self, size: int) -> None:
         """Make room for more keys."""
         wider = np.zeros(size, dtype=np.bool_)

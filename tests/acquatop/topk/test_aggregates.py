@@ -24,6 +24,7 @@ from acquatop.topk.snapshot import SnapshotError, State, pack
 from acquatop.windows import Windows
 from benchmarks import core_aggregates
 from tests.support.dense_aggregate import DenseAggregate
+from tests.support.markers import THOROUGH
 from tests.support.threshold_view import ThresholdView
 
 KEYS = 12
@@ -449,8 +450,8 @@ def test_a_view_lets_its_bar_down_seldom() -> None:
         times = np.full(20, window)
         sums.add(window, window + 9, Rows(times, keys, keys, (chance.random(20),)))
         sums.top(window)
-    assert sums._view.refills < 20
-    assert len(sums._view._members) < 100
+    assert sums.refills < 20
+    assert sums.members < 100
 
 
 def test_the_cheaper_way_is_gone_and_the_other_tried_now_and_then() -> None:
@@ -658,6 +659,7 @@ def test_several_aggregates_are_each_what_it_is_alone(
                 together = way.restore(together.snapshot(), Sum())
 
 
+@THOROUGH
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(1, 9))
 def test_what_is_withdrawn_is_as_if_it_had_never_come(data: st.DataObject, seed: int) -> None:

@@ -74,12 +74,13 @@ def test_the_answers(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in STRUCTURES if STRUCTURES[name].changes])
 def test_the_answers_with_user_e_at_10(name: str) -> None:
     """Figure 1(c), with k=1 and n=2."""
-    held = at_9(STRUCTURES[name].build(1, 2, Joined()))
+    scoring = Joined()
+    held = at_9(STRUCTURES[name].build(1, 2, scoring))
     assert names(held.top(0).rows) == "E"
     held.close_before(1)
     arrive(held, "A", 11, 3.0)
     arrive(held, "G", 12, 9.0)
-    held._scoring.values["E"] = 3.0
+    scoring.values["E"] = 3.0
     assert len(held.change(column(["E"]))) == 0
     for window, best in enumerate("EEG", start=1):
         top = held.top(window)
@@ -90,12 +91,13 @@ def test_the_answers_with_user_e_at_10(name: str) -> None:
 
 def test_the_lists_with_user_e_at_10() -> None:
     """Figure 7: with k=1 and n=2, G is in the N-list of W1 and W2, and in the K-list of W3."""
-    held = at_9(SuperMTKN(k=1, n=2, scoring=Joined()))
+    scoring = Joined()
+    held = at_9(SuperMTKN(k=1, n=2, scoring=scoring))
     held.close_before(1)
     arrive(held, "A", 11, 3.0)
     arrive(held, "G", 12, 9.0)
     assert members(held, 1, 2, 3) == ["G|EC", "G|EF", "G|A"]
-    held._scoring.values["E"] = 3.0
+    scoring.values["E"] = 3.0
     held.change(column(["E"]))
     assert members(held, 1, 2, 3) == ["E|GC", "E|GF", "G|A"]
     held.top(1)

@@ -21,6 +21,7 @@ from acquatop.topk.papers.sliding.one_by_one import Unfiltered
 from acquatop.topk.papers.sliding.probabilistic import ProbabilisticSkyband
 from acquatop.topk.papers.sliding.relaxed import RelaxedSkyband
 from acquatop.topk.papers.sliding.strict import StrictSkyband
+from acquatop.topk.papers.sliding.trees import Skyband
 from acquatop.topk.sliding.backward_scan import undominated
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import NONE, Changes, SlidingTopK
@@ -219,12 +220,19 @@ def test_a_buffer_has_half_a_window_at_most(name: str, n: int) -> None:
             algorithm(name, 1, n, buffer=wrong)
 
 
+class LongBuffer(Filtered):
+    """A filter with a buffer that is longer than is allowed."""
+
+    def __init__(self, n: int, band: Skyband, before: Skyband, buffer: int) -> None:
+        super().__init__(n, band, before, (n + 1) // 2)
+        self._buffer = buffer
+
+
 def test_with_a_longer_buffer_answers_are_wrong() -> None:
     # Why the bound is there: with n = 3 and b = 3,
     # what kept an arrival from the best leaves while it still waits.
-    held = Filtered(3, RelaxedSkyband(1, 0.2), StrictSkyband(1), buffer=2)
+    held = LongBuffer(3, RelaxedSkyband(1, 0.2), StrictSkyband(1), buffer=3)
     merits = [9.0, 1.0, 0.0, 0.0]
-    held._buffer = 3
     held.add(np.array(merits))
     assert best(merits, 1, 3, position=3) == [1]
     assert held.top().positions.tolist() != [1]

@@ -126,7 +126,7 @@ def test_the_best_of_what_was_let_go_is_known_in_whatever_order_it_goes(
         band.remember((float(merits[position]), position))
         band._check()
     for position in range(8):
-        assert band._gone[0] == max((merits[at], at) for at in range(position, 8))
+        assert band.best_dropped == max((merits[at], at) for at in range(position, 8))
         band.leave(position)
     assert band.certain
 
