@@ -28,6 +28,7 @@ from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore, SolutionStore
 from tests.support.fed import Fed
+from tests.support.markers import THOROUGH
 from tests.support.queries.aggregated import (
     CATALOG,
     TEXT,
@@ -61,6 +62,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HashedIdentities, "of", with_few_heads)
 
 
+@THOROUGH
 @settings(max_examples=70, deadline=None)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
@@ -91,6 +93,7 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         )
 
 
+@THOROUGH
 @settings(max_examples=30, deadline=None)
 @given(shapes)
 def test_enough_budget_is_always_exact(shape: Shape) -> None:
@@ -100,6 +103,7 @@ def test_enough_budget_is_always_exact(shape: Shape) -> None:
         replay.assert_right(answer, replay.remote.followers)
 
 
+@THOROUGH
 @settings(max_examples=30, deadline=None)
 @given(shapes)
 def test_both_evaluations_give_the_same(shape: Shape) -> None:

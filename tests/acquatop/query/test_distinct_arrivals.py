@@ -21,6 +21,7 @@ from acquatop.plan.bind import BoundQuery, bind_query
 from replica.budget import Budget
 from replica.maintainer import Maintainer
 from replica.store import ReplicaStore
+from tests.support.markers import THOROUGH
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import NS, STREAM, TableRemote, user_term, with_policy
 
@@ -210,6 +211,7 @@ def shown(answer: Answer) -> list[tuple[str, int]]:
     return [(str(row.bindings["post"]), round(row.score or 0.0)) for row in answer.rows]
 
 
+@THOROUGH
 @settings(max_examples=50)
 @given(shapes)
 def test_what_is_called_right_is_right(shape: Shape) -> None:
@@ -237,6 +239,7 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         )
 
 
+@THOROUGH
 @settings(max_examples=16)
 @given(shapes)
 def test_how_records_are_cut_into_partitions_changes_nothing(shape: Shape) -> None:

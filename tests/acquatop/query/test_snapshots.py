@@ -63,6 +63,7 @@ from replica.rankers import DEFAULT_RANKERS
 from replica.store import ReplicaStore
 from tests.support.empty_answer import NOTHING
 from tests.support.fed import Fed
+from tests.support.markers import THOROUGH
 from tests.support.queries.whole_windows import Replay, Shape, shapes
 from tests.support.windowed import Record, at_work, batch, bound
 
@@ -653,6 +654,7 @@ def shown(answer: Answer) -> object:
     )
 
 
+@THOROUGH
 @settings(max_examples=20)
 @given(shapes, st.sets(st.integers(0, 12), min_size=1, max_size=3))
 def test_a_query_that_is_evaluated_anew_goes_on_wherever_it_is_cut(
