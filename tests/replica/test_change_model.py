@@ -175,11 +175,9 @@ def test_one_look_moves_the_mean_as_bayes_says(
     history = History(())
     history.grow(1)
     evidence = history.rates
-    evidence.prior = type(evidence.prior)(shape, rate)
-    evidence._looks, evidence._fitted_at = (
-        1e6,
-        1e6,
-    )  # as if much were known: the prior stays as it is
+    # As if much were known: the prior stays as it is.
+    looks = {"pooled": np.array([shape, rate, 1e6, 1e6, 1e6])}
+    evidence.restore(evidence.columns() | looks)
     evidence.observe(np.array([0]), np.array([age]), np.array([changed]), pushed=False)
     shapes, rates = evidence.posterior(np.array([0]))
     # By adding up over ln λ, which has the density λ^shape · e^(−rate·λ).

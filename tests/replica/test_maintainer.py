@@ -24,6 +24,7 @@ from replica.spending.ledger import Ledger
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
 from replica.store import WHOLE, ReplicaStore, Solution, SolutionStore
+from tests.support.noting_client import NotingClient
 from tests.support.told import Told
 from tests.support.worlds import TableRemote, integer, user_term
 
@@ -322,17 +323,14 @@ def test_loading_sends_no_more_requests_than_the_limits_over_time_allow(
     monkeypatch.setattr(sparql, "PAGE_SIZE", 4)
     rows = " ".join(f"<urn:{at}> <urn:followers> {at} ." for at in range(9))
     server.update(f"INSERT DATA {{ {rows} }}")
-    sent = []
-    select = sparql.SparqlRemote._select
-    monkeypatch.setattr(
-        sparql.SparqlRemote, "_select", lambda *rest: sent.append(rest[1]) or select(*rest)
-    )
+    client = NotingClient()
     key = None if whole else "user"
     remote = sparql.SparqlRemote(
         server.query_url,
         pattern="?user <urn:followers> ?followers .",
         variables=["user", "followers"],
         key=key,
+        client=client,
     )
     quota = Quota([Limit(requests, 3600.0, "requests")], time=lambda: 0.0)
     store = SolutionStore(key, ["user", "followers"])
@@ -345,7 +343,7 @@ def test_loading_sends_no_more_requests_than_the_limits_over_time_allow(
     # A key's rows may go on on the next page:
     # what is not followed by others is not known to be whole.
     assert len(known) == held
-    assert len(sent) <= requests
+    assert 0 < len(client.queries) <= requests
 
 
 def test_a_replayed_remote_s_values_are_dated_by_the_evaluation() -> None:

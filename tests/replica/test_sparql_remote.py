@@ -19,6 +19,7 @@ from replica.http.client import HttpClient, Request
 from replica.remotes import RemoteError, sparql
 from replica.remotes.sparql import SparqlRemote
 from replica.terms import is_blank, is_term
+from tests.support.noting_client import NotingClient
 
 PATTERN = "?user <urn:followers> ?followers ."
 
@@ -84,16 +85,17 @@ def test_a_pattern_without_a_key_is_loaded_page_by_page_and_refreshed_with_one_r
     server: OxigraphServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sparql, "PAGE_SIZE", 4)
-    asked: list[str] = []
-    select = SparqlRemote._select
-    monkeypatch.setattr(
-        SparqlRemote, "_select", lambda *rest: asked.append(rest[1]) or select(*rest)
-    )
+    client = NotingClient()
+    asked = client.queries
     server.update(
         f"INSERT DATA {{ {' '.join(f'<urn:{at}> <urn:followers> {at} .' for at in range(9))} }}"
     )
     whole = SparqlRemote(
-        server.query_url, pattern=PATTERN, variables=["user", "followers"], key=None
+        server.query_url,
+        pattern=PATTERN,
+        variables=["user", "followers"],
+        key=None,
+        client=client,
     )
     assert len(whole.fetch([""], timeout=10)) == 9
     assert (len(asked), "LIMIT" in asked[0]) == (1, False)
