@@ -26,7 +26,7 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the options that name a recording; all is done in this process."""
     folder = write(tmp_path / "trace", STREAM, REMOTE)
     (tmp_path / "query.rspql").write_text(query(k=3), "utf-8")
-    monkeypatch.setattr(runner, "_cores", lambda: 0)
+    monkeypatch.setattr(runner, "available_cores", lambda: 0)
     return ["--trace", str(folder), "--query", str(tmp_path / "query.rspql")]
 
 
