@@ -50,9 +50,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make what is meant for many happen with few."""
     monkeypatch.setattr(aggregated_content, "_SLACK", 1)
     monkeypatch.setattr(retained, "_SLACK", 4)
-    monkeypatch.setattr(keyed_content, "_FOLD_AT", 4)
-    monkeypatch.setattr(aggregate_view, "_SLACK", 1)
-    monkeypatch.setattr(aggregate_view, "_OVERFULL", 1)
+    monkeypatch.setattr(keyed_content, "FOLD_AT", 4)
+    monkeypatch.setattr(aggregate_view, "SLACK", 1)
+    monkeypatch.setattr(aggregate_view, "OVERFULL", 1)
     of = HashedIdentities.of
 
     def with_few_heads(texts: list[str]) -> HashedIdentities:

@@ -177,10 +177,10 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make what is meant for many happen with few."""
-    monkeypatch.setattr(keyed_content, "_FOLD_AT", 4)
-    monkeypatch.setattr(keyed_aggregate, "_FEW", 2)
-    monkeypatch.setattr(aggregate_view, "_SLACK", 1)
-    monkeypatch.setattr(aggregate_view, "_OVERFULL", 1)
+    monkeypatch.setattr(keyed_content, "FOLD_AT", 4)
+    monkeypatch.setattr(keyed_aggregate, "FEW", 2)
+    monkeypatch.setattr(aggregate_view, "SLACK", 1)
+    monkeypatch.setattr(aggregate_view, "OVERFULL", 1)
 
 
 def batches_of(

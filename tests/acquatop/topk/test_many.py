@@ -175,7 +175,7 @@ def shapes() -> st.SearchStrategy[Shape]:
 @settings(max_examples=30, deadline=None)
 @given(shape=shapes(), steps=st.sampled_from([2, 32]))
 def test_every_answer_of_every_query_is_right(way: str, shape: Shape, steps: int) -> None:
-    with patch.object(skyline, "_STEPS", steps):
+    with patch.object(skyline, "STEPS", steps):
         play(shape, World(WAYS[way](0, Joined())))
 
 
