@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
 from pathlib import Path
 
+from examples.mosquitto import PLACES
 from examples.server_process import ATTEMPTS, free_ports, is_taken
 from tests.support.certificate import CERTIFICATE
 
-_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
-MOSQUITTO = shutil.which("mosquitto", path=_PATH)
-PASSWD = shutil.which("mosquitto_passwd", path=_PATH)
+MOSQUITTO = shutil.which("mosquitto", path=PLACES)
+PASSWD = shutil.which("mosquitto_passwd", path=PLACES)
 USER, PASSWORD = "ann", "xyzzy-plugh"
 
 
