@@ -4,6 +4,7 @@ and are there again after a restart or a kill.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import ReferenceType, ref
 
 import pytest
 
@@ -25,7 +27,7 @@ from acquatop.app.serve.server import Server
 from acquatop.app.serve.service import QueryService, Refused
 from acquatop.app.watch.prometheus import Metrics
 from acquatop.catalog.catalog import Catalog
-from acquatop.engine.engine import Engine
+from acquatop.engine.engine import Engine, RegisteredQuery
 from acquatop.errors import EnvironmentProblem
 from rspql.diagnostics import QueryError
 from tests.support.staged import ANYWHERE, LIMIT, staged, wait_for
@@ -40,12 +42,28 @@ WHERE { WINDOW :w { ?user :mentions ?mentions } } ORDER BY DESC(?score) LIMIT 2
 """
 
 
+class NotingEngine(Engine):
+    """An engine that notes its queries, so that it is seen what becomes of them."""
+
+    def __init__(
+        self, registered: list[ReferenceType[RegisteredQuery]], *given: Any, **more: Any
+    ) -> None:
+        super().__init__(*given, **more)
+        self.registered = registered
+
+    def register(self, *given: Any, **more: Any) -> RegisteredQuery:
+        query = super().register(*given, **more)
+        self.registered.append(ref(query))
+        return query
+
+
 class World:
     """A stream in a file, its catalog, and a folder for what is kept."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.time = 0
+        self.registered: list[ReferenceType[RegisteredQuery]] = []
         (folder / "events").touch()
         (folder / "catalog.toml").write_text(catalog_text(start="start_ms = 0"), "utf-8")
 
@@ -55,10 +73,17 @@ class World:
                 self.time += 1
                 stream.write(Event(self.time, f"u{self.time % 3}", self.time).line() + b"\n")
 
+    def is_forgotten(self) -> bool:
+        """Say whether nothing holds a query any more: no engine, nor a unit or stream of one."""
+        gc.collect()
+        assert self.registered
+        return all(query() is None for query in self.registered)
+
     def service(self, **more: Any) -> QueryService:
         catalog = Catalog.load(self.folder / "catalog.toml", variables={})
         service = QueryService(
-            lambda ending: Engine(
+            lambda ending: NotingEngine(
+                self.registered,
                 catalog,
                 runtime="local",
                 observer=ending,
@@ -162,9 +187,8 @@ def test_a_query_without_a_window_yet_is_paused_resumed_and_removed_over_http(wo
             wait_for(lambda: (world.events(3), client.answers("other") != other)[1])
             for each in ("one", "other"):
                 client.remove(each)
-            engine: Any = service._engine
-            assert (engine._queries, engine._units, engine._queries_of) == ({}, {}, {})
             assert client.queries() == []
+            wait_for(world.is_forgotten)
     finally:
         service.stop()
 
@@ -189,17 +213,11 @@ def test_a_query_that_cannot_be_resumed_still_says_why_it_has_failed(world: Worl
 def test_queries_that_come_and_go_leave_nothing_behind(world: World) -> None:
     service = world.service(limits=Limits(queries=3))
     try:
-        engine: Any = service._engine
         for at in range(5):
             service.register(QUERY, f"query {at}")
             world.events(3)
             service.remove(f"query-{at}")
-        assert (engine._queries, engine._texts, engine._units, engine._queries_of) == (
-            {},
-            {},
-            {},
-            {},
-        )
+        wait_for(world.is_forgotten)
         assert list((world.folder / "state" / "queries").iterdir()) == []
         for at in range(3):
             service.register(QUERY, f"last {at}")
@@ -241,8 +259,7 @@ def test_what_cannot_be_kept_is_not_registered(
         with pytest.raises(Refused, match="No space left"):
             service.register(QUERY)
         assert service.queries() == []
-        engine: Any = service._engine
-        assert engine._queries == {}
+        wait_for(world.is_forgotten)
     finally:
         service.stop()
 
@@ -329,7 +346,7 @@ def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was
             )
         )
         with (
-            Client(client._url, timeout=LIMIT) as stranger,
+            Client(client.url, timeout=LIMIT) as stranger,
             pytest.raises(ServiceError, match="send the token"),
         ):
             stranger.queries()
