@@ -622,6 +622,9 @@ class Cut:
                 before = query.snapshot()
                 query = self.begin()
                 query.resume(before)
+                # Whoever goes on is told again which streams have ended: any may have grown.
+                for ended in sorted(self.replay.streams.keys() - pending.keys()):
+                    seen += [shown(answer) for answer in query.finish(ended)]
             stream = chance.choice(sorted(pending))
             due = [
                 pending[stream].pop(0)
