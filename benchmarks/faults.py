@@ -25,7 +25,9 @@ from acquatop.catalog.catalog import Catalog
 from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.refresh.open_replicas import Replicas
 from examples.oxigraph import OxigraphServer
-from tests.support.faults import FAULTS, Fault, FaultProxy, Healthy
+from tests.support.faults.fault import Fault, Healthy
+from tests.support.faults.proxy import FaultProxy
+from tests.support.faults.registry import FAULTS
 from tests.support.single_query import ContinuousQuery
 from tests.support.worlds import catalog_text
 

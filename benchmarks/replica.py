@@ -34,7 +34,9 @@ from acquatop.plan.bind import BoundQuery, bind_query
 from acquatop.refresh.open_replicas import Replicas
 from examples.oxigraph import OxigraphServer
 from examples.social_media.world import NS, USER, store_followers
-from tests.support.faults import FaultProxy, Healthy, Latency
+from tests.support.faults.delays import Latency
+from tests.support.faults.fault import Healthy
+from tests.support.faults.proxy import FaultProxy
 from tests.support.single_query import ContinuousQuery
 
 QUERY = Path(__file__).parents[1] / "examples" / "social_media" / "query.rspql"

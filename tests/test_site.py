@@ -71,7 +71,8 @@ def test_links_lead_to_the_pages_made_of_what_they_name(
         ("<img alt=x src=//example.org/a.png>", True),
         ('<link rel="stylesheet" href="http://example.org/a.css">', True),
         (
-            '<a href="https://example.org/">there</a><script src="assets/a.js"></script><img src="kept.svg">',
+            '<a href="https://example.org/">there</a><script src="assets/a.js"></script><img '
+            'src="kept.svg">',
             False,
         ),
     ],

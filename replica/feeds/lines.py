@@ -44,8 +44,12 @@ class LinesFeed:
 
     def start(self, sink: ChangeSink) -> None:
         """Start following the file."""
-        self._teller.start(sink)
+        self.listen(sink)
         threading.Thread(target=self._run, name=f"following {self.path.name}", daemon=True).start()
+
+    def listen(self, sink: ChangeSink) -> None:
+        """Call ``sink`` from now on, whenever :meth:`poll` is called: a start without a thread."""
+        self._teller.start(sink)
 
     def stop(self) -> None:
         """Stop; no call of the sink follows."""

@@ -137,7 +137,6 @@ def test_a_missing_path_option_is_named() -> None:
         LinesDataSource({}).streamReader(None)
 
 
-@pytest.mark.spark
 def test_it_works_in_plain_pyspark(spark: SparkSession, tmp_path: Path) -> None:
     folder, found = tmp_path / "in", []
     folder.mkdir()

@@ -139,7 +139,6 @@ def test_missing_options_are_named(columns: str | None) -> None:
         ParquetDataSource({"columns": '{"n": "bigint"}'}).streamReader(None)
 
 
-@pytest.mark.spark
 def test_it_works_in_plain_pyspark(spark: SparkSession, tmp_path: Path) -> None:
     folder, found = tmp_path / "in", []
     folder.mkdir()
@@ -152,7 +151,7 @@ def test_it_works_in_plain_pyspark(spark: SparkSession, tmp_path: Path) -> None:
     }
 
     def keep(batch: Any, _number: int) -> None:
-        found.append([(row.n, row.user, row._misfit) for row in batch.collect()])
+        found.append([(row.n, row.user, row["_misfit"]) for row in batch.collect()])
 
     rows = spark.readStream.format("parquet_rows").options(**options).load()
     writer = rows.writeStream.foreachBatch(keep).option(

@@ -52,12 +52,12 @@ def make_app(
     OpenAPI document. ``hosts`` are names that the service may be addressed by, besides addresses
     and ``localhost``.
     """
-    api = _Api(service, meters, clock)
+    api = Api(service, meters, clock)
     app = Starlette(routes=api.routes(), lifespan=api.lifespan, exception_handlers=_HANDLERS)
     return Guard(app, token=token, hosts=hosts, limits=service.limits, meters=meters, clock=clock)
 
 
-class _Api:
+class Api:
     """Handlers of requests.
 
     Slow work runs at two desks: changes one at a time, checks, plans and encodings two at a time.

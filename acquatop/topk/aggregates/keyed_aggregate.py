@@ -25,7 +25,8 @@ from acquatop.topk.snapshot import SnapshotError
 
 _BLOCK = 1 << 14
 """Keys scored at a time, so that intermediate results stay in the processor's cache."""
-_FEW = 64
+FEW = 64
+"""Keys of a block for each dead one, from which on the dead are scored with the others."""
 
 
 class KeyedAggregate(ABC):
@@ -223,7 +224,7 @@ class KeyedAggregate(ABC):
         keys, merits = self._all[block], self._merits[block]
         alive = self._totals.alive(block)
         dead = np.flatnonzero(~alive)
-        if len(dead) * _FEW <= len(keys):
+        if len(dead) * FEW <= len(keys):
             # Scoring these few as well is cheaper than picking out all the others.
             aggregates = self._totals.aggregates(block)
             for column in aggregates:

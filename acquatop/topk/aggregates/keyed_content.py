@@ -23,7 +23,8 @@ from acquatop.topk.contract import AnyArray, IntArray, Rows
 from acquatop.topk.snapshot import SnapshotError, State, pack, unpack
 
 _KIND, _VERSION = "aggregate", 2
-_FOLD_AT = 1 << 15
+FOLD_AT = 1 << 15
+"""Number of events of a pane from which on they are folded to partial aggregates."""
 _NO_KEY = 1 << 63
 
 
@@ -276,7 +277,7 @@ class KeyedContent:
 
     def _take_in(self, pane: _Pane, keys: IntArray, times: IntArray, values: Columnwise) -> None:
         self._know(int(keys.max()) + 1)
-        if len(keys) < _FOLD_AT:
+        if len(keys) < FOLD_AT:
             # Copied: the caller may reuse its arrays.
             keys, times, values = (
                 keys.copy(),
@@ -285,7 +286,7 @@ class KeyedContent:
             )
         pane.events.append((keys, times, values))
         pane.size += len(keys)
-        if pane.size >= _FOLD_AT:
+        if pane.size >= FOLD_AT:
             pane.partials = self._folded(pane)
 
     def _folded(self, pane: _Pane) -> list[Partial]:

@@ -111,6 +111,16 @@ class WindowContent:
             for column in table_of(chunk.rows).values()
         )
 
+    @property
+    def chunks(self) -> int:
+        """Number of chunks, of all panes together."""
+        return sum(map(len, self._panes.values()))
+
+    @property
+    def pending_removals(self) -> int:
+        """Number of identities whose removal has not been carried out yet."""
+        return len(self._removed)
+
     def append(self, first: int, last: int, arrivals: Rows) -> None:
         """Store a copy of arrivals that lie in the windows ``first`` to ``last``."""
         if last < max(first, self._current):

@@ -11,7 +11,7 @@ from acquatop.topk.contract import AnyArray, FloatArray, IntArray
 from acquatop.topk.order import Identities, best
 from acquatop.topk.pane_top import Scored
 
-_STEPS = 32
+STEPS = 32
 """Largest number of labels whose k-th best younger row is looked up."""
 
 
@@ -138,8 +138,8 @@ def undominated(labels: IntArray, moments: IntArray, ks: IntArray) -> IntArray:
         return alive
     in_order = np.sort(labels)
     samples = in_order[np.flatnonzero(np.diff(in_order, append=in_order[-1] + 1))]
-    if len(samples) > _STEPS:
-        samples = samples[np.linspace(0, len(samples) - 1, _STEPS).astype(np.int64)]
+    if len(samples) > STEPS:
+        samples = samples[np.linspace(0, len(samples) - 1, STEPS).astype(np.int64)]
     wanted = ks[np.searchsorted(moments, samples, side="right") - 1]
     younger = len(labels) - np.searchsorted(in_order, samples, side="left")
     limits = np.full(len(samples), len(labels))

@@ -1,4 +1,6 @@
-"""Queries with windows and k of their own that are answered together: each is told what it would be told alone."""
+"""Queries with windows and k of their own that are answered together:
+each is told what it would be told alone.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,8 @@ class Query:
         start = (
             ""
             if self.start is None
-            else f'START "1970-01-01T00:00:00.00{self.start}Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+            else f"START "
+            f'"1970-01-01T00:00:00.00{self.start}Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
         )
         said = {**vars(self), "name": f"q{number}", "start": start}
         bound = bind_query(TEXT.format(**said), CATALOG, name=f"q{number}")

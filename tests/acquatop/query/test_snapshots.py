@@ -63,6 +63,7 @@ from replica.rankers import DEFAULT_RANKERS
 from replica.store import ReplicaStore
 from tests.support.empty_answer import NOTHING
 from tests.support.fed import Fed
+from tests.support.markers import THOROUGH
 from tests.support.queries.whole_windows import Replay, Shape, shapes
 from tests.support.windowed import Record, at_work, batch, bound
 
@@ -596,12 +597,14 @@ def test_another_output_does_not_go_on_from_an_answer() -> None:
         RelationToStream("DSTREAM").resume(RelationToStream("ISTREAM").snapshot())
 
 
-# Whole queries -------------------------------------------------------------------------------------
+# Whole queries --------------------------------------------------------------------------------
 
 
 @dataclass
 class Cut:
-    """A query over a replay of two streams which goes on from a snapshot before some of its batches."""
+    """A query over a replay of two streams which goes on from a snapshot before some
+    of its batches.
+    """
 
     replay: Replay
     cuts: set[int]
@@ -619,6 +622,9 @@ class Cut:
                 before = query.snapshot()
                 query = self.begin()
                 query.resume(before)
+                # Whoever goes on is told again which streams have ended: any may have grown.
+                for ended in sorted(self.replay.streams.keys() - pending.keys()):
+                    seen += [shown(answer) for answer in query.finish(ended)]
             stream = chance.choice(sorted(pending))
             due = [
                 pending[stream].pop(0)
@@ -651,6 +657,7 @@ def shown(answer: Answer) -> object:
     )
 
 
+@THOROUGH
 @settings(max_examples=20)
 @given(shapes, st.sets(st.integers(0, 12), min_size=1, max_size=3))
 def test_a_query_that_is_evaluated_anew_goes_on_wherever_it_is_cut(
@@ -673,7 +680,7 @@ def test_the_snapshot_of_another_query_is_refused() -> None:
         other.resume(one.snapshot()[:-1])
 
 
-# Hashes --------------------------------------------------------------------------------------------
+# Hashes ---------------------------------------------------------------------------------------
 
 OTHER_PROCESS = """
 import sys
@@ -738,7 +745,7 @@ def test_what_stands_behind_a_text_does_not_count() -> None:
     assert [len(column) for column in hashes.of([])] == [0, 0]
 
 
-# What snapshots are made of ------------------------------------------------------------------------
+# What snapshots are made of -------------------------------------------------------------------
 
 
 def test_parts_are_as_long_as_they_say() -> None:

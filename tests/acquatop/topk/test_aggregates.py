@@ -1,4 +1,6 @@
-"""Every way of ranking keys by an aggregate gives what summing all events of the window afresh gives."""
+"""Every way of ranking keys by an aggregate gives what summing all events
+of the window afresh gives.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,15 @@ from acquatop.topk.snapshot import SnapshotError, State, pack
 from acquatop.windows import Windows
 from benchmarks import core_aggregates
 from tests.support.dense_aggregate import DenseAggregate
+from tests.support.markers import THOROUGH
 from tests.support.threshold_view import ThresholdView
 
 KEYS = 12
 WAYS = (DenseAggregate, ThresholdView, WindowedAggregate)
 Event = tuple[int, int, float, int]
-"""Time, key, value, and where on the windows' axis it is: its time, unless the windows are not by time."""
+"""Time, key, value, and where on the windows' axis it is:
+its time, unless the windows are not by time.
+"""
 
 
 @dataclass
@@ -172,10 +177,10 @@ def scenarios(draw: st.DrawFn) -> dict[str, object]:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make what is meant for many happen with few."""
-    monkeypatch.setattr(keyed_content, "_FOLD_AT", 4)
-    monkeypatch.setattr(keyed_aggregate, "_FEW", 2)
-    monkeypatch.setattr(aggregate_view, "_SLACK", 1)
-    monkeypatch.setattr(aggregate_view, "_OVERFULL", 1)
+    monkeypatch.setattr(keyed_content, "FOLD_AT", 4)
+    monkeypatch.setattr(keyed_aggregate, "FEW", 2)
+    monkeypatch.setattr(aggregate_view, "SLACK", 1)
+    monkeypatch.setattr(aggregate_view, "OVERFULL", 1)
 
 
 def batches_of(
@@ -201,7 +206,9 @@ def test_every_window_is_what_it_is_afresh(scenario: dict[str, object]) -> None:
 
 
 class Story:
-    """A stream, panes in any order that the contract allows, changes of the remote, pauses; and brute force beside."""
+    """A stream, panes in any order that the contract allows, changes of the remote, pauses;
+    and brute force beside.
+    """
 
     def __init__(
         self,
@@ -443,8 +450,8 @@ def test_a_view_lets_its_bar_down_seldom() -> None:
         times = np.full(20, window)
         sums.add(window, window + 9, Rows(times, keys, keys, (chance.random(20),)))
         sums.top(window)
-    assert sums._view.refills < 20
-    assert len(sums._view._members) < 100
+    assert sums.refills < 20
+    assert sums.members < 100
 
 
 def test_the_cheaper_way_is_gone_and_the_other_tried_now_and_then() -> None:
@@ -652,6 +659,7 @@ def test_several_aggregates_are_each_what_it_is_alone(
                 together = way.restore(together.snapshot(), Sum())
 
 
+@THOROUGH
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(1, 9))
 def test_what_is_withdrawn_is_as_if_it_had_never_come(data: st.DataObject, seed: int) -> None:

@@ -1,9 +1,12 @@
-"""Each known trap of the papers' algorithms by name, over every structure that could fall into it."""
+"""Each known trap of the papers' algorithms by name,
+over every structure that could fall into it.
+"""
 
 from __future__ import annotations
 
 import random
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -31,12 +34,24 @@ ON_LISTS = pytest.mark.parametrize(
     "name", [name for name in STRUCTURES if not name.startswith("pane")]
 )
 SHARP = pytest.mark.parametrize("name", ["super_mtkn", "super_mtkn_distinct"])
-"""Those that remember no more than what was dropped; others may remember the range of a whole pane."""
+"""Those that remember no more than what was dropped;
+others may remember the range of a whole pane.
+"""
 NINE_BY_THREE = Windows(width_ms=9, slide_ms=3, t0_ms=1)
 
 
+SCORINGS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""The scoring that each structure was made with."""
+
+
 def make(name: str, k: int, n: int = 0, **values: float) -> Any:
-    return STRUCTURES[name].build(k, n, Joined(values))
+    return make_with(Joined(values), name, k, n)
+
+
+def make_with(scoring: Any, name: str, k: int, n: int = 0) -> Any:
+    held = STRUCTURES[name].build(k, n, scoring)
+    SCORINGS[held] = scoring
+    return held
 
 
 def add(held: Any, windows: Windows, *arrivals: tuple[str, int, float]) -> list[int]:
@@ -53,14 +68,16 @@ def add(held: Any, windows: Windows, *arrivals: tuple[str, int, float]) -> list[
 
 
 def change(held: Any, **values: float) -> list[str]:
-    held._scoring.values.update(values)
+    SCORINGS[held].values.update(values)
     left = held.change(column(values))
     held._check()
     return list(left.identities.tolist())
 
 
 def answer(held: Any, window: int) -> str:
-    """Return the identities of a window's best, with a question mark if they are not certain; close the window."""
+    """Return the identities of a window's best, with a question mark if they are not certain;
+    close the window.
+    """
     found = peek(held.top(window))
     held._check()
     held.close_before(window + 1)
@@ -72,7 +89,7 @@ def peek(top: Top) -> str:
     return "".join(top.rows.identities.tolist()) + "?" * (top.certainty is Certainty.APPROXIMATE)
 
 
-# MinTopk's ------------------------------------------------------------------------------------------
+# MinTopk's ------------------------------------------------------------------------------------
 
 
 @EACH
@@ -197,7 +214,7 @@ def test_without_a_scoring_the_first_part_is_the_merit(name: str) -> None:
     assert held.top(0).merits.tolist() == [2.0]
 
 
-# AcquaTop's -----------------------------------------------------------------------------------------
+# AcquaTop's -----------------------------------------------------------------------------------
 
 
 @EACH
@@ -285,7 +302,7 @@ def test_a_part_that_is_no_number_bounds_nothing(name: str) -> None:
         def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
             return super().merits(keys, tuple(map(np.nan_to_num, parts)))
 
-    held = STRUCTURES[name].build(1, 0, Lenient())
+    held = make_with(Lenient(), name, k=1)
     held.add(0, 2, rows_of([Arrival(9, "a", "a", 9.0), Arrival(9, "b", "b", NAN)]))
     assert answer(held, 0) == "a"
     change(held, b=1.0)
@@ -354,7 +371,9 @@ def test_the_low_end_of_a_part_bounds_scores_that_fall_with_it(name: str) -> Non
 
 @EACH_CHANGING
 def test_the_ranges_of_parts_are_those_of_all_that_was_dropped(name: str) -> None:
-    """With a score that multiplies, a worse one may have the part that a new value makes most of."""
+    """With a score that multiplies, a worse one may have the part
+    that a new value makes most of.
+    """
 
     class Product(Joined):
         def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
@@ -365,7 +384,7 @@ def test_the_ranges_of_parts_are_those_of_all_that_was_dropped(name: str) -> Non
         ) -> float:
             return INF if keys is None else float((highs[0] * self._of(keys)).max())
 
-    held = STRUCTURES[name].build(1, 0, Product({"a": 9.0, "b": 8.0, "c": 3.0}))
+    held = make_with(Product({"a": 9.0, "b": 8.0, "c": 3.0}), name, k=1)
     held.add(
         0,
         2,
@@ -400,7 +419,7 @@ def test_a_score_that_vanishes_hands_the_arrival_back(name: str) -> None:
     assert change(held, a=NAN) == ["a"]
     assert held.held().identities.tolist() == ["b"]
     assert answer(held, 1) == "b"
-    held._scoring.values["a"] = 0.0
+    SCORINGS[held].values["a"] = 0.0
     held.add(2, 2, rows_of([Arrival(9, "a", "a", 9.0)]))
     assert answer(held, 2) == "a"
 
@@ -468,7 +487,7 @@ def test_a_smaller_n_drops_and_remembers_a_greater_one_makes_room(name: str) -> 
         held.resize(-1)
 
 
-# All structures' ------------------------------------------------------------------------------------
+# All structures' ------------------------------------------------------------------------------
 
 
 @EACH

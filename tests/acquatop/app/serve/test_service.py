@@ -1,7 +1,10 @@
-"""The service with a real engine in process: queries come and go, and are there again after a restart or a kill."""
+"""The service with a real engine in process: queries come and go,
+and are there again after a restart or a kill.
+"""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -12,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import ReferenceType, ref
 
 import pytest
 
@@ -23,7 +27,7 @@ from acquatop.app.serve.server import Server
 from acquatop.app.serve.service import QueryService, Refused
 from acquatop.app.watch.prometheus import Metrics
 from acquatop.catalog.catalog import Catalog
-from acquatop.engine.engine import Engine
+from acquatop.engine.engine import Engine, RegisteredQuery
 from acquatop.errors import EnvironmentProblem
 from rspql.diagnostics import QueryError
 from tests.support.staged import ANYWHERE, LIMIT, staged, wait_for
@@ -38,12 +42,28 @@ WHERE { WINDOW :w { ?user :mentions ?mentions } } ORDER BY DESC(?score) LIMIT 2
 """
 
 
+class NotingEngine(Engine):
+    """An engine that notes its queries, so that it is seen what becomes of them."""
+
+    def __init__(
+        self, registered: list[ReferenceType[RegisteredQuery]], *given: Any, **more: Any
+    ) -> None:
+        super().__init__(*given, **more)
+        self.registered = registered
+
+    def register(self, *given: Any, **more: Any) -> RegisteredQuery:
+        query = super().register(*given, **more)
+        self.registered.append(ref(query))
+        return query
+
+
 class World:
     """A stream in a file, its catalog, and a folder for what is kept."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.time = 0
+        self.registered: list[ReferenceType[RegisteredQuery]] = []
         (folder / "events").touch()
         (folder / "catalog.toml").write_text(catalog_text(start="start_ms = 0"), "utf-8")
 
@@ -53,10 +73,17 @@ class World:
                 self.time += 1
                 stream.write(Event(self.time, f"u{self.time % 3}", self.time).line() + b"\n")
 
+    def is_forgotten(self) -> bool:
+        """Say whether nothing holds a query any more: no engine, nor a unit or stream of one."""
+        gc.collect()
+        assert self.registered
+        return all(query() is None for query in self.registered)
+
     def service(self, **more: Any) -> QueryService:
         catalog = Catalog.load(self.folder / "catalog.toml", variables={})
         service = QueryService(
-            lambda ending: Engine(
+            lambda ending: NotingEngine(
+                self.registered,
                 catalog,
                 runtime="local",
                 observer=ending,
@@ -163,6 +190,7 @@ def test_a_query_without_a_window_yet_is_paused_resumed_and_removed_over_http(wo
             engine: Any = service._engine
             assert (engine.queries, engine.groups) == ([], [])
             assert client.queries() == []
+            wait_for(world.is_forgotten)
     finally:
         service.stop()
 
@@ -187,7 +215,6 @@ def test_a_query_that_cannot_be_resumed_still_says_why_it_has_failed(world: Worl
 def test_queries_that_come_and_go_leave_nothing_behind(world: World) -> None:
     service = world.service(limits=Limits(queries=3))
     try:
-        engine: Any = service._engine
         for at in range(5):
             service.register(QUERY, f"query {at}")
             world.events(3)
@@ -256,7 +283,7 @@ def test_a_registration_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> Non
         kept.read()
 
 
-# As a program ---------------------------------------------------------------------------------------
+# As a program ---------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -322,7 +349,7 @@ def test_one_service_has_the_state_and_after_kill_9_another_goes_on_where_it_was
             )
         )
         with (
-            Client(client._url, timeout=LIMIT) as stranger,
+            Client(client.url, timeout=LIMIT) as stranger,
             pytest.raises(ServiceError, match="send the token"),
         ):
             stranger.queries()
@@ -338,7 +365,10 @@ def test_bad_items_are_said_at_once_and_shown_while_there_is_no_answer(world: Wo
     with serving(world, "first.rspql") as (child, client):
         (world.folder / "events").write_bytes(b"{\n")
         assert child.stderr is not None
-        said = f"acquatop: 1 of 1 item of <{STREAM}> so far cannot be used: not JSON (1, the first at position 0"
+        said = (
+            f"acquatop: 1 of 1 item of <{STREAM}> so far cannot be used: not JSON (1, "
+            f"the first at position 0"
+        )
         assert child.stderr.readline().startswith(said)
         assert client.query("first")["streams"] == [
             {"iri": STREAM, "items": 1, "bad": {"not JSON": 1}}
