@@ -169,10 +169,16 @@ class BoundCounted:
         is_cheap = self.choice is not None and self.choice.strategy is Strategy.BLOCKS
         if isinstance(self.query, BoundWindowed) or is_cheap or open_at_once <= MANY_OPEN:
             return ()
-        message = f"up to {open_at_once} windows are open at once, and each of them costs something with every STEP"
+        message = (
+            f"up to {open_at_once} windows are open at once, "
+            "and each of them costs something with every STEP"
+        )
         hint = "take a larger STEP"
         if self.query.plan.aggregate is None:
-            hint += ', or set arrivals = "distinct" for the stream if none of its records replaces another'
+            hint += (
+                ', or set arrivals = "distinct" for the stream '
+                "if none of its records replaces another"
+            )
         return (
             Diagnostic(
                 "many-windows", message, self.query.plan.window.name.span, hint, severity="warning"
@@ -347,7 +353,10 @@ def _check_refresh(
             message = (
                 f'the stream has keys = "executors", where the service\'s {what} cannot be had'
             )
-            hint = 'set an AT- policy without refill for the service, or keys = "driver" for the stream'
+            hint = (
+                "set an AT- policy without refill for the service, "
+                'or keys = "driver" for the stream'
+            )
             found.append(Diagnostic("keys", message, plan.service.iri.span, hint))
 
 
@@ -359,8 +368,14 @@ def _check_strategy(plan: TopKPlan, window: BoundWindow, found: list[Diagnostic]
     try:
         choose(Workload((asked,), changes=True), hint=window.stream.strategy)
     except HintError as error:
-        message = f'the stream has strategy = "{window.stream.strategy}", but a remote\'s values change: {error}'
-        hint = "leave strategy out for the stream, or read it under another name, with a section of its own"
+        message = (
+            f'the stream has strategy = "{window.stream.strategy}", '
+            f"but a remote's values change: {error}"
+        )
+        hint = (
+            "leave strategy out for the stream, "
+            "or read it under another name, with a section of its own"
+        )
         found.append(Diagnostic("strategy", message, plan.service.iri.span, hint))
 
 

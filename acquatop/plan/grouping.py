@@ -93,4 +93,5 @@ def _same_content_key(bound: BoundQuery) -> str:
 def _shared_key(bound: BoundQuery) -> str:
     """Return the key of queries with the same pattern and the same score."""
     score = bound.plan.score
-    return f"shared: {(bound.stream.iri, bound.matcher.signature, score.expression, score.condition, score.descending)!r}"
+    ranked_by = (score.expression, score.condition, score.descending)
+    return f"shared: {(bound.stream.iri, bound.matcher.signature, *ranked_by)!r}"

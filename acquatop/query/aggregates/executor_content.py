@@ -196,7 +196,8 @@ class ExecutorAggregates:
         if problem is not None:
             raise EnvironmentProblem(
                 f"{self._folder.path}: the keys that executors keep cannot be read: {problem}\n"
-                "  hint: every executor and the driver must see this folder, and nobody else may remove files from it"
+                "  hint: every executor and the driver must see this folder, "
+                "and nobody else may remove files from it"
             )
         for bucket, each in zip(buckets, found, strict=True):
             for pane, chunk in each.merged.items():

@@ -95,7 +95,7 @@ class SparqlEvaluation:
         )
         self._watermarks: dict[str, float] = {stream.iri: -math.inf for stream in bound.streams}
         self._ended: set[str] = set()
-        """The streams that have ended, as far as this process has seen: their time is no matter any more."""
+        """Streams that have ended, as far as this process has seen: they hold up no other."""
         self._newest_ms = -math.inf
         self._results: dict[str, list[str]] = {}
         self._tally = WindowCounters()

@@ -1,4 +1,4 @@
-"""Top-k queries over aggregates per key: incrementally, window by window, and by counting everything afresh."""
+"""Top-k queries over aggregates per key: incrementally, by window, and by counting afresh."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         if not shape.joined:
             assert answer.status is (Status.APPROXIMATE if has_late else Status.EXACT)
         event(
-            f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'joined' if shape.joined else 'alone'}"
+            f"{answer.status}, {'some' if answer.rows else 'no'} rows, "
+            f"{'joined' if shape.joined else 'alone'}"
         )
 
 

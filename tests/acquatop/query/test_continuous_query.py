@@ -44,7 +44,8 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         if shape.refill and answer.status is Status.APPROXIMATE:
             assert "no value from the remote yet" in (answer.reason or "")
         event(
-            f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'refilled' if shape.refill else 'dropped'}"
+            f"{answer.status}, {'some' if answer.rows else 'no'} rows, "
+            f"{'refilled' if shape.refill else 'dropped'}"
         )
 
 

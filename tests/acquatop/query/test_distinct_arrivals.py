@@ -132,7 +132,7 @@ shapes = st.builds(
 
 
 class Replay:
-    """A query at work on a stream and a remote that chance has made, its records in several partitions."""
+    """A query on a stream and a remote made by chance, its records in several partitions."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -230,7 +230,8 @@ def test_what_is_called_right_is_right(shape: Shape) -> None:
         ):
             assert answer.status is Status.EXACT
         event(
-            f"{answer.status}, {'some' if answer.rows else 'no'} rows, {'joined' if shape.joined else 'alone'}"
+            f"{answer.status}, {'some' if answer.rows else 'no'} rows, "
+            f"{'joined' if shape.joined else 'alone'}"
         )
 
 

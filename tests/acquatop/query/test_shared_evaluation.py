@@ -1,4 +1,4 @@
-"""Queries with windows and k of their own that are answered together: each is told what it would be told alone."""
+"""Queries with windows and k of their own that are answered together, each as if alone."""
 
 from __future__ import annotations
 

@@ -596,12 +596,12 @@ def test_another_output_does_not_go_on_from_an_answer() -> None:
         RelationToStream("DSTREAM").resume(RelationToStream("ISTREAM").snapshot())
 
 
-# Whole queries -------------------------------------------------------------------------------------
+# Whole queries ------------------------------------------------------------------------------------
 
 
 @dataclass
 class Cut:
-    """A query over a replay of two streams which goes on from a snapshot before some of its batches."""
+    """A query over a replay of two streams, resumed from a snapshot before some of its batches."""
 
     replay: Replay
     cuts: set[int]
@@ -673,7 +673,7 @@ def test_the_snapshot_of_another_query_is_refused() -> None:
         other.resume(one.snapshot()[:-1])
 
 
-# Hashes --------------------------------------------------------------------------------------------
+# Hashes -------------------------------------------------------------------------------------------
 
 OTHER_PROCESS = """
 import sys
@@ -738,7 +738,7 @@ def test_what_stands_behind_a_text_does_not_count() -> None:
     assert [len(column) for column in hashes.of([])] == [0, 0]
 
 
-# What snapshots are made of ------------------------------------------------------------------------
+# What snapshots are made of -----------------------------------------------------------------------
 
 
 def test_parts_are_as_long_as_they_say() -> None:

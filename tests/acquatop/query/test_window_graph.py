@@ -57,7 +57,7 @@ def test_every_window_shows_what_its_records_say(
 
 
 def compare(windows: Windows, events: list[Record], latest: bool, seed: int) -> None:
-    """Let time go on, records coming in some order before they are due, and compare what each window shows."""
+    """Let time go on, records coming in some order, and compare the content of each window."""
     chance = random.Random(seed)
     one, store = graph(windows, latest=latest)
     waiting = list(events)
