@@ -23,7 +23,7 @@ EVENT = (
     Step("ingest", "Matcher.table", "make solutions"),
     Step("engine", "Pipeline.take", "take the batch"),
     Step("query", "TopKEvaluation.add", "take the part"),
-    Step("query", "Schedule.note", "note its panes"),
+    Step("query", "OneWindow.note", "note its panes"),
     Step("query", "Buffered.add", "wait for the pane"),
     Step("query", "TopKEvaluation.advance", "the watermark moves"),
     Step("query", "Schedule.due", "a window closes"),

@@ -20,8 +20,10 @@ from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.records import RECORDS
 from acquatop.ingest.terms import iri_to_rdflib, to_rdflib
 from acquatop.plan.bind import Bound, BoundWindowed
-from acquatop.query.contract import MAX_EMPTY_WINDOWS, Sizes, Tick, next_close
+from acquatop.query.contract import Sizes, Tick
 from acquatop.query.counters import WindowCounters
+from acquatop.query.schedule.several_streams import SeveralStreams
+from acquatop.query.schedule.windows import Due
 from acquatop.query.sparql.evaluate import Evaluator
 from acquatop.query.sparql.evaluate import SparqlResult as Found
 from acquatop.query.sparql.quad_store import QuadStore
@@ -93,21 +95,17 @@ class SparqlEvaluation:
             clock=clock,
             wall_clock=wall_clock,
         )
-        self._watermarks: dict[str, float] = {stream.iri: -math.inf for stream in bound.streams}
-        self._ended: set[str] = set()
-        """Streams that have ended, as far as this process has seen: they hold up no other."""
-        self._newest_ms = -math.inf
+        self._schedule = SeveralStreams(
+            self._graphs, [window.stream.iri for window in bound.windows]
+        )
         self._results: dict[str, list[str]] = {}
-        self._tally = WindowCounters()
         self._is_resumed = False
 
     # Queries come and go --------------------------------------------------------------------------
 
     def join(self, bound: Bound, after_ms: Mapping[str, int]) -> None:
         """Start the query; show only windows that open after the given times of streams."""
-        for stream, time_ms in after_ms.items():
-            for graph in self._graphs_on(stream):
-                graph.start_after(time_ms)
+        self._schedule.start_after(after_ms)
 
     def resume_query(self, bound: Bound) -> bool:
         """Continue the query of the snapshot."""
@@ -125,24 +123,22 @@ class SparqlEvaluation:
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Take in one partition's records."""
         for records in parts[0].table.to_batches():
-            self._tally.count(records)
+            self._schedule.counters.count(records)
             # A record that is late for one window is late for all that have closed since.
-            self._tally.late += max(
-                (graph.add(records) for graph in self._graphs_on(stream)), default=0
-            )
+            graphs = (self._graphs[at] for at in self._schedule.positions(stream))
+            late = max((graph.add(records) for graph in graphs), default=0)
+            self._schedule.counters.late += late
 
     # Answers out ----------------------------------------------------------------------------------
 
     def advance(self, tick: Tick) -> Iterator[Answer]:
         """Yield the answers that are due, oldest first; time is that of the slowest stream."""
-        stream, watermark_ms = tick.stream, tick.watermark_ms
-        self._watermarks[stream] = max(watermark_ms, self._watermarks[stream])
-        self._newest_ms = max(watermark_ms, self._newest_ms)
-        yield from self._advance(self._time(), tick.due_at, tick.longest_wait)
+        time_ms = self._schedule.reach(tick.stream, tick.watermark_ms)
+        yield from self._answers(time_ms, tick.due_at, tick.longest_wait)
 
     def due_after(self, stream: str, time_ms: int) -> int | None:
         """Return the close of the next window on a stream."""
-        return next_close(self.windows(stream), time_ms)
+        return self._schedule.due_after(stream, time_ms)
 
     def close(self) -> None:
         """Close the feeds of the remotes' changes: the query is over."""
@@ -155,23 +151,11 @@ class SparqlEvaluation:
         When the last stream ends, these are the answers of all windows that close by the time of
         the stream that got furthest, or that still hold events, as if time went on.
         """
-        self._ended.add(stream)
-        until = self._time()
-        if until == math.inf:
-            closes = [
-                close for graph in self._graphs if (close := graph.last_close_ms()) is not None
-            ]
-            # The windows that are answered must not depend on which stream ends last.
-            until = max([*closes, self._newest_ms])
-        yield from self._advance(until, self._clock(), math.inf)
+        yield from self._answers(self._schedule.end(stream), self._clock(), math.inf)
 
-    def windows(self, stream: str) -> list[tuple[Windows, int | None]]:
+    def windows(self, stream: str) -> Sequence[tuple[Windows, int | None]]:
         """Return the windows on a stream, each with the last that has closed."""
-        return [(graph.windows, graph.shown) for graph in self._graphs_on(stream)]
-
-    def _graphs_on(self, stream: str) -> list[WindowGraph]:
-        pairs = zip(self._graphs, self._bound.windows, strict=True)
-        return [graph for graph, window in pairs if window.stream.iri == stream]
+        return self._schedule.windows(stream)
 
     # Snapshots ------------------------------------------------------------------------------------
 
@@ -180,11 +164,7 @@ class SparqlEvaluation:
 
         Requests under way are not part of it: their keys may be asked for again.
         """
-        settings = {
-            "watermarks": self._watermarks,
-            "newest_ms": self._newest_ms,
-            "results": self._results,
-        }
+        settings = {**self._schedule.settings(), "results": self._results}
         return pack_parts(
             {
                 "state": pack(_KIND, _VERSION, State(settings, {})),
@@ -192,7 +172,7 @@ class SparqlEvaluation:
                 **{f"graph{at}": graph.snapshot() for at, graph in enumerate(self._graphs)},
                 "remotes": self._remotes.snapshot(),
                 "output": self._assembly.snapshot(),
-                "tally": self._tally.snapshot(),
+                "tally": self._schedule.counters.snapshot(),
             }
         )
 
@@ -201,18 +181,14 @@ class SparqlEvaluation:
         with reading():
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
-            self._tally = WindowCounters.restore(parts["tally"])
+            self._schedule.counters = WindowCounters.restore(parts["tally"])
             self._assembly.resume(parts["output"])
             for at, graph in enumerate(self._graphs):
                 graph.resume(parts[f"graph{at}"])
             self._store.resume(parts["store"])
             self._remotes.resume(parts["remotes"])
-            # A stream that had ended may go on; once it was noted so in its watermark.
-            known = {iri: settings["watermarks"][iri] for iri in self._watermarks}
-            self._watermarks = {
-                iri: -math.inf if at == math.inf else at for iri, at in known.items()
-            }
-            self._newest_ms, self._results = settings["newest_ms"], settings["results"]
+            self._schedule.resume(settings)
+            self._results = settings["results"]
         self._is_resumed = True
 
     def snapshot_committed(self) -> None:
@@ -222,48 +198,16 @@ class SparqlEvaluation:
         """Return zeros: there are no candidates."""
         return Sizes()
 
-    # Progress of time -----------------------------------------------------------------------------
-
-    def _time(self) -> float:
-        """Return the time of the slowest stream, infinite once all have ended."""
-        return min(
-            (at for stream, at in self._watermarks.items() if stream not in self._ended),
-            default=math.inf,
-        )
-
-    def _advance(self, watermark_ms: float, due_at: float, longest_wait: float) -> Iterator[Answer]:
-        for graph in self._graphs:
-            graph.begin(watermark_ms)
-        while (now := self._next_close_ms()) <= watermark_ms:
-            if not self._skip_empty(watermark_ms):
-                yield self._evaluate(int(now), due_at, longest_wait)
-
-    def _next_close_ms(self) -> float:
-        closes = (graph.next_close_ms for graph in self._graphs)
-        return min((close for close in closes if close is not None), default=math.inf)
-
-    def _skip_empty(self, watermark_ms: float) -> bool:
-        if not all(graph.is_empty for graph in self._graphs):
-            return False
-        waiting = (graph.earliest_ms() for graph in self._graphs)
-        until = min((time_ms for time_ms in waiting if time_ms is not None), default=math.inf)
-        until_ms = int(min(until, watermark_ms + 1))
-        begun = [(graph, graph.next) for graph in self._graphs if graph.next is not None]
-        targets = [(graph, graph.windows.first(until_ms), next_) for graph, next_ in begun]
-        run = sum(max(0, target - next_) for _, target, next_ in targets)
-        if run <= MAX_EMPTY_WINDOWS:
-            return False
-        for graph, target, next_ in targets:
-            graph.skip_to(max(target, next_))
-        self._tally.skipped += run
-        return True
-
     # One answer -----------------------------------------------------------------------------------
 
-    def _evaluate(self, now_ms: int, due_at: float, longest_wait: float) -> Answer:
-        closing = [graph for graph in self._graphs if graph.next_close_ms == now_ms]
-        for graph in closing:
-            graph.show_next()
+    def _answers(self, watermark_ms: float, due_at: float, longest_wait: float) -> Iterator[Answer]:
+        self._schedule.begin(watermark_ms)
+        for due in self._schedule.due(watermark_ms):
+            if not due.is_skipped:
+                yield self._evaluate(due, due_at, longest_wait)
+
+    def _evaluate(self, due: Due, due_at: float, longest_wait: float) -> Answer:
+        now_ms, closing = due.closes_ms, [self._graphs[at] for at in due.closed]
         consulted = self._remotes.consult(now_ms, self._results, longest_wait)
         found = self._evaluator.evaluate(consulted.answers, self._instant(now_ms))
         self._note_results(found)
@@ -285,7 +229,7 @@ class SparqlEvaluation:
             consulted.failure,
         )
         closed = ClosedWindow(shown[0].index, shown[0].opens_ms, shown[0].closes_ms, due_at)
-        counts = self._tally.take(rejected=consulted.rejected)
+        counts = self._schedule.counters.take(rejected=consulted.rejected)
         return self._assembly.answer(closed, result, self._certificate(consulted), counts, use)
 
     def _certificate(self, consulted: RefreshResult) -> Certificate:
@@ -378,7 +322,7 @@ def _joins(
 
 def _shown(graph: WindowGraph) -> Shown:
     assert graph.shown is not None, "only windows that have closed are shown"
-    return Shown(graph.name, graph.shown, *graph.windows.bounds(graph.shown))
+    return Shown(graph.name, graph.shown, *graph.cursor.windows.bounds(graph.shown))
 
 
 def _to_rdflib(term: Term) -> Identifier:

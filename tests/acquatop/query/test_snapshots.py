@@ -32,7 +32,8 @@ from acquatop.ingest.unscored import Solution, Unscored, objects
 from acquatop.query.aggregates.deduplicated import Deduplicated, SolutionColumns
 from acquatop.query.counters import WindowCounters
 from acquatop.query.lateness import AnsweredWindows, ArrivalWatermarks
-from acquatop.query.non_empty_windows import NonEmptyWindows
+from acquatop.query.schedule.cursor import Cursor
+from acquatop.query.schedule.non_empty_windows import NonEmptyWindows
 from acquatop.query.shared.late_solutions import LateSolutions
 from acquatop.query.shared.pane_log import PaneLog
 from acquatop.query.sparql import quad_store
@@ -120,7 +121,7 @@ class Panes(Thing):
 
 class Occupied(Thing):
     def make(self) -> NonEmptyWindows:
-        return NonEmptyWindows(WINDOWS)
+        return NonEmptyWindows(Cursor(WINDOWS))
 
     def step(self, at: int, chance: Chance) -> object:
         times = np.array(
@@ -129,7 +130,7 @@ class Occupied(Thing):
         self.held.note(np.column_stack(WINDOWS.spans(times)), min(times.tolist(), default=None))
         if chance.random() < 0.5:
             self.held.close(at)
-        return self.held.earliest_ms, self.held.is_empty, self.held.next, self.held.last
+        return self.held.earliest_ms, self.held.is_empty, self.held.next, self.held.last_close_ms
 
 
 class Codes(Thing):
@@ -338,10 +339,11 @@ class Graph(Thing):
             for _ in range(chance.randint(0, 4))
         ]
         late = graph.add(batch(GRAPH, GRAPH.streams[0].iri, found))
-        graph.begin(at)
-        while graph.next_close_ms is not None and graph.next_close_ms <= at:
-            graph.show_next()
-        known = graph.shown, graph.next, graph.is_empty, graph.is_uncertain, graph.last_close_ms()
+        cursor = graph.cursor
+        cursor.begin(graph.earliest_ms, at)
+        while cursor.next_close_ms is not None and cursor.next_close_ms <= at:
+            graph.close(cursor.close())
+        known = graph.shown, cursor.next, graph.is_empty, graph.is_uncertain, graph.last_close_ms
         return late, known, [str(quad) for quad in store.current]
 
 
@@ -619,6 +621,9 @@ class Cut:
                 before = query.snapshot()
                 query = self.begin()
                 query.resume(before)
+                # A stream may go on after a restart, so those at their end have to end again.
+                for ended in self.replay.streams.keys() - pending.keys():
+                    assert list(query.finish(ended)) == []
             stream = chance.choice(sorted(pending))
             due = [
                 pending[stream].pop(0)
