@@ -20,12 +20,7 @@ def can_share(bound: Bound) -> TypeGuard[BoundQuery]:
 
     Its scores must never change.
     """
-    return (
-        isinstance(bound, BoundQuery)
-        and bound.plan.aggregate is None
-        and bound.service is None
-        and bound.stream.arrivals == "distinct"
-    )
+    return bound.can_share
 
 
 def choice_among(bound: BoundQuery, others: Iterable[BoundQuery] = ()) -> Choice:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from acquatop.answer.answer import Answer, Status
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
 from acquatop.ingest.reduce.records import RECORDS
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
+from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.query.contract import Evaluation, Sizes, Tick
 from acquatop.query.counters import WindowCounters
 from acquatop.query.element_positions import Positions
@@ -46,7 +47,7 @@ class CountedEvaluation:
         self._bound = replace(bound.query, name=bound.name)
         self._iri = bound.stream.iri
         self._clock = clock
-        self._is_topk = isinstance(bound.query, BoundQuery)
+        self._late_bound = bound.query.late_bound
         self._says_all = bound.plan.output == "RSTREAM"
         self._positions = Positions(bound.windows.width_ms, bound.stream.start_ms)
         self._work = _work(replace(bound, query=self._bound), clock, self._positions)
@@ -133,7 +134,7 @@ class CountedEvaluation:
             answer,
             status=Status.APPROXIMATE,
             reason="something that belongs into a window came too late",
-            bound=math.inf if self._is_topk else None,
+            bound=self._late_bound,
         )
 
     # Snapshots ------------------------------------------------------------------------------------
@@ -166,9 +167,23 @@ class CountedEvaluation:
 
 def _work(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
     """Return the evaluation of a query over positions."""
-    query, choice = bound.query, bound.choice
-    if not isinstance(query, BoundQuery):
-        return SparqlEvaluation(query, clock=clock, instant=positions.time_of)
-    if choice is not None and choice.strategy is Strategy.BLOCKS:
+    return _OVER_POSITIONS[type(bound.query)](bound, clock, positions)
+
+
+def _best(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
+    query: Any = bound.query
+    if bound.structure is not None and bound.structure.strategy is Strategy.BLOCKS:
         return PerElementEvaluation(query, clock=clock)
     return TopKEvaluation(query, None, clock=clock)
+
+
+def _whole(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
+    query: Any = bound.query
+    return SparqlEvaluation(query, clock=clock, instant=positions.time_of)
+
+
+_OVER_POSITIONS: Mapping[type, Callable[[BoundCounted, Clock, Positions], Evaluation]] = {
+    BoundQuery: _best,
+    BoundWindowed: _whole,
+}
+"""One line for each kind of query whose windows may count elements."""

@@ -314,8 +314,8 @@ def test_the_cheapest_structure_is_chosen(
     bound = bind(
         TOP.format(output="RSTREAM", n=n, step=step, order="DESC", k=k, offset=0), arrivals
     )
-    assert bound.choice is not None
-    assert (bound.choice.strategy, bool(bound.warnings)) == (chosen, warned)
+    assert bound.structure is not None
+    assert (bound.structure.strategy, bool(bound.warnings)) == (chosen, warned)
 
 
 def test_the_catalog_may_ask_for_panes() -> None:
@@ -324,7 +324,7 @@ def test_the_catalog_may_ask_for_panes() -> None:
         ("pane-dominance", Strategy.EACH),
         ("shared-skyline", Strategy.BLOCKS),
     ):
-        choice = bind(text, start=f'strategy = "{strategy}"').choice
+        choice = bind(text, start=f'strategy = "{strategy}"').structure
         assert choice is not None
         assert choice.strategy is chosen
 
