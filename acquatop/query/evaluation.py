@@ -60,7 +60,7 @@ class TopKEvaluation:
         self._windows = bound.windows
         self._clock = clock
         self._wall_clock = wall_clock
-        self._remote = remote_of(bound, maintainer, rankers, random, expects=expects)
+        self._remote = remote_of(bound, maintainer, rankers, random, clock=clock, expects=expects)
         self._schedule = OneWindow(bound.windows)
         self._content = _content_of(bound, self._remote, scattered, hashes)
         self._open: int | None = None

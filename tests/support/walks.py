@@ -45,7 +45,7 @@ REFRESH = (
     Step("refresh", "ReplicaRefresh.fetch", "collect the keys"),
     Step("refresh", "SuperMTKNProposer.propose", "propose"),
     Step("refresh", "RefreshOrder.__call__", "rank"),
-    Step("replica", "Maintainer.fetch", "spend the budget"),
+    Step("replica", "Maintainer.ask", "spend the budget"),
     Step("replica", "Account.take", "pay from the budget"),
     Step("replica", "Quota.take", "pay from the limits"),
     Step("replica", "Maintainer._send", "send, in a thread"),

@@ -29,8 +29,7 @@ from acquatop.query.sparql.evaluate import SparqlResult as Found
 from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.query.sparql.template import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
-from acquatop.refresh.order import RefreshOrder
-from acquatop.refresh.proposers import ranker_name
+from acquatop.refresh.flow import order_of
 from acquatop.refresh.service_join import ReplicaJoin
 from acquatop.refresh.service_refresh import RefreshResult, ServiceRefresh
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
@@ -143,7 +142,7 @@ class SparqlEvaluation:
     def close(self) -> None:
         """Close the feeds of the remotes' changes: the query is over."""
         for join in self._remotes.joins:
-            join.maintainer.close()
+            join.flow.maintainer.close()
 
     def finish(self, stream: str) -> Iterator[Answer]:
         """Yield the answers that are due when a stream ends.
@@ -310,13 +309,7 @@ def _joins(
     slide_ms: int,
 ) -> Iterator[ReplicaJoin]:
     for remote, maintainer in zip(bound.remotes, maintainers, strict=True):
-        order = RefreshOrder(
-            maintainer.store,
-            rankers[ranker_name(remote.service.refresh.policy)](),
-            slide_ms=slide_ms,
-            ask_absent_after=remote.service.ask_absent_after,
-            random=random,
-        )
+        order = order_of(remote.service, maintainer.store, rankers, random, slide_ms)
         yield ReplicaJoin(remote.part, maintainer, order)
 
 

@@ -57,7 +57,7 @@ class Proposer(Protocol):
         """True if it must see all solutions of panes: they may not be reduced to the best then."""
 
     @property
-    def looks_beyond_candidates(self) -> bool:
+    def includes_dropped(self) -> bool:
         """True if it also needs others of a window's best that could become results."""
 
     def add_pane(self, pane: Pane) -> None:

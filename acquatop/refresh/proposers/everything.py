@@ -16,7 +16,7 @@ class Everything:
     """Proposer of all keys of the replica, the candidates first. O(keys of the replica)."""
 
     looks_at_panes = False
-    looks_beyond_candidates = False
+    includes_dropped = False
 
     def __init__(self, store: ReplicaStore) -> None:
         self._store = store

@@ -13,7 +13,7 @@ class SuperMTKNProposer:
     """Proposer of the candidates that are held anyway. O(1)."""
 
     looks_at_panes = False
-    looks_beyond_candidates = False
+    includes_dropped = False
     kind = "proposer of candidates"
     """Kind of its snapshots."""
 

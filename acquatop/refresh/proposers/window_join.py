@@ -24,7 +24,7 @@ class WindowJoin:
     """
 
     looks_at_panes = True
-    looks_beyond_candidates = False
+    includes_dropped = False
 
     def __init__(self) -> None:
         self._codes = KeyCodes()
