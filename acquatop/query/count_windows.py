@@ -51,7 +51,7 @@ class CountedEvaluation:
         self._says_all = bound.plan.output == "RSTREAM"
         self._positions = Positions(bound.windows.width_ms, bound.stream.start_ms)
         self._work = _work(replace(bound, query=self._bound), clock, self._positions)
-        self._tally = WindowCounters()
+        self._counters = WindowCounters()
 
     # Queries come and go --------------------------------------------------------------------------
 
@@ -94,8 +94,8 @@ class CountedEvaluation:
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Buffer records until they get their positions."""
         for batch in parts[0].table.to_batches():
-            self._tally.count(batch)
-            self._tally.late += self._positions.add(batch)
+            self._counters.count(batch)
+            self._counters.late += self._positions.add(batch)
 
     # Answers out ----------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class CountedEvaluation:
     def _timed(self, answer: Answer) -> Answer:
         """Return an answer with times in place of positions, and with the stream's counts."""
         oldest, newest = max(1, answer.opens_ms + 1), answer.closes_ms
-        counts = self._tally.take(answer.counts.unscored)
+        counts = self._counters.take(answer.counts.unscored)
         opens_ms, closes_ms = self._positions.time_of(oldest) - 1, self._positions.time_of(newest)
         answer = replace(
             answer, opens_ms=opens_ms, closes_ms=closes_ms, counts=counts, counts_elements=True
@@ -144,7 +144,7 @@ class CountedEvaluation:
         parts = {
             "positions": self._positions.snapshot(),
             "work": self._work.snapshot(),
-            "tally": self._tally.snapshot(),
+            "tally": self._counters.snapshot(),
         }
         return pack_parts(parts)
 
@@ -158,7 +158,7 @@ class CountedEvaluation:
             parts = unpack_parts(snapshot)
             self._positions.resume(parts["positions"])
             self._work.resume(parts["work"])
-            self._tally = WindowCounters.restore(parts["tally"])
+            self._counters = WindowCounters.restore(parts["tally"])
 
     def sizes(self, name: str) -> Sizes:
         """Return the sizes of the evaluation over positions."""

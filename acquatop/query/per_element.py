@@ -19,8 +19,8 @@ from acquatop.ingest.reduce.solutions import Solutions
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.plan.bind import Bound, BoundQuery
 from acquatop.query.contract import Sizes, Tick
-from acquatop.query.held_solutions import HeldSolutions
 from acquatop.query.schedule.every_position import EveryPosition
+from acquatop.query.solution_terms import SolutionTerms
 from acquatop.topk.contract import AnyArray, IntArray
 from acquatop.topk.sliding.block_skyline import BlockSkyline
 from acquatop.topk.sliding.contract import NONE, Changes
@@ -71,7 +71,7 @@ class PerElementEvaluation:
         self._skyline = BlockSkyline(self._k, bound.windows.width_ms)
         self._base = 1
         """Position of the first element that the skyline has seen."""
-        self._held = HeldSolutions(bound.plan.stream_variables)
+        self._terms = SolutionTerms(bound.plan.stream_variables)
         self._changes: deque[tuple[int, int, float, int]] = deque()
         """Unanswered changes of the best: (after element, entered, its merit, left)."""
         self._best: dict[int, float] = {}
@@ -109,7 +109,7 @@ class PerElementEvaluation:
 
     def sizes(self, name: str) -> Sizes:
         """Return the number of solutions that are held."""
-        return Sizes(len(self._held))
+        return Sizes(len(self._terms))
 
     # Elements in ----------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class PerElementEvaluation:
         merits = np.full(facts.events, np.nan)
         merits[positions - facts.earliest_ms] = scored
         self._note(self._skyline.add(merits))
-        self._held.add(solutions)
+        self._terms.add(solutions)
         self._unscored = np.concatenate((self._unscored, positions[np.isnan(scored)]))
 
     def _note(self, changes: Changes) -> None:
@@ -161,7 +161,7 @@ class PerElementEvaluation:
         opens = self._schedule.next_open_ms
         gone = int(np.searchsorted(self._unscored, opens, side="right"))
         self._unscored = self._unscored[gone:]
-        self._held.trim(lambda: self._skyline.held() + self._base)
+        self._terms.trim(lambda: self._skyline.held() + self._base)
 
     def _windows_to_answer(self, due: Iterable[range]) -> Iterator[int]:
         """Yield the windows to answer of those that are due: all, or those with changes."""
@@ -198,7 +198,7 @@ class PerElementEvaluation:
         if known is not None:
             return known
         score = self._rendering.score_of(merit)
-        return self._rendering.bindings(self._held.terms(position), score), score
+        return self._rendering.bindings(self._terms.terms(position), score), score
 
     def _count_unscored(self, opens: int, closes: int) -> int:
         """Return the number of a window's elements that have no score."""
@@ -236,7 +236,7 @@ class PerElementEvaluation:
             "output": self._assembly.snapshot(),
         }
         return pack_parts(
-            {**parts, "held": pack_table(self._held.table())} if len(self._held) else parts
+            {**parts, "held": pack_table(self._terms.table())} if len(self._terms) else parts
         )
 
     def resume(self, snapshot: bytes) -> None:
@@ -257,7 +257,7 @@ class PerElementEvaluation:
             )
             self._changes = deque(zip(*columns, strict=True))
             if "held" in parts:
-                self._held.resume(unpack_table(parts["held"]))
+                self._terms.resume(unpack_table(parts["held"]))
             self._assembly.resume(parts["output"])
         self._has_resumed = True
 

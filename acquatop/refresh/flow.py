@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from replica.rankers import RankerRegistry
 from replica.store import ReplicaStore, SolutionStore
 
 StoreT = TypeVar("StoreT", bound=ReplicaStore | SolutionStore)
+OrderT = TypeVar("OrderT", bound=RefreshOrder[Any])
 
 _POLL_SECONDS = 0.005
 """Seconds for one round of polling all the replicas that are waited for."""
@@ -25,7 +26,7 @@ _POLL_SECONDS = 0.005
 class ReplicaFlow(Generic[StoreT]):
     """Steps of the refresh of one replica, in the order in which they are called."""
 
-    def __init__(self, maintainer: Maintainer[StoreT], order: RefreshOrder) -> None:
+    def __init__(self, maintainer: Maintainer[StoreT], order: RefreshOrder[StoreT]) -> None:
         self.maintainer = maintainer
         self._order = order
 
@@ -106,14 +107,15 @@ def _wait(
 
 
 def order_of(
+    kind: type[OrderT],
     service: Service,
     store: ReplicaStore | SolutionStore,
     rankers: RankerRegistry,
     random: np.random.Generator,
     slide_ms: int,
-) -> RefreshOrder:
+) -> OrderT:
     """Return the order that a service's policy asks for."""
-    return RefreshOrder(
+    return kind(
         store,
         rankers[ranker_name(service.refresh.policy)](),
         slide_ms=slide_ms,

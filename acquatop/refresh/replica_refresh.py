@@ -15,6 +15,7 @@ from acquatop.catalog.services import Service
 from acquatop.ingest.panes import Pane
 from acquatop.ingest.scoring import ReplicaScoring
 from acquatop.refresh.flow import ReplicaFlow, Request, fetch, order_of
+from acquatop.refresh.order import ScoredOrder
 from acquatop.refresh.proposers import proposer_of
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.topk.snapshot import pack_parts, unpack_parts
@@ -133,7 +134,8 @@ class ReplicaRefresh:
     ) -> None:
         store = maintainer.store
         self._proposer = proposer_of(service.refresh.policy, store)
-        self._flow = ReplicaFlow(maintainer, order_of(service, store, rankers, random, slide_ms))
+        order = order_of(ScoredOrder, service, store, rankers, random, slide_ms)
+        self._flow = ReplicaFlow(maintainer, order)
         self._clock = clock
 
     @property

@@ -26,7 +26,10 @@ class ReplicaJoin:
     """Part of a query that a remote answers, with a replica in the remote's place."""
 
     def __init__(
-        self, part: RemotePart, maintainer: Maintainer[SolutionStore], order: RefreshOrder
+        self,
+        part: RemotePart,
+        maintainer: Maintainer[SolutionStore],
+        order: RefreshOrder[SolutionStore],
     ) -> None:
         self.part = part
         self.flow = ReplicaFlow(maintainer, order)

@@ -86,7 +86,7 @@ class ServiceRefresh:
         }
         return sum(accounts.values(), Budget(0, 0, 0.0))
 
-    def consult(
+    def refresh(
         self, at_ms: int, results: Mapping[str, Sequence[str]], longest_wait: float
     ) -> RefreshResult:
         """Ask for the keys that the windows' content needs now.
@@ -94,20 +94,20 @@ class ServiceRefresh:
         ``results`` are the keys of the last answer, by variable, best first. All waiting together
         takes at most ``longest_wait`` seconds.
         """
-        consulted, started = RefreshResult(), self._clock()
+        result, started = RefreshResult(), self._clock()
         until = started + longest_wait
         for join in self.joins:
             join.flow.begin(at_ms)
         for _, joins in groupby(self._in_turn(), key=lambda join: self._depths[join.part.pattern]):
-            wanted = [(join, self._keys(join, consulted.answers, at_ms)) for join in joins]
+            wanted = [(join, self._keys(join, result.answers, at_ms)) for join in joins]
             requests = (
                 join.request(keys, results.get(join.part.key or "", ())) for join, keys in wanted
             )
             for (join, keys), refreshed in zip(wanted, fetch(requests, until), strict=True):
                 join.forget_rows(refreshed.changed)
-                consulted.note(join, keys, refreshed)
-        consulted.seconds = self._clock() - started
-        return consulted
+                result.note(join, keys, refreshed)
+        result.seconds = self._clock() - started
+        return result
 
     def snapshot(self) -> bytes:
         """Return the whole state, with the replicas."""

@@ -245,7 +245,7 @@ class ExecutorAggregates:
         else:
             self._folder.remove(files)
 
-    def saved(self) -> None:
+    def snapshot_committed(self) -> None:
         """Note that the last snapshot is durable: only one earlier one can still be restored."""
         self._folder.remove(self._long_unused)
         self._unused, self._long_unused = set(), self._unused

@@ -73,7 +73,7 @@ class SharedEvaluation:
         assert isinstance(bound, BoundQuery)
         time_ms = after_ms.get(bound.stream.iri)
         since = None if time_ms is None else bound.windows.opening_from(time_ms)
-        self._enrol(bound, self._schedule.join(bound.name, _asked(bound), since))
+        self._enrol(bound, self._schedule.join(bound.name, _request(bound), since))
 
     def resume_query(self, bound: Bound) -> bool:
         """Continue a member of the snapshot."""
@@ -82,7 +82,7 @@ class SharedEvaluation:
         if part is not None:
             parts = unpack_parts(part)
             windows = self._schedule.resume_member(
-                bound.name, _asked(bound), parts["numbers"], parts["tally"]
+                bound.name, _request(bound), parts["numbers"], parts["tally"]
             )
             self._enrol(bound, windows).member.resume(parts["member"])
         return part is not None
@@ -182,8 +182,8 @@ class SharedEvaluation:
             return
         members = self._schedule.members.values()
         until = min((member.needs_after() for member in members), default=BEFORE_ALL)
-        self._log.let_go(until)
-        self._late_solutions.let_go(until)
+        self._log.release(until)
+        self._late_solutions.release(until)
         self._log_room = _LOG_ROOM + 2 * (len(self._log) + len(self._late_solutions))
 
     # State ----------------------------------------------------------------------------------------
@@ -224,5 +224,5 @@ class SharedEvaluation:
         self._resumed = parts
 
 
-def _asked(bound: BoundQuery) -> TopKRequest:
+def _request(bound: BoundQuery) -> TopKRequest:
     return TopKRequest(bound.windows, bound.plan.k + bound.plan.offset)

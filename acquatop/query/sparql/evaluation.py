@@ -30,6 +30,7 @@ from acquatop.query.sparql.quad_store import QuadStore
 from acquatop.query.sparql.template import Solution, Term, text_of
 from acquatop.query.sparql.window_graph import WindowGraph
 from acquatop.refresh.flow import order_of
+from acquatop.refresh.order import RefreshOrder
 from acquatop.refresh.service_join import ReplicaJoin
 from acquatop.refresh.service_refresh import RefreshResult, ServiceRefresh
 from acquatop.topk.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
@@ -86,7 +87,7 @@ class SparqlEvaluation:
         joins = _joins(
             bound, maintainers, rankers, random or np.random.default_rng(0), self.slide_ms
         )
-        self._remotes = ServiceRefresh([*joins], self._evaluator.keys, clock)
+        self._services = ServiceRefresh([*joins], self._evaluator.keys, clock)
         self._assembly = Assembly(
             bound.name,
             bound.plan.output,
@@ -141,7 +142,7 @@ class SparqlEvaluation:
 
     def close(self) -> None:
         """Close the feeds of the remotes' changes: the query is over."""
-        for join in self._remotes.joins:
+        for join in self._services.joins:
             join.flow.maintainer.close()
 
     def finish(self, stream: str) -> Iterator[Answer]:
@@ -169,7 +170,7 @@ class SparqlEvaluation:
                 "state": pack(_KIND, _VERSION, State(settings, {})),
                 "store": self._store.snapshot(),
                 **{f"graph{at}": graph.snapshot() for at, graph in enumerate(self._graphs)},
-                "remotes": self._remotes.snapshot(),
+                "remotes": self._services.snapshot(),
                 "output": self._assembly.snapshot(),
                 "tally": self._schedule.counters.snapshot(),
             }
@@ -185,7 +186,7 @@ class SparqlEvaluation:
             for at, graph in enumerate(self._graphs):
                 graph.resume(parts[f"graph{at}"])
             self._store.resume(parts["store"])
-            self._remotes.resume(parts["remotes"])
+            self._services.resume(parts["remotes"])
             self._schedule.resume(settings)
             self._results = settings["results"]
         self._is_resumed = True
@@ -207,13 +208,13 @@ class SparqlEvaluation:
 
     def _evaluate(self, due: Due, due_at: float, longest_wait: float) -> Answer:
         now_ms, closing = due.closes_ms, [self._graphs[at] for at in due.closed]
-        consulted = self._remotes.consult(now_ms, self._results, longest_wait)
-        found = self._evaluator.evaluate(consulted.answers, self._instant(now_ms))
+        refresh = self._services.refresh(now_ms, self._results, longest_wait)
+        found = self._evaluator.evaluate(refresh.answers, self._instant(now_ms))
         self._note_results(found)
         shown = [_shown(graph) for graph in (*closing, *self._graphs) if graph.shown is not None]
         result = Result(
             rows=tuple(
-                self._row(rank, row, consulted) for rank, row in enumerate(found.rows, start=1)
+                self._row(rank, row, refresh) for rank, row in enumerate(found.rows, start=1)
             ),
             variables=found.names,
             form=self._evaluator.form,
@@ -222,31 +223,31 @@ class SparqlEvaluation:
             windows=tuple(shown[len(closing) :]) if len(self._graphs) > 1 else (),
         )
         use = RemoteUse(
-            tuple(map(to_rdflib, consulted.refreshed)),
-            consulted.spending,
-            self._remotes.budget,
-            consulted.failure,
+            tuple(map(to_rdflib, refresh.refreshed)),
+            refresh.spending,
+            self._services.budget,
+            refresh.failure,
         )
         closed = ClosedWindow(shown[0].index, shown[0].opens_ms, shown[0].closes_ms, due_at)
-        counts = self._schedule.counters.take(rejected=consulted.rejected)
-        return self._assembly.answer(closed, result, self._certificate(consulted), counts, use)
+        counts = self._schedule.counters.take(rejected=refresh.rejected)
+        return self._assembly.answer(closed, result, self._certificate(refresh), counts, use)
 
-    def _certificate(self, consulted: RefreshResult) -> Certificate:
+    def _certificate(self, refresh: RefreshResult) -> Certificate:
         reasons = [
             f"{count} of the keys to ask <{service}> for have no answer from it yet"
-            for service, count in consulted.missing.items()
+            for service, count in refresh.missing.items()
             if count
         ]
         if any(graph.is_uncertain for graph in self._graphs):
             reasons.append("something that belongs into a window came too late")
         if reasons:
             return Certificate(Status.APPROXIMATE, "; ".join(reasons))
-        return Certificate(Status.CERTIFIED if consulted.is_stale else Status.EXACT)
+        return Certificate(Status.CERTIFIED if refresh.is_stale else Status.EXACT)
 
     def _note_results(self, result: Found) -> None:
         """Remember the results' keys, best first, for the ranker, if the query has an order."""
         keys = (
-            [join.part.key for join in self._remotes.joins if join.part.key]
+            [join.part.key for join in self._services.joins if join.part.key]
             if self._bound.plan.query.order
             else []
         )
@@ -254,8 +255,8 @@ class SparqlEvaluation:
             key: [text_of(row[key]) for row in result.rows if key in row] for key in keys
         }
 
-    def _row(self, rank: int, solution: Solution, consulted: RefreshResult) -> Row:
-        refreshed, age_seconds = self._freshness(solution, consulted)
+    def _row(self, rank: int, solution: Solution, refresh: RefreshResult) -> Row:
+        refreshed, age_seconds = self._freshness(solution, refresh)
         return Row(
             rank=rank,
             bindings={name: _to_rdflib(term) for name, term in solution.items()},
@@ -265,13 +266,13 @@ class SparqlEvaluation:
         )
 
     def _freshness(
-        self, solution: Solution, consulted: RefreshResult
+        self, solution: Solution, refresh: RefreshResult
     ) -> tuple[bool | None, float | None]:
         """Return whether all keys of a row were fetched now, and the oldest age.
 
         None if some are missing.
         """
-        joins = self._remotes.joins
+        joins = self._services.joins
         if not joins or any(
             join.part.key is not None and join.part.key not in solution for join in joins
         ):
@@ -282,7 +283,7 @@ class SparqlEvaluation:
         ]
         age_seconds = max(0.0, *(join.age(key) for join, key in keys))
         return all(
-            key in consulted.fetched[join] for join, key in keys
+            key in refresh.fetched[join] for join, key in keys
         ), age_seconds if math.isfinite(age_seconds) else None
 
     def _score(self, solution: Mapping[str, Term]) -> float | None:
@@ -309,7 +310,7 @@ def _joins(
     slide_ms: int,
 ) -> Iterator[ReplicaJoin]:
     for remote, maintainer in zip(bound.remotes, maintainers, strict=True):
-        order = order_of(remote.service, maintainer.store, rankers, random, slide_ms)
+        order = order_of(RefreshOrder, remote.service, maintainer.store, rankers, random, slide_ms)
         yield ReplicaJoin(remote.part, maintainer, order)
 
 

@@ -71,7 +71,7 @@ class WindowGraph:
         self._mapping = mapping
         self._latest_only = latest_only
         self._panes = PaneBuffer(windows)
-        self._held: deque[tuple[int, list[_Record]]] = deque()
+        self._shown_panes: deque[tuple[int, list[_Record]]] = deque()
         self._current: dict[str, _Record] = {}
         self._counts: dict[str, int] = {}
         self._uncertain: set[int] = set()
@@ -125,7 +125,7 @@ class WindowGraph:
     @property
     def is_empty(self) -> bool:
         """True if the window that is shown is empty."""
-        return not self._held
+        return not self._shown_panes
 
     @property
     def is_uncertain(self) -> bool:
@@ -147,14 +147,14 @@ class WindowGraph:
         """Close of the last window that holds a record so far; None if there is none."""
         newest = self._panes.latest_ms()
         lasts = [] if newest is None else [self.cursor.windows.last(newest)]
-        lasts += [self._held[-1][0]] if self._held else []
+        lasts += [self._shown_panes[-1][0]] if self._shown_panes else []
         return self.cursor.windows.bounds(max(lasts))[1] if lasts else None
 
     def close(self, window: int) -> None:
         """Change the graph to a window's content; call it once all its records are in."""
         before: dict[str, bool] = {}
-        while self._held and self._held[0][0] < window:
-            for record in self._held.popleft()[1]:
+        while self._shown_panes and self._shown_panes[0][0] < window:
+            for record in self._shown_panes.popleft()[1]:
                 self._leave(record, before)
         for pane in self._panes.take_until(self.cursor.windows.bounds(window)[1]):
             if pane.last >= window:
@@ -172,11 +172,13 @@ class WindowGraph:
             "next": self.cursor.next,
             "uncertain": sorted(self._uncertain),
         }
-        records = [record for _, several in self._held for record in several]
+        records = [record for _, several in self._shown_panes for record in several]
         tables: dict[str, dict[str, AnyArray]] = {
             "panes": {
-                "lasts": np.array([last for last, _ in self._held], dtype=np.int64),
-                "sizes": np.array([len(several) for _, several in self._held], dtype=np.int64),
+                "lasts": np.array([last for last, _ in self._shown_panes], dtype=np.int64),
+                "sizes": np.array(
+                    [len(several) for _, several in self._shown_panes], dtype=np.int64
+                ),
             },
             "records": {
                 "subjects": objects([record.subject for record in records]),
@@ -229,7 +231,7 @@ class WindowGraph:
         self._counts = dict(Counter(line for record in counting for line in record.triples))
         panes, rest = state.tables["panes"], iter(records)
         sizes = zip(panes["lasts"].tolist(), panes["sizes"].tolist(), strict=True)
-        self._held = deque((last, list(islice(rest, size))) for last, size in sizes)
+        self._shown_panes = deque((last, list(islice(rest, size))) for last, size in sizes)
 
     def _is_current(self, record: _Record) -> bool:
         """Return True if a held record counts; False if it has been replaced."""
@@ -245,7 +247,7 @@ class WindowGraph:
                 self._count(older.triples if older else (), -1, before)
                 self._current[record.subject] = record
             self._count(record.triples, 1, before)
-        self._held.append((pane.last, records))
+        self._shown_panes.append((pane.last, records))
 
     def _leave(self, record: _Record, before: dict[str, bool]) -> None:
         if self._latest_only:

@@ -63,8 +63,8 @@ class Proposer(Protocol):
     def add_pane(self, pane: Pane) -> None:
         """See the solutions of one pane."""
 
-    def propose(self, window: int, held: Proposed) -> Proposed:
-        """Return the keys that may be refreshed when a window closes; ``held`` could be results."""
+    def propose(self, window: int, candidates: Proposed) -> Proposed:
+        """Return the keys that may be refreshed when a window closes: candidates, and others."""
 
     def close_before(self, window: int) -> None:
         """Release data that lies only in earlier windows."""

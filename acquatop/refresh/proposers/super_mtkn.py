@@ -20,9 +20,9 @@ class SuperMTKNProposer:
     def add_pane(self, pane: Pane) -> None:
         """Do nothing: the list has the solutions."""
 
-    def propose(self, window: int, held: Proposed) -> Proposed:
+    def propose(self, window: int, candidates: Proposed) -> Proposed:
         """Return the candidates."""
-        return held
+        return candidates
 
     def close_before(self, window: int) -> None:
         """Do nothing: nothing is kept."""

@@ -493,7 +493,7 @@ class Straggles(Thing):
             Scored(merits, Rows(times, names, names, (merits,), (names,))),
             ArrivalWatermarks.at(at, -99, size),
         )
-        self.held.let_go(at - 5)
+        self.held.release(at - 5)
         top = self.held.among(Top(at // 3, NO_ROWS, np.empty(0)), self.ANSWERED, 2)
         return len(self.held), top.rows.identities.tolist(), top.merits.tolist()
 
@@ -511,7 +511,7 @@ class Logs(Thing):
         counts = np.array([chance.randint(0, 2) for _ in times], np.int64)
         self.held.add(Parted(times, counts, counts), ArrivalWatermarks.at(at, -99, len(times)))
         if chance.random() < 0.3:
-            self.held.let_go(at - 5)
+            self.held.release(at - 5)
         answered, span = self.ANSWERED, WINDOWS.bounds(at // 3)
         known = (
             self.held.newest(answered),
