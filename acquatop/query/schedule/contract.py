@@ -14,9 +14,9 @@ DueT = TypeVar("DueT")
 class Schedule(ABC, Generic[DueT]):
     """Order in which the windows of one evaluation close.
 
-    A run of more than ``MAX_EMPTY_WINDOWS`` empty windows is skipped and counted. There are three
-    forms: one window (``one_window``), windows over several streams (``several_streams``), and
-    windows of each member (``acquatop.query.shared.schedule``).
+    A run of more than ``MAX_EMPTY_WINDOWS`` empty windows is skipped and counted. Its forms are one
+    window (``one_window``), windows over several streams (``several_streams``), windows over
+    positions (``every_position``), and windows of each member (``acquatop.query.shared.schedule``).
     """
 
     @property
