@@ -109,8 +109,3 @@ class Evaluation(Protocol):
 
     def sizes(self, name: str) -> Sizes:
         """Return the number of objects held for a query."""
-
-
-def next_close(windows: Sequence[tuple[Windows, int | None]], time_ms: int) -> int | None:
-    """Return the time at which the next of some windows closes after ``time_ms``."""
-    return min((each.bounds(each.first(time_ms + 1))[1] for each, _ in windows), default=None)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from acquatop.answer.answer import Answer, Status
 from acquatop.catalog.vocabulary import Strategy
 from acquatop.ingest.reduce.contract import Part, Reducer
 from acquatop.ingest.reduce.job import reduced
 from acquatop.ingest.reduce.records import RECORDS
-from acquatop.plan.bind import Bound, BoundCounted, BoundQuery
+from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, BoundWindowed
 from acquatop.query.contract import Evaluation, Sizes, Tick
 from acquatop.query.counters import WindowCounters
 from acquatop.query.element_positions import Positions
@@ -46,11 +47,11 @@ class CountedEvaluation:
         self._bound = replace(bound.query, name=bound.name)
         self._iri = bound.stream.iri
         self._clock = clock
-        self._is_topk = isinstance(bound.query, BoundQuery)
+        self._late_bound = bound.query.late_bound
         self._says_all = bound.plan.output == "RSTREAM"
         self._positions = Positions(bound.windows.width_ms, bound.stream.start_ms)
         self._work = _work(replace(bound, query=self._bound), clock, self._positions)
-        self._tally = WindowCounters()
+        self._counters = WindowCounters()
 
     # Queries come and go --------------------------------------------------------------------------
 
@@ -93,8 +94,8 @@ class CountedEvaluation:
     def add(self, stream: str, parts: Sequence[Part], names: Sequence[str]) -> None:
         """Buffer records until they get their positions."""
         for batch in parts[0].table.to_batches():
-            self._tally.count(batch)
-            self._tally.late += self._positions.add(batch)
+            self._counters.count(batch)
+            self._counters.late += self._positions.add(batch)
 
     # Answers out ----------------------------------------------------------------------------------
 
@@ -122,7 +123,7 @@ class CountedEvaluation:
     def _timed(self, answer: Answer) -> Answer:
         """Return an answer with times in place of positions, and with the stream's counts."""
         oldest, newest = max(1, answer.opens_ms + 1), answer.closes_ms
-        counts = self._tally.take(answer.counts.unscored)
+        counts = self._counters.take(answer.counts.unscored)
         opens_ms, closes_ms = self._positions.time_of(oldest) - 1, self._positions.time_of(newest)
         answer = replace(
             answer, opens_ms=opens_ms, closes_ms=closes_ms, counts=counts, counts_elements=True
@@ -133,7 +134,7 @@ class CountedEvaluation:
             answer,
             status=Status.APPROXIMATE,
             reason="something that belongs into a window came too late",
-            bound=math.inf if self._is_topk else None,
+            bound=self._late_bound,
         )
 
     # Snapshots ------------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ class CountedEvaluation:
         parts = {
             "positions": self._positions.snapshot(),
             "work": self._work.snapshot(),
-            "tally": self._tally.snapshot(),
+            "tally": self._counters.snapshot(),
         }
         return pack_parts(parts)
 
@@ -157,7 +158,7 @@ class CountedEvaluation:
             parts = unpack_parts(snapshot)
             self._positions.resume(parts["positions"])
             self._work.resume(parts["work"])
-            self._tally = WindowCounters.restore(parts["tally"])
+            self._counters = WindowCounters.restore(parts["tally"])
 
     def sizes(self, name: str) -> Sizes:
         """Return the sizes of the evaluation over positions."""
@@ -166,9 +167,23 @@ class CountedEvaluation:
 
 def _work(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
     """Return the evaluation of a query over positions."""
-    query, choice = bound.query, bound.choice
-    if not isinstance(query, BoundQuery):
-        return SparqlEvaluation(query, clock=clock, instant=positions.time_of)
-    if choice is not None and choice.strategy is Strategy.BLOCKS:
+    return _OVER_POSITIONS[type(bound.query)](bound, clock, positions)
+
+
+def _best(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
+    query: Any = bound.query
+    if bound.structure is not None and bound.structure.strategy is Strategy.BLOCKS:
         return PerElementEvaluation(query, clock=clock)
     return TopKEvaluation(query, None, clock=clock)
+
+
+def _whole(bound: BoundCounted, clock: Clock, positions: Positions) -> Evaluation:
+    query: Any = bound.query
+    return SparqlEvaluation(query, clock=clock, instant=positions.time_of)
+
+
+_OVER_POSITIONS: Mapping[type, Callable[[BoundCounted, Clock, Positions], Evaluation]] = {
+    BoundQuery: _best,
+    BoundWindowed: _whole,
+}
+"""One line for each kind of query whose windows may count elements."""

@@ -17,9 +17,9 @@ _KIND, _VERSION = "tally", 1
 class WindowCounters:
     """Events, faults, late items and skipped windows since the last answer.
 
-    >>> tally = WindowCounters()
-    >>> tally.late += 2
-    >>> tally.take(unscored=1), tally.take().late
+    >>> counters = WindowCounters()
+    >>> counters.late += 2
+    >>> counters.take(unscored=1), counters.take().late
     (Counts(events=0, late=2, bad={}, unscored=1, ambiguous=0, skipped=0, rejected={}), 0)
     """
 

@@ -289,7 +289,10 @@ class Replicas:
             if not maintainer.load(tell):
                 _LOG.warning("<%s> has nothing that matches: %s", service.iri, question.text)
         except RemoteError as error:
-            hint = f"start it, correct what the catalog says of <{service.iri}>, or set load = false there"
+            hint = (
+                f"start it, correct what the catalog says of <{service.iri}>, "
+                "or set load = false there"
+            )
             raise EnvironmentProblem(f"{error}\n  hint: {hint}") from error
 
 

@@ -1,6 +1,4 @@
-"""Each construct as wide as it may be runs through the engine, in its thread;
-the first one beyond is refused.
-"""
+"""Each construct as wide as it may be runs through the engine; the first one beyond is refused."""
 
 from __future__ import annotations
 

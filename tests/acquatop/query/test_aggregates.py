@@ -1,6 +1,4 @@
-"""Top-k queries over aggregates per key: incrementally, window by window,
-and by counting everything afresh.
-"""
+"""Top-k queries over aggregates per key: incrementally, by window, and by counting afresh."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A remote with several solutions for a key, of which one is used:
-no answer for which one was chosen is exact.
-"""
+"""A remote with several solutions for a key, of which one is used: no such answer is exact."""
 
 from __future__ import annotations
 

@@ -133,9 +133,7 @@ shapes = st.builds(
 
 
 class Replay:
-    """A query at work on a stream and a remote that chance has made,
-    its records in several partitions.
-    """
+    """A query on a stream and a remote made by chance, its records in several partitions."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape

@@ -81,10 +81,8 @@ def test_blank_nodes_that_the_engine_makes_up_are_named_in_order() -> None:
 
 
 def test_a_template_makes_a_blank_node_for_each_solution_and_skips_what_is_no_triple() -> None:
-    query = (
-        "CONSTRUCT { [] :is ?o ; :of ?s . ?o :x ?s . ?s ?o :y . ?s :z ?unbound } { GRAPH :w "
-        "{ ?s :p ?o } }"
-    )
+    query = """CONSTRUCT { [] :is ?o ; :of ?s . ?o :x ?s . ?s ?o :y . ?s :z ?unbound }
+               { GRAPH :w { ?s :p ?o } }"""
     triples = evaluate(query, stored(':k :p :l , "text" . :l :p :l .')).triples
     assert sum(" <urn:is> " in line for line in triples) == 3
     assert len({line.split()[0] for line in triples if line.startswith("_:")}) == 3

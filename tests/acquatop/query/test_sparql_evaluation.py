@@ -1,6 +1,4 @@
-"""A query evaluated window by window against brute force:
-windows built anew, SERVICE answered by the whole remote.
-"""
+"""A query evaluated by window against brute force: windows built anew, the whole remote asked."""
 
 from __future__ import annotations
 
@@ -97,10 +95,8 @@ def expected_instants(replay: Replay, instants: list[int]) -> list[int]:
     return sorted(due)
 
 
-IN_ORDER = (
-    f"SELECT (GROUP_CONCAT(?r) AS ?all) (SAMPLE(?s) AS ?one) {V} WHERE {{ WINDOW :v "
-    f"{{ ?s :r ?r }} }}"
-)
+IN_ORDER = f"""SELECT (GROUP_CONCAT(?r) AS ?all) (SAMPLE(?s) AS ?one) {V}
+               WHERE {{ WINDOW :v {{ ?s :r ?r }} }}"""
 
 
 @settings(max_examples=100)
@@ -176,10 +172,8 @@ def test_a_failing_remote_costs_freshness_and_is_named() -> None:
 
 
 def test_a_pattern_without_a_key_is_fetched_whole() -> None:
-    text = (
-        f"SELECT ?s ?a {ONE} WHERE {{ WINDOW :w {{ ?s :p ?p }} SERVICE :people "
-        f"{{ ?a :friend ?b }} }}"
-    )
+    text = f"""SELECT ?s ?a {ONE}
+               WHERE {{ WINDOW :w {{ ?s :p ?p }} SERVICE :people {{ ?a :friend ?b }} }}"""
     bound_query = bound(text, start="start_ms = 0")
     query, (remote,) = at_work(bound_query, friends(k="l", m="k"))
     (answer,) = feed(query, bound_query, Record(1, "k", 1), Record(9, "k", 2))
@@ -261,10 +255,9 @@ def test_a_remote_s_blank_nodes_are_kept_and_shown_as_such() -> None:
 
 def test_keys_match_whatever_their_characters() -> None:
     odd = "a\tb\x08\x0c\0\x01\x7f\"'\\\n\u00e9"
-    text = (
-        f"SELECT ?s ?r {ONE} WHERE {{ WINDOW :w {{ ?x :r ?r }} SERVICE :people "
-        f"{{ ?s :name ?r }} }} ORDER BY ?r LIMIT 2"
-    )
+    text = f"""SELECT ?s ?r {ONE}
+               WHERE {{ WINDOW :w {{ ?x :r ?r }} SERVICE :people {{ ?s :name ?r }} }}
+               ORDER BY ?r LIMIT 2"""
     bound_query = bound(text, start="start_ms = 0")
     assert bound_query.remotes[0].part.key == "r"
     data = ox.Store()

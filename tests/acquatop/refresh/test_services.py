@@ -1,6 +1,4 @@
-"""Queries over every kind of service that a catalog can name,
-from the catalog's text to the answers.
-"""
+"""Queries over every kind of service that a catalog can name, from its text to the answers."""
 
 from __future__ import annotations
 
@@ -124,7 +122,7 @@ def test_limits_over_time_hold_for_all_queries_of_an_engine(folder: Path) -> Non
     ) as server:
         service = (
             f'remote = "rest"\nendpoint = "{server.url}/users?ids={{keys}}"\n'
-            f'limits = ["2 requests per 1h"]'
+            'limits = ["2 requests per 1h"]'
         )
         with Engine(catalog(folder, service), runtime="local", until_end=True) as engine:
             found = [list(engine.register(query_text())) for _ in range(3)]

@@ -1,6 +1,4 @@
-"""One battery for all sinks that keep answers in files:
-whatever happens on the way, the bytes end the same.
-"""
+"""Battery for all sinks that keep answers in files: whatever happens, the bytes end the same."""
 
 from __future__ import annotations
 
@@ -80,7 +78,7 @@ def test_a_place_that_cannot_be_written_is_named_and_written_later(
     answers = answers_for(kind)
     message = (
         rf"cannot write answers to {tmp_path}/\w+/.+: .+\n"
-        rf"  hint: .+ another place; .+ at the next start"
+        r"  hint: .+ another place; .+ at the next start"
     )
     for name in ("open", "write", "fsync", "ftruncate" if growing(kind) else "replace"):
         folder = tmp_path / name

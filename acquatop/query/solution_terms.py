@@ -15,7 +15,7 @@ _FEWEST = 1_024
 """Number of solutions up to which all are kept, whether they matter or not."""
 
 
-class HeldSolutions:
+class SolutionTerms:
     """Terms of solutions that may still be shown; others are dropped from time to time.
 
     Memory grows with the solutions that matter: at most twice as many are held, and one batch.

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from sortedcontainers import SortedSet
 
+from acquatop.query.schedule.cursor import Cursor
 from acquatop.topk.contract import IntArray
 from acquatop.topk.snapshot import State, pack, reading, unpack
-from acquatop.windows import Windows
 
 _KIND, _VERSION = "occupancy", 1
 
@@ -21,9 +21,9 @@ class NonEmptyWindows:
     the panes since the last close, and those of the window that closed then.
     """
 
-    def __init__(self, windows: Windows) -> None:
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
         self.earliest_ms: int | None = None
-        self._windows = windows
         # Both ends grow with time, so this is the panes' order in time.
         self._panes: SortedSet[tuple[int, int]] = SortedSet()
         self._closed: int | None = None
@@ -59,9 +59,18 @@ class NonEmptyWindows:
         return self._panes[at][0] if at < len(self._panes) else None
 
     @property
-    def last(self) -> int | None:
-        """Last window that opens before the newest record; None if no window left holds one."""
-        return self._panes[-1][1] if self._panes else None
+    def next_record_ms(self) -> int | None:
+        """Close of the :attr:`next` window; None if there is none."""
+        window = self.next
+        return None if window is None else self.cursor.windows.bounds(window)[1]
+
+    @property
+    def last_close_ms(self) -> int | None:
+        """Close of the last window that opens before the newest record.
+
+        None if no window left holds one.
+        """
+        return self.cursor.windows.bounds(self._panes[-1][1])[1] if self._panes else None
 
     def snapshot(self) -> bytes:
         """Return the whole state."""
