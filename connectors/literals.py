@@ -36,7 +36,9 @@ def values_of(terms: pa.StringArray, datatype: str) -> pa.Array:
     Numbers of all numeric XSD datatypes are valid doubles; those of the integer types are valid
     integers, if 64 bits can hold them. A text with a language is not an xsd:string.
 
-    >>> values_of(pa.array(['"7"^^<http://www.w3.org/2001/XMLSchema#int>', '"7"']), XSD_DOUBLE).to_pylist()
+    >>> values_of(
+    ...     pa.array(['"7"^^<http://www.w3.org/2001/XMLSchema#int>', '"7"']), XSD_DOUBLE
+    ... ).to_pylist()
     [7.0, None]
     """
     return _READERS[datatype](terms)
@@ -45,7 +47,9 @@ def values_of(terms: pa.StringArray, datatype: str) -> pa.Array:
 def times_of(terms: pa.StringArray) -> pa.Int64Array:
     """Return terms in milliseconds since the epoch; they are integers or instants.
 
-    >>> times_of(pa.array(['"1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'])).to_pylist()
+    >>> times_of(
+    ...     pa.array(['"1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'])
+    ... ).to_pylist()
     [1000]
     """
     numbers = _integers(terms)

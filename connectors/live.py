@@ -323,8 +323,10 @@ class LiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._folder().check(begin)
         if begin.record > end.record:
             raise ConnectorError(
-                f"the log in {self._options.path} ends before record {begin.record}, up to which it has been read\n"
-                "  hint: put back what was removed, or begin anew with another checkpoint or state directory"
+                f"the log in {self._options.path} ends before record {begin.record}, up to "
+                "which it has been read\n"
+                "  hint: put back what was removed, or begin anew with another checkpoint or "
+                "state directory"
             )
 
     def _folder(self) -> LogFolder:

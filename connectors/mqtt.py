@@ -86,7 +86,8 @@ class MqttDataSource(DataSource):
     def schema(self) -> str:
         """Return the columns of a row."""
         return (
-            "value binary, topic string, received timestamp, qos int, retain boolean, packet int, size bigint, "
+            "value binary, topic string, received timestamp, qos int, retain boolean, packet "
+            "int, size bigint, "
             "position bigint"
         )
 

@@ -99,7 +99,10 @@ class ParquetDataSource(DataSource):
                 str(name): coded.get(name, COLUMN_TYPES[type_]) for name, type_ in columns.items()
             }
         except (ValueError, KeyError, AttributeError, TypeError):
-            hint = f'a JSON object from names to {", ".join(COLUMN_TYPES)}, such as {{"user": "string"}}'
+            hint = (
+                f"a JSON object from names to {', '.join(COLUMN_TYPES)}, such as "
+                f'{{"user": "string"}}'
+            )
             raise ConnectorError(
                 f'the connector "parquet" needs the option columns: {hint}'
             ) from None
@@ -155,7 +158,8 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin, length = start.get(name, 0), self._length(name)
             if length < begin:
                 raise ConnectorError(
-                    f"{self._file(name)} has shrunk from {begin} to {length} rows; files must not change"
+                    f"{self._file(name)} has shrunk from {begin} to {length} rows; files "
+                    "must not change"
                 )
             length = length if self._target is None else self._target[name]
             rows = length - begin if room is None else min(room, length - begin)
@@ -244,8 +248,9 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _rows(self, name: str, begin: int, stop: int) -> pa.Table:
         """Return some rows of a file, and of them the columns wanted.
 
-        A row group can only be decoded from its first row on. So a file stays open, and whoever goes on where the last
-        partition ended does not begin anew: batches may be far smaller than row groups.
+        A row group can only be decoded from its first row on. So a file stays open, and
+        whoever goes on where the last partition ended does not begin anew: batches may be far
+        smaller than row groups.
         """
         rows = self._open
         if rows is None or (rows.name, rows.at) != (name, begin):
@@ -293,7 +298,9 @@ class _Cursor:
 
 
 def _groups_from(metadata: pq.FileMetaData, begin: int) -> tuple[list[int], int]:
-    """Return the row groups that hold rows from one on, and how many rows are before it in the first of them."""
+    """Return the row groups that hold rows from one on, and how many rows are before it in the
+    first of them.
+    """
     after = 0
     for group in range(metadata.num_row_groups):
         first, after = after, after + metadata.row_group(group).num_rows

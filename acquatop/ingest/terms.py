@@ -91,7 +91,11 @@ def _unescaped(escape: re.Match[str]) -> str:
 def datatype_of(text: str) -> str | None:
     """Return the datatype that is written in an N-Triples text; None if there is none.
 
-    >>> datatype_of('"3"^^<http://www.w3.org/2001/XMLSchema#integer>'), datatype_of('<urn:a>'), datatype_of('"a"')
+    >>> (
+    ...     datatype_of('"3"^^<http://www.w3.org/2001/XMLSchema#integer>'),
+    ...     datatype_of("<urn:a>"),
+    ...     datatype_of('"a"'),
+    ... )
     ('http://www.w3.org/2001/XMLSchema#integer', None, None)
     """
     match = _LITERAL.fullmatch(text) if text.startswith('"') else None
@@ -106,7 +110,10 @@ def score_literal(score: float, datatype: str | None = None) -> Literal:
 
     >>> score_literal(0.1 + 0.2, "http://www.w3.org/2001/XMLSchema#decimal").n3()
     '"0.3"^^<http://www.w3.org/2001/XMLSchema#decimal>'
-    >>> [str(score_literal(each, "http://www.w3.org/2001/XMLSchema#integer")) for each in (12.0, 0.5, 1e300)]
+    >>> [
+    ...     str(score_literal(each, "http://www.w3.org/2001/XMLSchema#integer"))
+    ...     for each in (12.0, 0.5, 1e300)
+    ... ]
     ['12', '0.5', '1e+300']
     """
     # Adding zero turns -0.0, the same score, into 0.0.

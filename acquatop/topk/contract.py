@@ -198,15 +198,15 @@ def refuse(rejected: IntArray, arrivals: Rows) -> None:
     >>> rows = Rows(np.array([5]), np.array(["a"]), np.array(["a"]), (np.array([np.nan]),))
     >>> refuse(np.array([0]), rows)
     Traceback (most recent call last):
-    acquatop.topk.contract.NotANumberError: 1 of 1 arrivals have no score, first a at 5 (row 0, parts [nan]): \
-a score must be a number; leave such arrivals out, or give them a value
+    acquatop.topk.contract.NotANumberError: 1 of 1 arrivals have no score, first a at 5 (row 0, \
+parts [nan]): a score must be a number; leave such arrivals out, or give them a value
     """
     if not len(rejected):
         return
     at = int(rejected[0])
     parts = [float(part[at]) for part in arrivals.parts]
     raise NotANumberError(
-        f"{len(rejected)} of {len(arrivals)} arrivals have no score, first {arrivals.identities[at]} at "
-        f"{arrivals.times[at]} (row {at}, parts {parts}): a score must be a number; leave such arrivals out, "
-        "or give them a value"
+        f"{len(rejected)} of {len(arrivals)} arrivals have no score, first "
+        f"{arrivals.identities[at]} at {arrivals.times[at]} (row {at}, parts {parts}): "
+        "a score must be a number; leave such arrivals out, or give them a value"
     )

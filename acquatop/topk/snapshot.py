@@ -57,7 +57,8 @@ def unpack(kind: str, version: int, snapshot: bytes) -> State:
         found = header["kind"], header["version"]
         if found != (kind, version):
             raise SnapshotError(
-                f"this is a snapshot of {found[0]} version {found[1]}, not of {kind} version {version}"
+                f"this is a snapshot of {found[0]} version {found[1]}, not of {kind} "
+                f"version {version}"
             )
         tables, start = {}, 0
         for name, size in header["tables"].items():

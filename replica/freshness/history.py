@@ -29,9 +29,22 @@ class History:
 
     >>> history = History(("followers",))
     >>> history.grow(2)
-    >>> rows, unknown, seven, eight = np.arange(2), np.full(2, np.nan), np.array([7.0]), np.array([8.0])
-    >>> history.observe(rows, 10.0, np.array([True, True]), {"followers": unknown}, {"followers": np.array([7.0, 9.0])})
-    >>> history.observe(rows[:1], 15.0, np.array([True]), {"followers": seven}, {"followers": eight})
+    >>> rows, unknown, seven, eight = (
+    ...     np.arange(2),
+    ...     np.full(2, np.nan),
+    ...     np.array([7.0]),
+    ...     np.array([8.0]),
+    ... )
+    >>> history.observe(
+    ...     rows,
+    ...     10.0,
+    ...     np.array([True, True]),
+    ...     {"followers": unknown},
+    ...     {"followers": np.array([7.0, 9.0])},
+    ... )
+    >>> history.observe(
+    ...     rows[:1], 15.0, np.array([True]), {"followers": seven}, {"followers": eight}
+    ... )
     >>> history.fetched_at, history.changed_at
     (array([15., 10.]), array([ 15., -inf]))
     """

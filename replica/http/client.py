@@ -127,7 +127,8 @@ class HttpClient:
         if encoding.lower() not in ("", "identity"):
             raise RemoteError(
                 self._said(
-                    f"the answer is encoded as {self._redacted.line(encoding)}, which was not asked for"
+                    f"the answer is encoded as {self._redacted.line(encoding)}, which was "
+                    "not asked for"
                 )
             )
         if raw.length_remaining is not None and raw.length_remaining > self._longest:

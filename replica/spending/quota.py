@@ -52,7 +52,9 @@ class Quota:
     period late.
 
     >>> now = 0.0
-    >>> quota = Quota([Limit.parse("2 requests per 1m"), Limit.parse("150 items per 1h")], time=lambda: now)
+    >>> quota = Quota(
+    ...     [Limit.parse("2 requests per 1m"), Limit.parse("150 items per 1h")], time=lambda: now
+    ... )
     >>> quota.take(items=100, requests=1)
     True
     >>> quota.left()

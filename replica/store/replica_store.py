@@ -24,7 +24,9 @@ class ReplicaStore(KeyedStore):
 
     >>> store = ReplicaStore("user", ["followers"])
     >>> seven = '"7"^^<http://www.w3.org/2001/XMLSchema#integer>'
-    >>> store.put(["<urn:a>", "<urn:b>"], [{"user": "<urn:a>", "followers": seven}], now=5.0).changed
+    >>> store.put(
+    ...     ["<urn:a>", "<urn:b>"], [{"user": "<urn:a>", "followers": seven}], now=5.0
+    ... ).changed
     ('<urn:a>', '<urn:b>')
     >>> store.numbers("followers", store.rows(["<urn:a>", "<urn:b>", "<urn:c>"]))
     array([ 7., nan, nan])

@@ -22,7 +22,10 @@ class SolutionStore(KeyedStore):
     solutions takes O(n log n). The history has no numbers, as a key may have many, or none.
 
     >>> store = SolutionStore("user", ["user", "friend"])
-    >>> answer = [{"user": "<urn:a>", "friend": "<urn:c>"}, {"user": "<urn:a>", "friend": "<urn:b>"}]
+    >>> answer = [
+    ...     {"user": "<urn:a>", "friend": "<urn:c>"},
+    ...     {"user": "<urn:a>", "friend": "<urn:b>"},
+    ... ]
     >>> store.put(["<urn:a>", "<urn:z>"], answer, now=5.0).changed
     ('<urn:a>', '<urn:z>')
     >>> [solution["friend"] for solution in store.solutions("<urn:a>")], store.solutions("<urn:z>")

@@ -20,7 +20,9 @@ NOW = 40.0
 
 @dataclass
 class Looked:
-    """A history after many looks, and what was said and came of it in the last three quarters of them."""
+    """A history after many looks, and what was said and came of it in the last three quarters of
+    them.
+    """
 
     history: History
     rates: FloatArray
@@ -28,7 +30,9 @@ class Looked:
     came: BoolArray
 
     def worst_gap(self) -> float:
-        """Return how far what was said lies from what came, in the worst of ten groups of some size."""
+        """Return how far what was said lies from what came, in the worst of ten groups of some
+        size.
+        """
         groups = np.minimum((10 * self.said).astype(int), 9)
         gaps = [
             abs(self.said[groups == group].mean() - self.came[groups == group].mean())
@@ -45,7 +49,9 @@ def poisson(rates: FloatArray, since: FloatArray, now: float, random: Random) ->
 def at_fixed_intervals(
     rates: FloatArray, since: FloatArray, now: float, random: Random
 ) -> BoolArray:
-    """Say what has changed where rows change once in 1 / rate, beginning at a time that their rate decides."""
+    """Say what has changed where rows change once in 1 / rate, beginning at a time that their rate
+    decides.
+    """
     phases = 1e4 * rates % 1
     return np.floor(now * rates + phases) > np.floor(since * rates + phases)
 
@@ -187,7 +193,9 @@ def test_one_look_moves_the_mean_as_bayes_says(
 
 
 def test_changes_that_are_announced_are_no_looks() -> None:
-    """Waiting times until the next change always end with one; taken for looks they would mean endless change."""
+    """Waiting times until the next change always end with one; taken for looks they would mean
+    endless change.
+    """
     random, history = np.random.default_rng(2), History(())
     history.grow(50)
     rates = random.gamma(3.0, 0.01 / 3, 50)
@@ -266,7 +274,9 @@ Step = Callable[[Random, FloatArray, FloatArray, IntArray], FloatArray]
 def jumped(
     step: Step, *, start: FloatArray, times: int = 40, seed: int = 4
 ) -> tuple[FloatArray, History, FloatArray]:
-    """Let a third of the rows change at a time; return where the last truths lay among 200 draws, from 0 to 1."""
+    """Let a third of the rows change at a time; return where the last truths lay among 200 draws,
+    from 0 to 1.
+    """
     random, count = np.random.default_rng(seed), len(start)
     history, values, places = History((NAME,)), start.copy(), []
     history.grow(count)

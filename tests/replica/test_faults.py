@@ -1,4 +1,6 @@
-"""A query at work while its remote fails, in every way there is: all answers come, and none says more than is known."""
+"""A query at work while its remote fails, in every way there is: all answers come, and none says
+more than is known.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Clock:
 
 @dataclass
 class Trial:
-    """A query over a stream on which eight users are mentioned all the time, with a remote behind a proxy."""
+    """A query over a stream on which eight users are mentioned all the time, with a remote behind a
+    proxy.
+    """
 
     query: ContinuousQuery
     bound: BoundQuery
@@ -102,7 +106,10 @@ def proxy(server: OxigraphServer) -> Iterator[FaultProxy]:
 
 def trial(proxy: FaultProxy, server: OxigraphServer, *, load: bool) -> Iterator[Trial]:
     clock = Clock()
-    service = f'load = {str(load).lower()}\nblock_size = {BLOCK}\ntimeout = "1500ms"\nmax_reply_bytes = 1000000'
+    service = (
+        f"load = {str(load).lower()}\nblock_size = {BLOCK}\ntimeout = "
+        '"1500ms"\nmax_reply_bytes = 1000000'
+    )
     catalog = catalog_text(
         endpoint=proxy.url,
         service=service,
@@ -169,7 +176,9 @@ def check_honesty(
 
 
 def suffer(trial: Trial, fault: Fault) -> None:
-    """Evaluate some windows while a fault is in force, until those who wait in vain have been sent away."""
+    """Evaluate some windows while a fault is in force, until those who wait in vain have been sent
+    away.
+    """
     for _ in range(4):
         trial.evaluate(GLANCE if fault.hangs else 3600.0)
         trial.clock.ahead += 2.0  # so that more than the first failures are met

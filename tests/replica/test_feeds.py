@@ -1,4 +1,6 @@
-"""Feeds of changes: files that grow, are replaced and cut; long replies that break off; the queue in between."""
+"""Feeds of changes: files that grow, are replaced and cut; long replies that break off; the queue
+in between.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +133,8 @@ def test_lines_are_the_same_however_they_are_cut(data: bytes, places: list[int])
 @given(st.lists(st.integers(0, 100)))
 def test_events_are_the_same_however_they_are_cut(places: list[int]) -> None:
     data = (
-        b"\xef\xbb\xbfdata: one\r\n\r\n: remark\n\nevent: change\ndata:two\ndata:  lines\nid: \xc3\xbc\n\nid: 5\n\n"
+        b"\xef\xbb\xbfdata: one\r\n\r\n: remark\n\nevent: change\ndata:two\ndata:  "
+        b"lines\nid: \xc3\xbc\n\nid: 5\n\n"
         b"data\n\nretry: soon\nretry: 3000\nid: 6\ndata: {}\n\nid: 7\ndata: unfinished"
     )
     events = ServerSentEvents(last_id="4")

@@ -207,7 +207,9 @@ def test_the_example_of_the_paper_for_top_and_border() -> None:
 
 
 def test_the_example_of_the_paper_for_window_based_maintenance() -> None:
-    """Figure 5 at time 5, windows that slide by 2: A, B and E may be stale, renewed they last until 11, 10 and 12."""
+    """Figure 5 at time 5, windows that slide by 2: A, B and E may be stale, renewed they last until
+    11, 10 and 12.
+    """
     names = "ABCDE"
     given_ = candidates(
         [-3.0, -2.0, 0.0, 1.0, -2.0],  # best before 4, 4, 8, 7 and 5

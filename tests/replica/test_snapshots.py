@@ -142,7 +142,7 @@ def test_any_damage_to_a_maintainer_is_noticed() -> None:
             )
 
 
-# Stores --------------------------------------------------------------------------------------------
+# Stores -------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40)
@@ -179,7 +179,7 @@ def test_a_store_of_other_variables_is_refused(kind: type) -> None:
         kind("k", ["w"]).resume(kind("k", ["v"]).snapshot())
 
 
-# What was spent ------------------------------------------------------------------------------------
+# What was spent -----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -314,7 +314,7 @@ def test_an_account_goes_on_with_its_bank_and_its_evaluation() -> None:
     assert smaller.allowed == Budget(4, 2, 1.0)
 
 
-# What was learned of the remote --------------------------------------------------------------------
+# What was learned of the remote -------------------------------------------------------------------
 
 
 def test_a_remote_that_is_left_alone_is_left_alone_after_a_restart() -> None:

@@ -37,7 +37,9 @@ class BucketView:
         Keys that the remote did not have, asked for at ``absent_before`` or earlier, may be asked
         for again.
 
-        >>> BucketView.of(ReplicaStore("key", ["key", "value"]), ("value",), 0.0).rows(["a"]).tolist()
+        >>> BucketView.of(ReplicaStore("key", ["key", "value"]), ("value",), 0.0).rows(
+        ...     ["a"]
+        ... ).tolist()
         [-1]
         """
         rows = store.all_rows()

@@ -42,7 +42,9 @@ class Facts:
 
     @classmethod
     def of(cls, records: pa.RecordBatch, rows: pa.RecordBatch | None = None) -> Facts:
-        """Return the facts about decoded records; ``rows`` are those of the source that they were decoded from."""
+        """Return the facts about decoded records; ``rows`` are those of the source that they were
+        decoded from.
+        """
         times = records.column(TIME)
         good = times.filter(pc.is_null(records.column(BAD)))
         return cls(

@@ -81,7 +81,11 @@ class WindowContent:
     chunks to one, and needs the pane's memory once more for that moment.
 
     >>> content = WindowContent()
-    >>> content.append(0, 1, Rows(np.array([3, 4]), np.array([7, 8]), np.array([7, 8]), (np.array([5.0, 6.0]),)))
+    >>> content.append(
+    ...     0,
+    ...     1,
+    ...     Rows(np.array([3, 4]), np.array([7, 8]), np.array([7, 8]), (np.array([5.0, 6.0]),)),
+    ... )
     >>> content.append(1, 2, Rows(np.array([9]), np.array([7]), np.array([7]), (np.array([1.0]),)))
     >>> [pane.rows.times.tolist() for pane in content.newest()]
     [[3, 4], [9]]

@@ -32,7 +32,8 @@ class Tuning:
             or not 0 < self.smoothing <= 1
         ):
             raise ValueError(
-                "alpha must be at least 1, beta positive, gamma between 0 and 1, smoothing in (0, 1]"
+                "alpha must be at least 1, beta positive, gamma between 0 and 1, "
+                "smoothing in (0, 1]"
             )
 
 

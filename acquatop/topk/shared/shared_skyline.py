@@ -82,7 +82,10 @@ class SharedSkyline:
 
     >>> from acquatop.windows import Windows
     >>> held = SharedSkyline(since=0)
-    >>> held.join("wide", TopKRequest(Windows(6, 3, 0), 2)), held.join("narrow", TopKRequest(Windows(2, 2, 0), 1))
+    >>> (
+    ...     held.join("wide", TopKRequest(Windows(6, 3, 0), 2)),
+    ...     held.join("narrow", TopKRequest(Windows(2, 2, 0), 1)),
+    ... )
     (0, 0)
     >>> at = np.arange(1, 7)
     >>> _ = held.add(Rows(at, at, at, (np.array([5.0, 1.0, 2.0, 4.0, 3.0, 0.0]),)))

@@ -1,4 +1,6 @@
-"""Every way of ranking keys by an aggregate gives what summing all events of the window afresh gives."""
+"""Every way of ranking keys by an aggregate gives what summing all events of the window afresh
+gives.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from tests.support.threshold_view import ThresholdView
 KEYS = 12
 WAYS = (DenseAggregate, ThresholdView, WindowedAggregate)
 Event = tuple[int, int, float, int]
-"""Time, key, value, and where on the windows' axis it is: its time, unless the windows are not by time."""
+"""Time, key, value, and where on the windows' axis it is: its time, unless the windows are not by
+time.
+"""
 
 
 @dataclass
@@ -201,7 +205,9 @@ def test_every_window_is_what_it_is_afresh(scenario: dict[str, object]) -> None:
 
 
 class Story:
-    """A stream, panes in any order that the contract allows, changes of the remote, pauses; and brute force beside."""
+    """A stream, panes in any order that the contract allows, changes of the remote, pauses; and
+    brute force beside.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""Panes that hold far more than can matter: what they let go must never be missed by an answer that is called exact."""
+"""Panes that hold far more than can matter: what they let go must never be missed by an answer that
+is called exact.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ class World:
         return "distinct" not in self.way
 
     def arrive(self, pane: int) -> None:
-        """Let many arrivals of a pane come, in batches of any size; sometimes overwrite what was handed in."""
+        """Let many arrivals of a pane come, in batches of any size; sometimes overwrite what was
+        handed in.
+        """
         count = self.chance.choice([0, 1, 5, 60, 150])
         rows = []
         for _ in range(count):
@@ -112,7 +116,9 @@ class World:
                 column[:] = 0
 
     def disturb(self) -> None:
-        """Change values, take something out, hold more or fewer, go on from a snapshot: or nothing of that."""
+        """Change values, take something out, hold more or fewer, go on from a snapshot: or nothing
+        of that.
+        """
         what = self.chance.choice(["change", "change", "remove", "resize", "restore", ""])
         if what == "change":
             keys = self.chance.sample(range(8), self.chance.randrange(1, 4))

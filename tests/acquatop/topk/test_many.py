@@ -1,4 +1,6 @@
-"""Many queries over one stream: each way of answering them against sorting everything, query by query."""
+"""Many queries over one stream: each way of answering them against sorting everything, query by
+query.
+"""
 
 from __future__ import annotations
 
@@ -220,7 +222,8 @@ def world_of(way: str, **asked: tuple[int, int, int]) -> World:
 
 @EACH
 def test_a_view_in_between_may_not_hold_what_its_neighbours_do(way: str) -> None:
-    # The views that open at 0, 2 and 4: k is 3, 1 and 3. What comes third is in the first and the last only.
+    # The views that open at 0, 2 and 4: k is 3, 1 and 3. What comes third is in the first and the
+    # last only.
     world = world_of(way, often=(8, 4, 3), seldom=(8, 2, 1))
     world.add(arrivals_of((5, 9.0), (6, 8.0), (7, 7.0)))
     assert tops(world, 12) == [
@@ -504,7 +507,9 @@ def _next_opening(asked: TopKRequest, since: int, now: int) -> int:
 
 
 def dominators_of(merits: list[float], labels: list[int]) -> list[int]:
-    """Return how many are better, of the same merit the newer, and leave no earlier; rows in the order of time."""
+    """Return how many are better, of the same merit the newer, and leave no earlier; rows in the
+    order of time.
+    """
     order = ranking(np.array(merits), np.arange(len(merits)), np.arange(len(merits))).tolist()
     counts = [0] * len(merits)
     for place, at in enumerate(order):

@@ -77,7 +77,9 @@ class Place(NamedTuple):
 
 
 class Lossy:
-    """The simplest structure that keeps the contract: each window's best k+n in a list, and what it has dropped."""
+    """The simplest structure that keeps the contract: each window's best k+n in a list, and what it
+    has dropped.
+    """
 
     def __init__(self, k: int, n: int, scoring: Scoring) -> None:
         self.k, self.n, self.scoring = k, n, scoring
@@ -640,7 +642,9 @@ def test_other_bytes_are_refused() -> None:
 
 
 def test_it_settles_on_a_size_where_scores_keep_falling() -> None:
-    """Re-arrivals at lower scores make holes: with a size that adapts they are refilled now and then only."""
+    """Re-arrivals at lower scores make holes: with a size that adapts they are refilled now and
+    then only.
+    """
     random = np.random.default_rng(3)
     now = [0.0]
     remote = Remote({1: 0.0})

@@ -1,4 +1,4 @@
-"""Each known trap of the papers' algorithms by name, over every structure that could fall into it."""
+"""Each known trap of the papers' algorithms by name, over every structure that could fall in."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ON_LISTS = pytest.mark.parametrize(
     "name", [name for name in STRUCTURES if not name.startswith("pane")]
 )
 SHARP = pytest.mark.parametrize("name", ["super_mtkn", "super_mtkn_distinct"])
-"""Those that remember no more than what was dropped; others may remember the range of a whole pane."""
+"""Those that remember no more than what was dropped; others may remember the range of a pane."""
 NINE_BY_THREE = Windows(width_ms=9, slide_ms=3, t0_ms=1)
 
 
@@ -60,7 +60,9 @@ def change(held: Any, **values: float) -> list[str]:
 
 
 def answer(held: Any, window: int) -> str:
-    """Return the identities of a window's best, with a question mark if they are not certain; close the window."""
+    """Return the identities of a window's best, with a question mark if they are not certain; close
+    the window.
+    """
     found = peek(held.top(window))
     held._check()
     held.close_before(window + 1)
@@ -72,7 +74,7 @@ def peek(top: Top) -> str:
     return "".join(top.rows.identities.tolist()) + "?" * (top.certainty is Certainty.APPROXIMATE)
 
 
-# MinTopk's ------------------------------------------------------------------------------------------
+# MinTopk's ----------------------------------------------------------------------------------------
 
 
 @EACH
@@ -197,7 +199,7 @@ def test_without_a_scoring_the_first_part_is_the_merit(name: str) -> None:
     assert held.top(0).merits.tolist() == [2.0]
 
 
-# AcquaTop's -----------------------------------------------------------------------------------------
+# AcquaTop's ---------------------------------------------------------------------------------------
 
 
 @EACH
@@ -354,7 +356,7 @@ def test_the_low_end_of_a_part_bounds_scores_that_fall_with_it(name: str) -> Non
 
 @EACH_CHANGING
 def test_the_ranges_of_parts_are_those_of_all_that_was_dropped(name: str) -> None:
-    """With a score that multiplies, a worse one may have the part that a new value makes most of."""
+    """If a score multiplies, a worse one may have the part that a new value makes most of."""
 
     class Product(Joined):
         def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
@@ -468,7 +470,7 @@ def test_a_smaller_n_drops_and_remembers_a_greater_one_makes_room(name: str) -> 
         held.resize(-1)
 
 
-# All structures' ------------------------------------------------------------------------------------
+# All structures' ----------------------------------------------------------------------------------
 
 
 @EACH

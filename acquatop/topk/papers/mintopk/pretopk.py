@@ -29,7 +29,11 @@ class PreTopk(Steady):
     An answer takes O(k). At most k are held of each window.
 
     >>> held = PreTopk(k=2)
-    >>> rejected = held.add(0, 1, Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)))
+    >>> rejected = held.add(
+    ...     0,
+    ...     1,
+    ...     Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)),
+    ... )
     >>> held.top(0).rows.identities.tolist(), len(held)
     (['c', 'b'], 2)
     """
@@ -50,7 +54,8 @@ class PreTopk(Steady):
             return np.empty(0, dtype=np.int64)
         if last < self._current:
             raise ValueError(
-                f"the windows {first} to {last} are closed: the oldest that is open is {self._current}"
+                f"the windows {first} to {last} are closed: the oldest that is open is "
+                f"{self._current}"
             )
         self._layout = self._layout.widened(arrivals)
         merits = self._scoring.merits(arrivals.keys, arrivals.parts)

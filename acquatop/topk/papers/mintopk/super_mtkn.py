@@ -54,8 +54,16 @@ class SuperMTKN:
     with ``distinct``, for identities that never come again, only the best K+N of each pane.
 
     >>> held = SuperMTKN(k=1, n=1)
-    >>> rejected = held.add(0, 1, Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)))
-    >>> held.top(0).rows.identities.tolist(), held.top(0).certainty.value, held.held().identities.tolist()
+    >>> rejected = held.add(
+    ...     0,
+    ...     1,
+    ...     Rows(np.array([3, 4, 5]), np.array([*"abc"]), np.array([*"abc"]), (np.arange(3.0),)),
+    ... )
+    >>> (
+    ...     held.top(0).rows.identities.tolist(),
+    ...     held.top(0).certainty.value,
+    ...     held.held().identities.tolist(),
+    ... )
     (['c'], 'exact', ['c', 'b'])
     """
 
@@ -90,7 +98,8 @@ class SuperMTKN:
             return np.empty(0, dtype=np.int64)
         if last < self._current:
             raise ValueError(
-                f"the windows {first} to {last} are closed: the oldest that is open is {self._current}"
+                f"the windows {first} to {last} are closed: the oldest that is open is "
+                f"{self._current}"
             )
         self._layout = self._layout.widened(arrivals)
         self._identities_are_keys &= np.array_equal(arrivals.identities, arrivals.keys)
