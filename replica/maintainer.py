@@ -19,12 +19,12 @@ from replica.budget import Budget, Spending
 from replica.clocks import Clock, EventTime, SteadyTime
 from replica.feeds.subscription import Subscription
 from replica.remotes import Rejecting, Remote, RemoteError
+from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.account import Account
 from replica.spending.ledger import LedgerError
 from replica.spending.quota import Quota
 from replica.store import Solution, Stored
 from replica.store.contract import IntArray
-from replica.store.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 
 _KIND, _VERSION = "maintainer", 1
 

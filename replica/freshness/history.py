@@ -63,7 +63,7 @@ class History:
     @property
     def nbytes(self) -> int:
         """Memory of all columns in bytes."""
-        return sum(column.nbytes for column in self.columns().values())
+        return sum(column.nbytes for column in self.state().values())
 
     def grow(self, capacity: int) -> None:
         """Make room for more rows; present rows keep their content."""
@@ -121,28 +121,28 @@ class History:
         self.fetched_at[rows] = now
         self.changed_at[rows[found]] = now
 
-    def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return the state of the first ``used`` rows, or of all, as read-only arrays."""
+    def state(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return the state of the first ``used`` rows, or of all, as read-only columns."""
         named = {"fetched_at": self.fetched_at[:used], "changed_at": self.changed_at[:used]}
         for part, each in self._parts():
-            named.update({f"{part}:{name}": column for name, column in each.columns(used).items()})
+            named.update({f"{part}:{name}": column for name, column in each.state(used).items()})
         return named
 
-    def restore(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Continue from the :meth:`columns` of a history of the same variables.
+    def resume(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from the :meth:`state` of a history of the same variables.
 
         Raises ``ValueError`` for anything else.
         """
         parts = dict(self._parts())
         try:
-            fetched_at = np.array(columns["fetched_at"], np.float64)
-            changed_at = np.array(columns["changed_at"], np.float64)
+            fetched_at = np.array(state["fetched_at"], np.float64)
+            changed_at = np.array(state["changed_at"], np.float64)
             for part, each in parts.items():
                 start = part + ":"
-                each.restore(
+                each.resume(
                     {
                         name[len(start) :]: column
-                        for name, column in columns.items()
+                        for name, column in state.items()
                         if name.startswith(start)
                     }
                 )

@@ -55,8 +55,8 @@ class JumpFit:
         """Return a step's size in a row of average spread, over some changes: never zero."""
         return np.asarray(self.unit * (1 + np.abs(values)) ** self.power * changes**self.growth)
 
-    def state(self) -> FloatArray:
-        """Return the complete state as one row of numbers."""
+    def figures(self) -> FloatArray:
+        """Return the fit as one row of numbers."""
         parts = (
             self.origin,
             *self.coefficients,
@@ -72,9 +72,9 @@ class JumpFit:
         return np.array([*parts, *self.residuals], np.float64)
 
     @classmethod
-    def restore(cls, state: list[float]) -> JumpFit:
-        """Return the fit with a given state; raises ``ValueError`` if it is invalid."""
-        origin, intercept, slope, pull, *others = state
+    def of_figures(cls, figures: list[float]) -> JumpFit:
+        """Return the fit of a row of numbers; raises ``ValueError`` if it is invalid."""
+        origin, intercept, slope, pull, *others = figures
         unit, power, growth, usual, centre, still, rises, falls, *residuals = others
         return cls(
             origin,

@@ -83,7 +83,7 @@ class Jumps:
         if self.changes.seen >= min(1.25 * self._fitted_at, self._fitted_at + _ROOM // 2):
             self._fit()
 
-    def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
+    def state(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
         """Return all state, of the first ``used`` rows or of all."""
         return {
             "offsets": self.offsets[:used],
@@ -91,18 +91,18 @@ class Jumps:
             "counts": self.counts[:used],
             "changes": self.changes.state(),
             "known": self.known.state(),
-            "fit": np.concatenate([[self._fitted_at], self.fit.state()]),
+            "fit": np.concatenate([[self._fitted_at], self.fit.figures()]),
         }
 
-    def restore(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Continue from columns."""
-        self.offsets = np.array(columns["offsets"], np.float32)
-        self.spreads = np.array(columns["spreads"], np.float16)
-        self.counts = np.array(columns["counts"], np.uint16)
-        self.changes.restore(columns["changes"])
-        self.known.restore(columns["known"])
-        fitted_at, *state = np.asarray(columns["fit"], np.float64).tolist()
-        self._fitted_at, self.fit = int(fitted_at), JumpFit.restore(state)
+    def resume(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from a state."""
+        self.offsets = np.array(state["offsets"], np.float32)
+        self.spreads = np.array(state["spreads"], np.float16)
+        self.counts = np.array(state["counts"], np.uint16)
+        self.changes.resume(state["changes"])
+        self.known.resume(state["known"])
+        fitted_at, *figures = np.asarray(state["fit"], np.float64).tolist()
+        self._fitted_at, self.fit = int(fitted_at), JumpFit.of_figures(figures)
 
     def _fit(self) -> None:
         before, offsets, steps, spreads, changes = self.changes.figures.T

@@ -39,7 +39,7 @@ class Recent:
         """Return the index of the oldest, the number seen, and the observations, as one array."""
         return np.concatenate([[self._next, self.seen], self.figures.ravel()])
 
-    def restore(self, state: FloatArray) -> None:
+    def resume(self, state: FloatArray) -> None:
         """Continue from a state; raises ``ValueError`` if it is invalid."""
         self._next, self.seen = int(state[0]), int(state[1])
         self.figures = np.array(state[2:], np.float64).reshape(-1, self.figures.shape[1])

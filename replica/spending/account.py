@@ -8,9 +8,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from replica.budget import Budget, Spending
+from replica.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 from replica.spending.ledger import Ledger, Mark
 from replica.spending.quota import UNLIMITED, Quota
-from replica.store.snapshot import State, pack, pack_parts, reading, unpack, unpack_parts
 
 _KIND, _VERSION = "account", 1
 

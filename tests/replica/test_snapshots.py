@@ -18,12 +18,12 @@ from replica.clocks import EventTime, SteadyTime
 from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
 from replica.remotes import RemoteError
+from replica.snapshot import pack_parts, unpack_parts
 from replica.spending.account import Account
 from replica.spending.ledger import Ledger
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
 from replica.store import ReplicaStore, SnapshotError, Solution, SolutionStore
-from replica.store.snapshot import pack_parts, unpack_parts
 from tests.support.stores import Evict, Put, Touch, lives
 
 KEYS = [f"<urn:{name}>" for name in "abcdefghij"]
