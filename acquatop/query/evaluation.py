@@ -228,7 +228,7 @@ class TopKEvaluation:
         """Restore a snapshot of an evaluation with the same arguments."""
         parts = unpack_parts(snapshot)
         self._schedule.resume(parts)
-        self._tally = WindowCounters.restore(parts["tally"])
+        self._tally.resume(parts["tally"])
         # The content looks up the rows of its keys, so the replica comes first.
         self._remote.refresh.resume(parts)
         self._content.resume(parts)

@@ -113,7 +113,8 @@ def test_a_maintainer_of_an_earlier_version_goes_on() -> None:
 
 
 def test_a_structure_of_an_earlier_version_is_read() -> None:
-    held = PaneDominance.restore(written("pane_dominance"), FirstPart())
+    held = PaneDominance(2, 1, FirstPart(), distinct=True)
+    held.resume(written("pane_dominance"))
     for window, names, merits in ((1, ["d", "b"], [9.5, 7.0]), (3, ["d"], [9.5])):
         top = held.top(window)
         assert (top.rows.identities.tolist(), top.merits.tolist()) == (names, merits)
@@ -141,7 +142,7 @@ def test_damage_to_bytes_of_earlier_versions_is_noticed(name: str) -> None:
                 ReplicaStore("user", ["followers", "name"]), SilentRemote(), Budget(5, 5, 60.0)
             ).resume
         ),
-        "pane_dominance": lambda: lambda snapshot: PaneDominance.restore(snapshot, FirstPart()),
+        "pane_dominance": lambda: PaneDominance(2).resume,
         "pane_buffer": lambda: PaneBuffer(Windows(9, 3, 0)).resume,
     }
     makers[name]()(snapshot)

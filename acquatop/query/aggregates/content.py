@@ -255,8 +255,8 @@ class AggregateStore:
         """Restore a snapshot of the same query, before any query ranks this content."""
         parts = unpack_parts(snapshot)
         self._open_from, self.uncertain_until = map(int, parts["numbers"].split())
-        self.codes = KeyCodes.restore(parts["codes"])
-        self.keyed, _ = KeyedContent.restore(parts["keyed"])
+        self.codes.resume(parts["codes"])
+        self.keyed.resume(parts["keyed"])
         self._retained.resume(parts["retained"])
         self.rows = np.full(self.codes.size, _UNKNOWN)
         used = self.codes.used()

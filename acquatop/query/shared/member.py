@@ -160,6 +160,6 @@ class SharedMember:
         self.first, self.closed, self._begun_ms, self._earliest_ms, self._lost_until, window = (
             numbers
         )
-        self._tally = WindowCounters.restore(parts["tally"])
+        self._tally.resume(parts["tally"])
         self.member.resume(parts["member"])
         return window if window is None else int(window)

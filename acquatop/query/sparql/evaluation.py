@@ -201,7 +201,7 @@ class SparqlEvaluation:
         with reading():
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
-            self._tally = WindowCounters.restore(parts["tally"])
+            self._tally.resume(parts["tally"])
             self._assembly.resume(parts["output"])
             for at, graph in enumerate(self._graphs):
                 graph.resume(parts[f"graph{at}"])

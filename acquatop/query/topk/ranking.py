@@ -195,14 +195,8 @@ class TopKN:
         """Restore a snapshot of the same query."""
         parts = unpack_parts(snapshot)
         self._open_from, self.scoring.scored = map(int, parts["numbers"].split())
-        if self._refills:
-            clock = _scored(self.scoring)
-            self.list = Refilled.restore(
-                parts["list"], self.scoring, _factory(self.k, self.scoring), clock
-            )
-        else:
-            self.list = PaneDominance.restore(parts["list"], self.scoring)
-        self.waiting = Unscored.restore(parts["waiting"])
+        self.list.resume(parts["list"])
+        self.waiting.resume(parts["waiting"])
 
     # Changes of the remote's values ---------------------------------------------------------------
 

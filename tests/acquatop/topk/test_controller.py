@@ -249,7 +249,9 @@ def test_whatever_is_observed_the_size_stays_within_its_limits(
     controller = Controller(k, k + more, Tuning(limit=200))
     for step, (what, count, seconds, available) in enumerate(events):
         if step == at:
-            controller = Controller.from_state(json.loads(json.dumps(controller.state())))
+            state = json.loads(json.dumps(controller.state()))
+            controller = Controller(1, 1)
+            controller.resume(state)
         before = controller.kmax
         if what == "u":
             controller.updated(count, seconds)

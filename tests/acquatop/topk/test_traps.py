@@ -486,7 +486,9 @@ def test_not_a_number_is_no_score(name: str) -> None:
         refuse(rejected, arrivals)
     assert held.rejected == 2
     assert answer(held, 0) == "b"
-    assert type(held).restore(held.snapshot(), Joined()).rejected == 2
+    again = make(name, k=2)
+    again.resume(held.snapshot())
+    assert again.rejected == 2
 
 
 @EACH
@@ -570,7 +572,8 @@ def test_identities_may_be_numbers_or_text_and_what_is_carried_comes_back(name: 
         held = make(name, k=1)
         arrivals = rows_of([Arrival(5, identity, identity, 1.0, 0.25, 17)])
         held.add(0, 1, arrivals)
-        restored = type(held).restore(held.snapshot(), Joined())
+        restored = make(name, k=1)
+        restored.resume(held.snapshot())
         for each in (held.top(0).rows, restored.top(0).rows, restored.held()):
             assert each.identities.tolist() == each.keys.tolist() == [identity]
             assert [part.tolist() for part in each.parts] == [[1.0], [0.25]]
@@ -590,7 +593,9 @@ def test_fixed_width_text_is_never_cut_short(name: str) -> None:
                 rows.times, np.array([identity]), np.array([identity]), rows.parts, rows.carried
             ),
         )
-    held = type(held).restore(held.snapshot(), Joined())
+    saved = held.snapshot()
+    held = make(name, k=2)
+    held.resume(saved)
     assert held.top(0).rows.identities.tolist() == ["a much longer one", "a"]
 
 
@@ -602,10 +607,11 @@ def test_other_bytes_are_no_snapshot(name: str) -> None:
     others = [b"", b"other", snapshot[:30], snapshot.replace(b'"version": 1', b'"version": 0')]
     for other in others:
         with pytest.raises(SnapshotError):
-            type(held).restore(other, Joined())
-    for kind in {type(make(other, k=1)) for other in STRUCTURES} - {type(held)}:
+            make(name, k=1).resume(other)
+    others_of_kinds = {type(each): each for each in (make(other, k=1) for other in STRUCTURES)}
+    for kind in set(others_of_kinds) - {type(held)}:
         with pytest.raises(SnapshotError, match="this is a snapshot of"):
-            kind.restore(snapshot, Joined())
+            others_of_kinds[kind].resume(snapshot)
 
 
 @EACH
@@ -613,7 +619,7 @@ def test_a_snapshot_whose_end_is_missing_says_so(name: str) -> None:
     held = make(name, k=1)
     add(held, NINE_BY_THREE, ("a", 9, 9.0))
     with pytest.raises(SnapshotError):
-        type(held).restore(held.snapshot()[:-20], Joined())
+        make(name, k=1).resume(held.snapshot()[:-20])
 
 
 @EACH

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect, insort
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -121,16 +121,17 @@ class PreTopk(Steady):
         settings["layout"] = self._layout.settings()
         return pack(_KIND, _VERSION, State(settings, {"held": self._layout.table(self._all())}))
 
-    @classmethod
-    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added.
+
+        Raise ``SnapshotError`` for any other bytes.
+        """
         state = unpack(_KIND, _VERSION, snapshot)
-        restored = cls(state.settings["k"], scoring)
-        restored.rejected, restored._current = state.settings["rejected"], state.settings["current"]
-        restored._layout = Layout.of_settings(state.settings["layout"])
-        for candidate in restored._layout.of_table(state.tables["held"]):
-            restored._insert(candidate)
-        return restored
+        self.k = state.settings["k"]
+        self.rejected, self._current = state.settings["rejected"], state.settings["current"]
+        self._layout = Layout.of_settings(state.settings["layout"])
+        for candidate in self._layout.of_table(state.tables["held"]):
+            self._insert(candidate)
 
     def _check(self) -> None:
         """Assert every invariant. O(W·k)."""

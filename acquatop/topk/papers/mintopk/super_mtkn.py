@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sortedcontainers import SortedKeyList
@@ -378,25 +378,26 @@ class SuperMTKN:
             ),
         )
 
-    @classmethod
-    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
-        """Return the structure of a snapshot; raise ``SnapshotError`` for any other bytes."""
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot, before anything is added.
+
+        Raise ``SnapshotError`` for any other bytes.
+        """
         state = unpack(_KIND, _VERSION, snapshot)
         settings = state.settings
-        restored = cls(settings["k"], settings["n"], scoring, distinct=settings["distinct"])
-        restored.rejected = settings["rejected"]
-        restored._identities_are_keys = settings["identities_are_keys"]
-        restored._current = settings["current"]
-        restored._layout = Layout.of_settings(settings["layout"])
+        self.k, self.n, self._distinct = settings["k"], settings["n"], settings["distinct"]
+        self.rejected = settings["rejected"]
+        self._identities_are_keys = settings["identities_are_keys"]
+        self._current = settings["current"]
+        self._layout = Layout.of_settings(settings["layout"])
         for window, best, lows, highs in settings["dropped"]:
             rank = tuple(tuple(each) if isinstance(each, list) else each for each in best)
-            restored._dropped[window] = Dropped(rank, _tuple(lows), _tuple(highs))
-        for candidate in restored._layout.of_table(state.tables["list"]):
-            restored._put_in(candidate)
-        for candidate in restored._layout.of_table(state.tables["panes"]):
-            pane = restored._panes.setdefault((candidate.first, candidate.last), {})
+            self._dropped[window] = Dropped(rank, _tuple(lows), _tuple(highs))
+        for candidate in self._layout.of_table(state.tables["list"]):
+            self._put_in(candidate)
+        for candidate in self._layout.of_table(state.tables["panes"]):
+            pane = self._panes.setdefault((candidate.first, candidate.last), {})
             pane[candidate.identity] = candidate
-        return restored
 
     def _check(self) -> None:
         """Assert every invariant. O(L·W)."""
