@@ -102,7 +102,8 @@ class World:
         for _ in range(count):
             self.time += 1
             key = self.chance.randrange(8)
-            identity = self.chance.randrange(40) if self.recurs else self.time
+            # None is also a key: such a key would belong to one arrival only.
+            identity = 100 + (self.chance.randrange(40) if self.recurs else self.time)
             rows.append((self.time, identity, key, pane, float(self.chance.randrange(30))))
         self.arrived[pane] = self.arrived.get(pane, []) + rows
         size = self.chance.choice([1, 7, 1000])
