@@ -26,7 +26,7 @@ _NUMBER = (
 _INSTANT = rf'^"[0-9T:.Z+-]+"\^\^<{_XSD}dateTime(?:Stamp)?>$'
 _SURE_DIGITS = 18
 """Number of digits that certainly fit into a 64-bit integer."""
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 
 
@@ -152,8 +152,17 @@ def _whole_number(text: str) -> int | None:
 def _unescaped(texts: pa.StringArray) -> pa.StringArray:
     """Return texts without N-Triples escapes; only texts that contain some cost Python objects."""
     escaped = pc.fill_null(pc.match_substring(texts, "\\"), False)
-    plain = [_ESCAPE.sub(_character, each) for each in texts.filter(escaped).to_pylist()]
+    plain = [unescaped(each) for each in texts.filter(escaped).to_pylist()]
     return pc.replace_with_mask(texts, escaped, pa.array(plain, pa.string())) if plain else texts
+
+
+def unescaped(text: str) -> str:
+    r"""Return a text without N-Triples escapes.
+
+    >>> unescaped(r'\u00e9 \"a\"')
+    'é "a"'
+    """
+    return _ESCAPE.sub(_character, text)
 
 
 def _character(escape: re.Match[str]) -> str:

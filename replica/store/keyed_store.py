@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from replica.freshness.history import History
 from replica.snapshot import Columns, SnapshotError, State
-from replica.store.contract import NEVER, FloatArray, IntArray
+from replica.store.contract import NEVER, FloatArray, IntArray, Solution, Stored
 from replica.store.key_index import KeyIndex
 from replica.store.recency import Recency
 
 
-class KeyedStore:
+class KeyedStore(ABC):
     """Keys with rows, their histories, and eviction beyond a limit.
 
     **Eviction**: with a ``limit``, ``touch`` marks the rows that an evaluation needs, and
@@ -42,6 +43,32 @@ class KeyedStore:
         self._index = KeyIndex()
         self._recency = Recency()
         self._capacity = 0
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of known keys."""
+
+    @abstractmethod
+    def put(
+        self,
+        asked: Iterable[str],
+        solutions: Iterable[Solution],
+        now: float,
+        *,
+        pushed: bool = False,
+    ) -> Stored:
+        """Store an answer to a question sent at ``now`` about ``asked``, or a pushed change."""
+
+    @abstractmethod
+    def snapshot(self) -> bytes:
+        """Return the complete state as bytes."""
+
+    @abstractmethod
+    def resume(self, snapshot: bytes) -> None:
+        """Continue from a snapshot of a store of the same variables; else raises SnapshotError.
+
+        The limit stays as it is.
+        """
 
     @property
     def held(self) -> int:

@@ -241,7 +241,7 @@ class _Keys:
         self.texts: AnyArray = keys.to_numpy(zero_copy_only=False)
         self.newest = totals.newest(everything)
         self.aggregates = totals.aggregates(everything)
-        self.rows = everything if view is None else view.rows_of(keys)
+        self.rows = everything if view is None else view.rows(keys)
 
     def __len__(self) -> int:
         return len(self.newest)

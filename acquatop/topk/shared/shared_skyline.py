@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from acquatop.topk.contract import NO_ROWS, FirstPart, FloatArray, IntArray, Rows, Scoring, Top
+from acquatop.topk.contract import NO_ROWS, FloatArray, IntArray, Rows, Scoring, Top
 from acquatop.topk.order import ranking
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.row_pool import RowPool
-from acquatop.topk.shared.ahead import Ahead, score
-from acquatop.topk.shared.contract import TopKRequest
-from acquatop.topk.shared.meta_query import DueWindow, MetaQuery
+from acquatop.topk.shared.meta_query import DueWindow
 from acquatop.topk.shared.moments import BEFORE_ALL
+from acquatop.topk.shared.shared_arrivals import SharedArrivals
 from acquatop.topk.shared.skyline import bar_of, first_after, undominated, youngest_best
 from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
 
@@ -65,7 +64,7 @@ class _Ranked:
         return len(self.minus)
 
 
-class SharedSkyline:
+class SharedSkyline(SharedArrivals):
     """The answers of many queries from one list: each is the first k entries young enough.
 
     A candidate is kept if fewer than k better ones outlive it; k is the largest of any query that
@@ -101,11 +100,8 @@ class SharedSkyline:
         stretch: int = 16_384,
         room: int = 65_536,
     ) -> None:
-        self.meta = MetaQuery(since)
-        self.rejected = 0
-        self._scoring = scoring or FirstPart()
+        super().__init__(since, scoring, room)
         self._stretch = stretch
-        self._ahead = Ahead(room)
         self._held = _Ranked.none()
         self._pool = RowPool()
         self._needed = 0
@@ -113,27 +109,10 @@ class SharedSkyline:
 
     # Queries --------------------------------------------------------------------------------------
 
-    def join(self, name: str, asked: TopKRequest) -> int:
-        """Add a query; return the first of its windows that is answered."""
-        return self.meta.join(name, asked)
-
     def leave(self, name: str) -> None:
         """Remove a query."""
         self.meta.leave(name)
         self._needed = 0
-
-    # Arrivals -------------------------------------------------------------------------------------
-
-    def add(self, arrivals: Rows) -> IntArray:
-        """Add arrivals and return the positions of the rejected: those without a merit."""
-        if not len(arrivals):
-            return np.empty(0, dtype=np.int64)
-        scored, rejected = score(self._scoring, arrivals, self.meta.now)
-        self.rejected += len(rejected)
-        self.meta.note(int(arrivals.times.max()))
-        self._ahead.append(scored.merits, scored.rows)
-        self._ahead.thin(self.meta.most, self.meta.ends)
-        return rejected
 
     # Answers --------------------------------------------------------------------------------------
 
