@@ -40,7 +40,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTr
 
 from connectors import ConnectorError
 from connectors.columns import MISFIT
-from connectors.places import ARRIVED, FILE, POSITION
+from connectors.row_origins import ARRIVED, FILE, POSITION
 
 Offset = dict[str, int]
 """Names of the files read so far, with their lengths."""

@@ -19,7 +19,7 @@ from connectors.fields import NOT_UTF8
 from connectors.literals import times_in, times_of
 from connectors.mapping import ARRIVAL, Property, Template, column_of, schema_of
 from connectors.ntriples import records_of
-from connectors.places import ARRIVED, FILE, POSITION
+from connectors.row_origins import ARRIVED, FILE, POSITION
 from connectors.statements import NOTHING, Statements
 
 CONTENT_TYPE = "content_type"

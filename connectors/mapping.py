@@ -19,7 +19,7 @@ from connectors.casts import fitted
 from connectors.fields import FAULT, ROW
 from connectors.instants import EARLIEST_MS, LATEST_MS, milliseconds
 from connectors.json_records import parse
-from connectors.places import ARRIVED, places_of
+from connectors.row_origins import ARRIVED, origins_of
 from connectors.topics import is_topic, topic_fields
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -254,7 +254,7 @@ class _Items:
 
 def _own_names(rows: pa.RecordBatch) -> pa.StringArray:
     """Return a name for each row, made from its place: the same each time it is read."""
-    files, positions = places_of(rows)
+    files, positions = origins_of(rows)
     assert positions is not None, "the catalog lets only sources pass that say it"
     numbers = positions.cast(pa.string())
     if files is None:

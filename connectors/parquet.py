@@ -50,7 +50,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from connectors import ConnectorError
 from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
-from connectors.places import ROW_FILE, ROW_NUMBER
+from connectors.row_origins import ROW_FILE, ROW_NUMBER
 
 Offset = dict[str, int]
 

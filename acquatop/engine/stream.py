@@ -27,7 +27,7 @@ from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.place import Place
 from acquatop.ingest.reduce.contract import Part, PartKind, Reducer
 from acquatop.ingest.reduce.job import Job
-from acquatop.ingest.reduce.late import RECORD, BoolArray, LateFinder, are_late
+from acquatop.ingest.reduce.late_finder import RECORD, BoolArray, LateFinder, are_late
 from acquatop.plan.bind import Bound
 from acquatop.query.contract import Evaluation, Tick
 from acquatop.runtime import Batch, Carrier, Position

@@ -28,12 +28,19 @@ from acquatop.topk.contract import (
     Top,
 )
 from acquatop.topk.dominators import dominators
-from acquatop.topk.lost import LOST, DroppedBounds, Rank, best_with, finite_or_any, rank_from
+from acquatop.topk.dropped_bounds import (
+    LOST,
+    DroppedBounds,
+    Rank,
+    best_with,
+    finite_or_any,
+    rank_from,
+)
 from acquatop.topk.order import best, ranking
 from acquatop.topk.pane_top import PaneTop, Scored, place
 from acquatop.topk.row_pool import RowPool, columns_of
-from acquatop.topk.sieve import ThresholdFilter
 from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
+from acquatop.topk.threshold_filter import ThresholdFilter
 
 _BEFORE_ALL = -(2**63)
 _KIND, _VERSION = "pane-dominance", 1

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from connectors.fields import FAULT
 from connectors.x_api.fields import schema_of_lines, value_of
-from connectors.x_api.parsing import NOT_A_POST, LineParser
-from connectors.x_api.recent import Ids
+from connectors.x_api.line_parser import NOT_A_POST, LineParser
+from connectors.x_api.recent_ids import Ids
 
 _IDS = LineParser(schema_of_lines({"id": pa.string()}))
 _NUMBER = r"^[0-9]{1,19}$"

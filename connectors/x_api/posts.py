@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from connectors.fields import FAULT, ROW
 from connectors.mapping import DATATYPES, FieldMapping
 from connectors.x_api.fields import elements_of, list_of, only_list, schema_of_lines, value_of
-from connectors.x_api.parsing import LineParser
+from connectors.x_api.line_parser import LineParser
 
 ITEM = "item"
 """Own field: a post's id with the number of the list's element, unique for each record."""

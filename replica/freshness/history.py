@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from replica.freshness.arrays import NEVER, BoolArray, FloatArray, IntArray, grown
-from replica.freshness.jumps import Jumps
 from replica.freshness.rate_evidence import RateEvidence
+from replica.freshness.value_changes import ValueChanges
 
 _SHORTEST, _LONGEST = 1e-6, 1e12
 """Bounds of the seconds between two looks: a shorter gap is no look, a longer one is cut off."""
@@ -53,7 +53,7 @@ class History:
         self.fetched_at: FloatArray = np.empty(0)
         self.changed_at: FloatArray = np.empty(0)
         self.rates = RateEvidence()
-        self.jumps = {name: Jumps() for name in variables}
+        self.value_changes = {name: ValueChanges() for name in variables}
 
     @property
     def capacity(self) -> int:
@@ -112,10 +112,10 @@ class History:
             else self.rates.changes_behind(rows, np.where(looked, ages, 0.0))
         )
         self.rates.observe(rows[looked], ages[looked], changed[looked], pushed=pushed)
-        for name, jumps in self.jumps.items():
-            jumps.see(after[name])
+        for name, value_changes in self.value_changes.items():
+            value_changes.see(after[name])
             numbers = found & (np.abs(before[name]) < _GREATEST) & (np.abs(after[name]) < _GREATEST)
-            jumps.observe(
+            value_changes.observe(
                 rows[numbers], before[name][numbers], after[name][numbers], behind[numbers]
             )
         self.fetched_at[rows] = now
@@ -149,8 +149,8 @@ class History:
         except (KeyError, IndexError) as missing:
             raise ValueError(f"not a history of these variables: {missing} is missing") from missing
         by_row: list[npt.NDArray[Any]] = [changed_at, self.rates.changes, self.rates.exposure]
-        for jumps in self.jumps.values():
-            by_row += [jumps.offsets, jumps.spreads, jumps.counts]
+        for value_changes in self.value_changes.values():
+            by_row += [value_changes.offsets, value_changes.spreads, value_changes.counts]
         if any(column.shape != fetched_at.shape for column in by_row):
             raise ValueError("not a history: its columns differ in length")
         self.fetched_at, self.changed_at = fetched_at, changed_at
@@ -161,10 +161,13 @@ class History:
         Both must have the same variables.
         """
         self.fetched_at, self.changed_at = other.fetched_at, other.changed_at
-        self.rates, self.jumps = other.rates, other.jumps
+        self.rates, self.value_changes = other.rates, other.value_changes
 
-    def _parts(self) -> list[tuple[str, RateEvidence | Jumps]]:
+    def _parts(self) -> list[tuple[str, RateEvidence | ValueChanges]]:
         return [
             ("rates", self.rates),
-            *((f"jumps:{name}", jumps) for name, jumps in self.jumps.items()),
+            *(
+                (f"jumps:{name}", value_changes)
+                for name, value_changes in self.value_changes.items()
+            ),
         ]

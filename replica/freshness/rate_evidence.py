@@ -69,7 +69,7 @@ class RateEvidence:
         The mean of ``1 - e^(-rate · age)`` over the posterior of the rate, calibrated by observed
         outcomes.
         """
-        return self.calibration.corrected(self._said(rows, ages))
+        return self.calibration.corrected(self._predicted(rows, ages))
 
     def changes_behind(self, rows: IntArray, ages: FloatArray) -> FloatArray:
         """Return the expected changes behind one found after ``ages`` seconds: at least 1."""
@@ -92,7 +92,7 @@ class RateEvidence:
         self._looks += len(rows)
         self._seconds += float(ages.sum())
         if not pushed:
-            self.calibration.observe(self._said(rows, ages), changed)
+            self.calibration.observe(self._predicted(rows, ages), changed)
         self._fade(rows, ages)
         shapes, rates = self.posterior(rows)
         more_changes, more_exposure = np.zeros(len(rows)), ages.copy()
@@ -128,7 +128,7 @@ class RateEvidence:
             self.calibration.groups.shape
         )
 
-    def _said(self, rows: IntArray, ages: FloatArray) -> FloatArray:
+    def _predicted(self, rows: IntArray, ages: FloatArray) -> FloatArray:
         shapes, rates = self.posterior(rows)
         return np.asarray(-np.expm1(-shapes * np.log1p(ages / rates)))
 

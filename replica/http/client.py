@@ -14,7 +14,7 @@ import requests
 from urllib3 import BaseHTTPResponse
 
 from replica.http.auth import Auth, Secret
-from replica.http.causes import FAILURES, cause
+from replica.http.error_causes import FAILURES, cause
 from replica.http.messages import Redactor, printable, shown
 from replica.http.reply import Reply
 from replica.http.retry import retry_after, until_reset

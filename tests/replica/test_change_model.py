@@ -378,7 +378,7 @@ def test_what_walks_is_drawn_the_wider_the_longer_nobody_has_looked(
         places += [(draws < truth[rows]).mean(axis=0)[changed]]
         history.observe(rows, now, changed, {NAME: known[rows]}, {NAME: truth[rows]})
         known[rows] = truth[rows]
-    assert history.jumps[NAME].fit.growth == pytest.approx(growth, abs=0.15)
+    assert history.value_changes[NAME].fit.growth == pytest.approx(growth, abs=0.15)
     seen = np.concatenate(places[15:])
     assert ((seen > 0.1) & (seen < 0.9)).mean() == pytest.approx(0.8, abs=0.07)
 
@@ -397,7 +397,7 @@ def test_a_row_of_which_nothing_is_known_is_drawn_as_wide_as_others() -> None:
 def test_a_large_account_is_drawn_wider_than_a_small_one() -> None:
     step, start = PROCESSES["followers with noise"]
     _, history, _ = jumped(step, start=start)
-    assert history.jumps[NAME].fit.power == pytest.approx(1, abs=0.15)
+    assert history.value_changes[NAME].fit.power == pytest.approx(1, abs=0.15)
     fresh = np.array([-1, -1])  # rows of which nothing is known but what is given
     wide = (
         ChangeModel(history)

@@ -65,8 +65,8 @@ def test_the_first_fetch_says_nothing_of_change() -> None:
     observe(history, [0, 1], 7.0, [True, True])
     assert history.changed_at.tolist() == [NEVER, NEVER]
     assert history.rates.exposure.tolist() == [0, 0]
-    assert history.jumps[NAME].changes.seen == 0
-    assert history.jumps[NAME].known.seen == 2
+    assert history.value_changes[NAME].changes.seen == 0
+    assert history.value_changes[NAME].known.seen == 2
 
 
 def test_an_answer_to_an_older_question_says_nothing() -> None:
@@ -85,7 +85,7 @@ def test_two_looks_at_the_same_time_say_nothing_of_rates() -> None:
     for _ in range(3):
         observe(history, [0], 7.0, [True])
     assert (history.rates.changes[0], history.rates.exposure[0], history.changed_at[0]) == (0, 0, 7)
-    assert history.jumps[NAME].changes.seen == 2
+    assert history.value_changes[NAME].changes.seen == 2
 
 
 def test_growing_keeps_what_is_known() -> None:
@@ -111,7 +111,7 @@ def test_a_row_that_stands_for_another_key_starts_anew() -> None:
     assert (
         model.rates(np.array([0]))[0] == model.rates(np.array([-1]))[0] == history.rates.prior.mean
     )
-    offsets, spreads = history.jumps[NAME].of(np.array([0]))
+    offsets, spreads = history.value_changes[NAME].of(np.array([0]))
     assert (offsets[0], spreads[0]) == (0, 1)
 
 
@@ -175,7 +175,7 @@ def test_a_key_may_have_no_numbers_or_several() -> None:
             numbers = {"a": np.array([value]), "b": np.array([np.nan])}
             history.observe(np.array([0]), now, np.array([value == 6.0]), numbers, numbers)
     assert plain.changed_at.tolist() == both.changed_at.tolist() == [3]
-    assert (both.jumps["a"].changes.seen, both.jumps["b"].changes.seen) == (1, 0)
+    assert (both.value_changes["a"].changes.seen, both.value_changes["b"].changes.seen) == (1, 0)
 
 
 def test_nothing_observed_changes_nothing() -> None:

@@ -17,8 +17,8 @@ from acquatop.ingest.match import KEY
 from acquatop.ingest.reduce.pane_partials import partials_of, table_of
 from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.topk.aggregates.aggregate_totals import Totals
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial
-from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows
 from acquatop.topk.order import best
 from rspql.plan import Score

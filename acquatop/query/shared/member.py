@@ -19,8 +19,8 @@ from acquatop.query.shared.late_solutions import LateSolutions
 from acquatop.query.shared.pane_log import PaneLog
 from acquatop.query.shared.ranking import SharedRanking
 from acquatop.topk.contract import Certainty, Top
-from acquatop.topk.lost import LOST
-from acquatop.topk.shared.moments import BEFORE_ALL
+from acquatop.topk.dropped_bounds import LOST
+from acquatop.topk.shared.periodic_times import BEFORE_ALL
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from replica.clocks import Clock
 

@@ -18,7 +18,7 @@ from acquatop.ingest.unscored import Solution, Unscored, numbers_of, objects, ro
 from acquatop.refresh.proposers.contract import NOTHING_PROPOSED, Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
 from acquatop.topk.contract import FloatArray, IntArray, Rows, Top
-from acquatop.topk.lost import Rank
+from acquatop.topk.dropped_bounds import Rank
 from acquatop.topk.order import best
 from acquatop.topk.pane_dominance import PaneDominance
 from acquatop.topk.refill.controller import Controller

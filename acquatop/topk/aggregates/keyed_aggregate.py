@@ -16,8 +16,8 @@ import numpy as np
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind
 from acquatop.topk.aggregates.aggregate_view import BarView
 from acquatop.topk.aggregates.keyed_content import KeyedContent
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import Partial
-from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, FloatArray, IntArray, Rows, Scoring, Top
 from acquatop.topk.order import ranking
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acquatop.topk.aggregates.aggregate_totals import AggregateKind, Totals
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.partials import Accumulator, Numbering, Partial, packed, unpacked
-from acquatop.topk.aggregates.side_by_side import Columnwise
 from acquatop.topk.contract import AnyArray, IntArray, Rows
 from acquatop.topk.snapshot import SnapshotError, State, pack, reading, unpack
 

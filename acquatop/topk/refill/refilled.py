@@ -23,7 +23,7 @@ from acquatop.topk.contract import (
     Top,
     TopK,
 )
-from acquatop.topk.lost import Rank
+from acquatop.topk.dropped_bounds import Rank
 from acquatop.topk.order import best
 from acquatop.topk.pane_top import Scored, place
 from acquatop.topk.refill.content import PaneRows, WindowContent

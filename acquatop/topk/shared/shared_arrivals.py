@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from acquatop.topk.contract import FirstPart, IntArray, Rows, Scoring
-from acquatop.topk.shared.ahead import Ahead, score
 from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.meta_query import MetaQuery
+from acquatop.topk.shared.pending_arrivals import PendingArrivals, score
 
 
 class SharedArrivals:
@@ -17,7 +17,7 @@ class SharedArrivals:
         self.meta = MetaQuery(since)
         self.rejected = 0
         self._scoring = scoring or FirstPart()
-        self._ahead = Ahead(room)
+        self._pending = PendingArrivals(room)
 
     def join(self, name: str, asked: TopKRequest) -> int:
         """Add a query; return the first of its windows that is answered."""
@@ -30,6 +30,6 @@ class SharedArrivals:
         scored, rejected = score(self._scoring, arrivals, self.meta.now)
         self.rejected += len(rejected)
         self.meta.note(int(arrivals.times.max()))
-        self._ahead.append(scored.merits, scored.rows)
-        self._ahead.thin(self.meta.most, self.meta.ends)
+        self._pending.append(scored.merits, scored.rows)
+        self._pending.thin(self.meta.most, self.meta.ends)
         return rejected

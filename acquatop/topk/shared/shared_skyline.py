@@ -12,7 +12,7 @@ from acquatop.topk.order import ranking
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.row_pool import RowPool
 from acquatop.topk.shared.meta_query import DueWindow
-from acquatop.topk.shared.moments import BEFORE_ALL
+from acquatop.topk.shared.periodic_times import BEFORE_ALL
 from acquatop.topk.shared.shared_arrivals import SharedArrivals
 from acquatop.topk.shared.skyline import bar_of, first_after, undominated, youngest_best
 from acquatop.topk.snapshot import State, pack, reading, rows_of, table_of, unpack
@@ -79,6 +79,7 @@ class SharedSkyline(SharedArrivals):
     k·(1 + ln(width/k)) in random order, whatever the number of queries. At most half as many again
     are held.
 
+    >>> from acquatop.topk.shared.contract import TopKRequest
     >>> from acquatop.windows import Windows
     >>> held = SharedSkyline(since=0)
     >>> (
@@ -125,12 +126,12 @@ class SharedSkyline(SharedArrivals):
             )
 
     def _end_of_stretch(self, until: int) -> int:
-        time = self._ahead.time_of(max(self._stretch, 4 * self.meta.most))
+        time = self._pending.time_of(max(self._stretch, 4 * self.meta.most))
         return until if time is None else time - 1
 
     def _go_through(self, dues: list[DueWindow]) -> Iterator[tuple[str, Top]]:
         """Answer due windows with the arrivals up to the last close, and merge these."""
-        taken = self._ahead.take(dues[-1].closes)
+        taken = self._pending.take(dues[-1].closes)
         fresh = self._fresh(taken, dues) if taken is not None else _Ranked.none()
         for due in dues:
             if due in self.meta:
@@ -185,7 +186,7 @@ class SharedSkyline(SharedArrivals):
         if len(self._held):
             own = {"merits": -self._held.minus, "labels": self._held.labels}
             tables["held"] = {**own, **table_of(self._pool.take(self._held.slots))}
-        waiting = self._ahead.waiting()
+        waiting = self._pending.waiting()
         if waiting is not None:
             tables["ahead"] = {"merits": waiting.merits, **table_of(waiting.rows)}
         return pack(_KIND, _VERSION, State(settings, tables))
@@ -203,7 +204,7 @@ class SharedSkyline(SharedArrivals):
                 self._held = _Ranked(-columns["merits"], rows.times, columns["labels"], slots)
             if "ahead" in state.tables:
                 columns = state.tables["ahead"]
-                self._ahead.append(columns["merits"], rows_of(columns))
+                self._pending.append(columns["merits"], rows_of(columns))
 
     # Rows held ------------------------------------------------------------------------------------
 
@@ -212,17 +213,17 @@ class SharedSkyline(SharedArrivals):
         return self._pool.take(self._held.slots) if len(self._held) else NO_ROWS
 
     def __len__(self) -> int:
-        return len(self._held) + len(self._ahead)
+        return len(self._held) + len(self._pending)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the columns held, without the objects that they refer to."""
-        return self._pool.nbytes + self._held.nbytes + self._ahead.nbytes
+        return self._pool.nbytes + self._held.nbytes + self._pending.nbytes
 
     def _check(self) -> None:
         """Assert every invariant."""
         self.meta._check()
-        self._ahead._check()
+        self._pending._check()
         held = self._held
         assert (
             len({len(column) for column in (held.minus, held.times, held.labels, held.slots)}) == 1

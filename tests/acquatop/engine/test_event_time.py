@@ -25,7 +25,7 @@ from acquatop.engine.side_outputs.late_records import LateRecords
 from acquatop.engine.stream import EvaluationSlot, Pipeline
 from acquatop.errors import EnvironmentProblem
 from acquatop.ingest.reduce.job import Job
-from acquatop.ingest.reduce.late import TOO_FAR_AHEAD, LateFinder
+from acquatop.ingest.reduce.late_finder import TOO_FAR_AHEAD, LateFinder
 from acquatop.plan.bind import Bound, BoundCounted, BoundQuery, bind_query
 from acquatop.plan.grouping import evaluation_key
 from acquatop.query.contract import Evaluation

@@ -26,7 +26,13 @@ from acquatop.topk.papers.mtops.mtop_list import MTopList
 from acquatop.topk.shared import skyline
 from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.meta_query import MetaQuery
-from acquatop.topk.shared.moments import BEFORE_ALL, Series, between, first_from, last_before
+from acquatop.topk.shared.periodic_times import (
+    BEFORE_ALL,
+    PeriodicTimes,
+    between,
+    first_from,
+    last_before,
+)
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.shared.skyline import (
     best_of_panes,
@@ -427,12 +433,13 @@ def test_the_meta_query_is_all_queries(
 @settings(max_examples=100, deadline=None)
 @given(
     several=st.lists(
-        st.builds(Series, st.integers(-9, 9), st.integers(1, 9), st.integers(-9, 30)), min_size=1
+        st.builds(PeriodicTimes, st.integers(-9, 9), st.integers(1, 9), st.integers(-9, 30)),
+        min_size=1,
     ),
     steps=st.lists(st.sampled_from([0, 1, 2, 5, 40, 1000]), min_size=1, max_size=9),
 )
 def test_moments_are_found_however_far_times_are_apart(
-    several: list[Series], steps: list[int]
+    several: list[PeriodicTimes], steps: list[int]
 ) -> None:
     times = np.cumsum(steps)
     moments = {

@@ -9,9 +9,9 @@ import numpy as np
 
 from acquatop.topk.contract import FirstPart, IntArray, Rows, Scoring, Top
 from acquatop.topk.pane_dominance import PaneDominance
-from acquatop.topk.shared.ahead import score
 from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.meta_query import MetaQuery
+from acquatop.topk.shared.pending_arrivals import score
 from acquatop.windows import Windows
 
 

@@ -13,7 +13,7 @@ from acquatop.topk.contract import NO_ROWS, Rows, Scoring, Top
 from acquatop.topk.papers.mintopk.candidate import Rank
 from acquatop.topk.row_pool import RowPool
 from acquatop.topk.shared.meta_query import DueWindow
-from acquatop.topk.shared.moments import BEFORE_ALL
+from acquatop.topk.shared.periodic_times import BEFORE_ALL
 from acquatop.topk.shared.shared_arrivals import SharedArrivals
 
 _ROOM = 65_536
@@ -59,7 +59,7 @@ class PredictedViews(SharedArrivals, ABC):
             self._fit(opens)
 
     def _insert_until(self, closes: int) -> None:
-        taken = self._ahead.take(closes)
+        taken = self._pending.take(closes)
         if taken is None:
             return
         start = self._pool.append(taken.rows)
@@ -168,12 +168,12 @@ class PredictedViews(SharedArrivals, ABC):
         return sum(entry.views for entry in self._entries.values())
 
     def __len__(self) -> int:
-        return len(self._entries) + len(self._ahead)
+        return len(self._entries) + len(self._pending)
 
     def _check(self) -> None:
         """Assert every invariant: a view's members are the first k held after its opening."""
         self.meta._check()
-        self._ahead._check()
+        self._pending._check()
         views: dict[int, int] = dict.fromkeys(self._entries, 0)
         for opens, k in self._ks.items():
             assert 0 < k == self.meta.k_of(opens)

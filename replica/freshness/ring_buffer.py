@@ -7,10 +7,10 @@ import numpy as np
 from replica.freshness.arrays import FloatArray
 
 
-class Recent:
+class RingBuffer:
     """Last ``room`` observations of ``width`` figures each; a larger batch is sampled evenly.
 
-    >>> last = Recent(room=3, width=1)
+    >>> last = RingBuffer(room=3, width=1)
     >>> for values in ([1.0, 2.0], [3.0], [4.0]):
     ...     last.add(np.array(values)[:, None])
     >>> last.figures[:, 0].tolist(), last.seen
