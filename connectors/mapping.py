@@ -89,18 +89,10 @@ class Property:
     template: Template | None = None
 
 
-@dataclass(frozen=True)
-class FieldMapping:
-    """Mapping from a record's fields to RDF: its subject, its time and its properties.
+class RecordColumns:
+    """Base of mappings: the columns of the records that they decode."""
 
-    ``time`` is the field of the time, ``time_as`` the form in which it is written. A field is a
-    path of names separated by dots.
-    """
-
-    subject: Template
-    time: str
-    properties: Mapping[str, Property] = field(default_factory=dict)
-    time_as: str = "milliseconds"
+    properties: Mapping[str, Property]
 
     def column(self, predicate: str) -> str:
         """Return the name of the column that holds a predicate's objects."""
@@ -113,6 +105,20 @@ class FieldMapping:
         They are the time, the subject (an N-Triples IRI), one per predicate, the fault and the row.
         """
         return schema_of(self.properties)
+
+
+@dataclass(frozen=True)
+class FieldMapping(RecordColumns):
+    """Mapping from a record's fields to RDF: its subject, its time and its properties.
+
+    ``time`` is the field of the time, ``time_as`` the form in which it is written. A field is a
+    path of names separated by dots.
+    """
+
+    subject: Template
+    time: str
+    properties: Mapping[str, Property] = field(default_factory=dict)
+    time_as: str = "milliseconds"
 
     @property
     def types(self) -> Mapping[str, pa.DataType]:

@@ -34,13 +34,12 @@ Options:
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,9 +49,8 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from connectors import ConnectorError
 from connectors.columns import CODED, COLUMN_TYPES, MISFIT, TYPE_NAMES, fitted_columns
+from connectors.offsets_by_file import Offset, OffsetsByFile
 from connectors.row_origins import ROW_FILE, ROW_NUMBER
-
-Offset = dict[str, int]
 
 LEAST_PARTITION = 1 << 16
 """Minimum number of rows of a partition; the last one of a batch may be smaller."""
@@ -115,7 +113,7 @@ class _Rows(InputPartition):
     ranges: tuple[tuple[str, int, int], ...]
 
 
-class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ParquetReader(OffsetsByFile, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of rows from an offset on; the module describes offsets."""
 
     def __init__(
@@ -130,7 +128,6 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._types = dict(types)
         self._max_rows = max_rows
         self._max_partitions = max_partitions or os.cpu_count() or 1
-        self._target: Offset | None = None
         self._lengths: dict[str, tuple[int, int, int]] = {}
         self._open: _Cursor | None = None
 
@@ -169,20 +166,6 @@ class ParquetReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if room == 0:
                 break
         return dict(sorted(end.items()))
-
-    def up_to(self, end: Offset) -> Self:
-        """Return a reader of the same files that ends at an offset."""
-        reader = copy.copy(self)
-        reader._target = end
-        return reader
-
-    def size(self, start: Offset, end: Offset) -> int:
-        """Return how many rows are between two offsets."""
-        return sum(end.values()) - sum(start.values())
-
-    def is_mixed(self, start: Offset, end: Offset) -> bool:
-        """Say that files are read one after the other."""
-        return False
 
     def progress(self, offset: Offset) -> tuple[int, int]:
         """Return the number of rows read up to an offset, and the total."""

@@ -76,7 +76,8 @@ class MqttSource(LiveSource):
 
     A lost connection is made again, at growing intervals. The broker then repeats the messages
     whose acknowledgement it lacks, and
-    :class:`~connectors.mqtt_client.seen_messages.SeenMessages` detects them. The first connection must succeed within ``patience`` seconds.
+    :class:`~connectors.mqtt_client.seen_messages.SeenMessages` detects them. The first
+    connection must succeed within ``patience`` seconds.
     """
 
     schema = SCHEMA
