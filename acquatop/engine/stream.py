@@ -26,7 +26,7 @@ from acquatop.engine.stream_slots import StreamSlots
 from acquatop.engine.stream_time import StreamTime
 from acquatop.ingest.reduce.contract import PartKind
 from acquatop.ingest.reduce.job import Job
-from acquatop.ingest.reduce.late import BoolArray, LateFinder, are_late
+from acquatop.ingest.reduce.late_finder import BoolArray, LateFinder, are_late
 from acquatop.plan.bind import Bound
 from acquatop.query.contract import Tick
 from acquatop.runtime import Batch, Position

@@ -99,9 +99,11 @@ class Matcher:
             self._check_triple(triple, found)
         if self._key in objects and self.datatype(self._key) == XSD_DOUBLE:
             message = (
-                f"a join on ?{self._key}, which is a double on the stream, is not supported: equal numbers may differ"
+                f"a join on ?{self._key}, which is a double on the stream, is not supported: "
+                "equal numbers may differ"
                 if self._aggregate is None
-                else f"?{self._key}, which it groups by, is a double on the stream: equal numbers may differ"
+                else f"?{self._key}, which it groups by, is a double on the stream: equal numbers "
+                "may differ"
             )
             found.append(
                 Diagnostic(
@@ -137,7 +139,10 @@ class Matcher:
         for condition in self._conditions:
             for name, span in variables_in(condition).items():
                 if not self._is_number(name):
-                    message = f"a FILTER on ?{name}, which is not a number on the stream, is not decided on arrival"
+                    message = (
+                        f"a FILTER on ?{name}, which is not a number on the stream, is not "
+                        "decided on arrival"
+                    )
                     found.append(Diagnostic("unsupported", message, span))
 
     def datatype(self, variable: str) -> str | None:

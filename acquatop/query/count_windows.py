@@ -158,7 +158,7 @@ class CountedEvaluation:
             parts = unpack_parts(snapshot)
             self._positions.resume(parts["positions"])
             self._work.resume(parts["work"])
-            self._counters = WindowCounters.restore(parts["tally"])
+            self._counters.resume(parts["tally"])
 
     def sizes(self, name: str) -> Sizes:
         """Return the sizes of the evaluation over positions."""

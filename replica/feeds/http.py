@@ -9,8 +9,8 @@ from random import Random
 from replica.clocks import Clock
 from replica.feeds.contract import ChangeSink
 from replica.feeds.framing import Framing, Lines, ServerSentEvents
+from replica.feeds.record_forwarder import RecordForwarder
 from replica.feeds.retry_pauses import RetryPauses
-from replica.feeds.teller import Teller
 from replica.http.client import HttpClient, Request
 from replica.remotes import RemoteError
 from replica.remotes.records import RecordReader
@@ -54,14 +54,14 @@ class HttpFeed:
         self._client = client
         self._lifetime = lifetime
         self._pauses = RetryPauses(first_wait, longest_wait, random)
-        self._teller = Teller(reader, deleted, clock)
+        self._forwarder = RecordForwarder(reader, deleted, clock)
         self._ended = threading.Event()
         self._wait = wait or self._ended.wait
         self._events = ServerSentEvents()
 
     def start(self, sink: ChangeSink) -> None:
         """Start requesting the address."""
-        self._teller.start(sink)
+        self._forwarder.start(sink)
         threading.Thread(target=self._run, name="following an address", daemon=True).start()
 
     def stop(self) -> None:
@@ -70,7 +70,7 @@ class HttpFeed:
         The connection ends when its next bytes arrive, or with its lifetime.
         """
         self._ended.set()
-        self._teller.stop()
+        self._forwarder.stop()
 
     def _run(self) -> None:
         in_vain = 0
@@ -97,8 +97,8 @@ class HttpFeed:
                 framing = self._framing(reply.headers.get("Content-Type", ""))
                 while not self._ended.is_set() and (piece := reply.read(_PIECE)):
                     has_come = True
-                    self._teller.tell(framing.feed(piece))
-                self._teller.tell([framing.end()])
+                    self._forwarder.forward(framing.feed(piece))
+                self._forwarder.forward([framing.end()])
                 self.failure = "the connection was closed"
         except RemoteError as error:
             self.failure = str(error)

@@ -61,7 +61,7 @@ def test_every_syntax_says_the_same(syntax: str) -> None:
         assert rows_of(any_syntax, written, file=[f"event{ending}"]) == expected
 
 
-def test_blank_nodes_have_the_same_names_whenever_read_and_others_in_another_document() -> None:
+def test_blank_nodes_keep_their_names_and_have_others_in_another_document() -> None:
     document = b"[] <urn:knows> [ <urn:mentions> 3 ], _:x ; <urn:at> 5 . _:x <urn:mentions> 4 ."
     several = GraphMapping("urn:at", PROPERTIES, several=True, syntax="turtle")
     first, second = (rows_of(several, document, file=["f"], position=[at]) for at in (0, 7))

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from connectors import ConnectorError
-from connectors.lines import LinesDataSource, LinesReader, Offset
+from connectors.lines import LinesDataSource, LinesReader
+from connectors.offsets_by_file import Offset
 
 
 def lines_between(reader: LinesReader, start: Offset, end: Offset) -> list[tuple[str, int, bytes]]:

@@ -17,7 +17,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 import connectors.parquet
 from connectors import ConnectorError
 from connectors.columns import MISFIT
-from connectors.parquet import Offset, ParquetDataSource, ParquetReader
+from connectors.offsets_by_file import Offset
+from connectors.parquet import ParquetDataSource, ParquetReader
 
 TYPES = {"n": pa.int64(), "user": pa.string()}
 

@@ -55,8 +55,8 @@ mutated = st.builds(
 
 
 def expected(line: bytes) -> list[tuple[str, ...]] | None:
-    """Return the one statement in a line, nothing for one that holds none,
-    None for one that is refused.
+    """Return the one statement in a line, nothing for one that holds none, None for one that is
+    refused.
     """
     try:
         quads = list(ox.parse(line, ox.RdfFormat.N_QUADS))

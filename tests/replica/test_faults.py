@@ -1,5 +1,5 @@
-"""A query at work while its remote fails, in every way there is: all answers come,
-and none says more than is known.
+"""A query at work while its remote fails, in every way there is: all answers come, and none says
+more than is known.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Clock:
 
 @dataclass
 class Trial:
-    """A query over a stream on which eight users are mentioned all the time,
-    with a remote behind a proxy.
+    """A query over a stream on which eight users are mentioned all the time, with a remote behind a
+    proxy.
     """
 
     query: ContinuousQuery
@@ -108,8 +108,8 @@ def proxy(server: OxigraphServer) -> Iterator[FaultProxy]:
 def trial(proxy: FaultProxy, server: OxigraphServer, *, load: bool) -> Iterator[Trial]:
     clock = Clock()
     service = (
-        f'load = {str(load).lower()}\nblock_size = {BLOCK}\ntimeout = "1500ms"\n'
-        f"max_reply_bytes = 1000000"
+        f"load = {str(load).lower()}\nblock_size = {BLOCK}\ntimeout = "
+        '"1500ms"\nmax_reply_bytes = 1000000'
     )
     catalog = catalog_text(
         endpoint=proxy.url,
@@ -177,8 +177,8 @@ def check_honesty(
 
 
 def suffer(trial: Trial, fault: Fault) -> None:
-    """Evaluate some windows while a fault is in force,
-    until those who wait in vain have been sent away.
+    """Evaluate some windows while a fault is in force, until those who wait in vain have been sent
+    away.
     """
     for _ in range(4):
         trial.evaluate(GLANCE if fault.hangs else 3600.0)

@@ -1,5 +1,5 @@
-"""Feeds of changes: files that grow, are replaced and cut; long replies that break off;
-the queue in between.
+"""Feeds of changes: files that grow, are replaced and cut; long replies that break off; the queue
+in between.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def test_lines_are_the_same_however_they_are_cut(data: bytes, places: list[int])
 @given(st.lists(st.integers(0, 100)))
 def test_events_are_the_same_however_they_are_cut(places: list[int]) -> None:
     data = (
-        b"\xef\xbb\xbfdata: one\r\n\r\n: remark\n\nevent: change\ndata:two\ndata:  lines\n"
-        b"id: \xc3\xbc\n\nid: 5\n\n"
+        b"\xef\xbb\xbfdata: one\r\n\r\n: remark\n\nevent: change\ndata:two\ndata:  "
+        b"lines\nid: \xc3\xbc\n\nid: 5\n\n"
         b"data\n\nretry: soon\nretry: 3000\nid: 6\ndata: {}\n\nid: 7\ndata: unfinished"
     )
     events = ServerSentEvents(last_id="4")
@@ -164,7 +164,8 @@ class Follower:
         self.reader = reading()
         self.heard = Heard()
         self.feed = LinesFeed(path, self.reader, clock=lambda: 5.0)
-        self.feed.listen(self.heard)
+        # What start() does, but for the thread.
+        self.feed._forwarder.start(self.heard)
 
     def poll(self) -> list[dict[str, list[str]]]:
         self.feed.poll()
@@ -296,7 +297,7 @@ def test_a_sink_may_stop_its_feed(follower: Follower) -> None:
         told.append(now)
         follower.feed.stop()
 
-    follower.feed.listen(stop)
+    follower.feed._forwarder.start(stop)
     follower.append(b"".join(line(str(number), number) for number in range(3000)))
     follower.poll()
     assert told == [5.0]

@@ -485,9 +485,7 @@ def test_only_plain_addresses_are_asked(
 
 @pytest.fixture
 def certificate() -> tuple[Path, ssl.SSLContext]:
-    """A certificate that speaks for itself and for 127.0.0.1,
-    and a server's context that has it.
-    """
+    """A self-signed certificate for 127.0.0.1, and a server's context that has it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
     return CERTIFICATE, context

@@ -342,8 +342,8 @@ def test_loading_sends_no_more_requests_than_the_limits_over_time_allow(
         if whole
         else [each for at in range(9) for each in store.solutions(f"<urn:{at}>")]
     )
-    # A key's rows may go on on the next page:
-    # what is not followed by others is not known to be whole.
+    # A key's rows may go on on the next page: what is not followed by others is not known to be
+    # whole.
     assert len(known) == held
     assert 0 < len(client.queries) <= requests
 
@@ -368,12 +368,12 @@ def test_a_ledger_that_fails_stops_the_asking_and_not_the_answers(tmp_path: Path
     assert len(remote.asked) == 1
 
 
-def test_a_remote_that_hangs_delays_nothing_and_is_asked_by_no_more_than_its_workers() -> None:
+def test_a_remote_that_hangs_delays_nothing_and_holds_no_more_than_its_workers() -> None:
     remote, now = Gate(), 0.0
 
     def clock() -> float:
-        # Every look at the clock takes a tenth of a second:
-        # the deadline comes without anyone waiting.
+        # Every look at the clock takes a tenth of a second: the deadline comes without anyone
+        # waiting.
         nonlocal now
         now += 0.1
         return now

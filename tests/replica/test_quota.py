@@ -42,8 +42,8 @@ def new_quota(
 
 
 def most_in_any_window(grants: list[tuple[float, int]], seconds: float) -> int:
-    """Return the most units in any window, its start included and its end not,
-    counted without rounding.
+    """Return the most units in any window, its start included and its end not, counted without
+    rounding.
     """
     exact = [(Fraction(at), units) for at, units in grants]
     length = Fraction(seconds)

@@ -17,13 +17,13 @@ from replica.budget import Budget
 from replica.clocks import EventTime, SteadyTime
 from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
-from replica.remotes import MayAsk, RemoteError, always
+from replica.remotes import RemoteError
+from replica.snapshot import pack_parts, unpack_parts
 from replica.spending.account import Account
 from replica.spending.ledger import Ledger
 from replica.spending.limit import Limit
 from replica.spending.quota import Quota
 from replica.store import ReplicaStore, SnapshotError, Solution, SolutionStore
-from replica.store.snapshot import pack_parts, unpack_parts
 from tests.support.stores import Evict, Put, Touch, lives
 
 KEYS = [f"<urn:{name}>" for name in "abcdefghij"]
@@ -150,7 +150,7 @@ def test_any_damage_to_a_maintainer_is_noticed() -> None:
             )
 
 
-# Stores ---------------------------------------------------------------------------------------
+# Stores -------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40)
@@ -187,7 +187,7 @@ def test_a_store_of_other_variables_is_refused(kind: type) -> None:
         kind("k", ["w"]).resume(kind("k", ["v"]).snapshot())
 
 
-# What was spent -------------------------------------------------------------------------------
+# What was spent -----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -322,7 +322,7 @@ def test_an_account_goes_on_with_its_bank_and_its_evaluation() -> None:
     assert smaller.allowed == Budget(4, 2, 1.0)
 
 
-# What was learned of the remote ---------------------------------------------------------------
+# What was learned of the remote -------------------------------------------------------------------
 
 
 def test_a_remote_that_is_left_alone_is_left_alone_after_a_restart() -> None:

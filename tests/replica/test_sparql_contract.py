@@ -1,5 +1,5 @@
-"""The SPARQL remote does what every remote must do, with both of the protocol's methods,
-on a real server.
+"""The SPARQL remote does what every remote must do, with both of the protocol's methods, on a real
+server.
 """
 
 from __future__ import annotations

@@ -59,12 +59,12 @@ def test_load_brings_everything_page_by_page(
 
 def test_a_pattern_of_any_kind_is_asked_for_in_a_group_of_its_own(server: OxigraphServer) -> None:
     server.update(
-        'INSERT DATA { <urn:a> <urn:f> 7 , 8 ; <urn:n> "A" . <urn:b> <urn:f> 9 . '
-        "<urn:c> <urn:g> 1 }"
+        'INSERT DATA { <urn:a> <urn:f> 7 , 8 ; <urn:n> "A" . <urn:b> <urn:f> 9 . <urn:c> '
+        "<urn:g> 1 }"
     )
     pattern = (
-        "{ ?k <urn:f> ?v FILTER(?v > 7) } UNION { ?k <urn:g> ?v } OPTIONAL "
-        "{ ?k <urn:n> ?n } # a comment"
+        "{ ?k <urn:f> ?v FILTER(?v > 7) } UNION { ?k <urn:g> ?v } OPTIONAL { ?k <urn:n> ?n } "
+        "# a comment"
     )
     found = SparqlRemote(
         server.query_url, pattern=pattern, variables=["k", "v", "n"], key="k", nested=True
@@ -214,8 +214,8 @@ def test_a_server_that_drips_is_given_up_at_the_timeout() -> None:
 
 def http(status: str, body: bytes, kind: str = "application/sparql-results+json") -> bytes:
     head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
-        f"Connection: close\r\n\r\n"
+        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: "
+        f"{len(body)}\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + body
 
@@ -373,8 +373,8 @@ def test_what_is_not_a_whole_result_is_a_named_failure(reply: bytes) -> None:
 
 def test_the_order_of_a_results_members_and_what_else_it_has_do_not_matter() -> None:
     text = (
-        b'{"x": [1, {"results": {}}], "results": {"y": {"bindings": [3]}, "bindings": [{}], '
-        b'"z": 0}, "head": {}}'
+        b'{"x": [1, {"results": {}}], "results": {"y": {"bindings": [3]}, "bindings": [{}], "z": '
+        b'0}, "head": {}}'
     )
     assert told(Told(text), key=None).fetch([""], timeout=1) == [{}]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -349,6 +350,8 @@ class Run:
     tops: list[Top] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.scoring: Joined = self.structure._scoring
+        self.empty = copy.deepcopy(self.structure, {id(self.scoring): self.scoring})
         self.truth = Truth(self.windows, self.scoring)
         self.waiting: set[int] = set()
         self.current = -(10**9)
@@ -364,9 +367,9 @@ class Run:
             if self.peek:
                 self._look_around()
             if self.save and self.save.random() < 0.3:
-                self.structure = type(self.structure).restore(
-                    self.structure.snapshot(), self.scoring
-                )
+                saved = self.structure.snapshot()
+                self.structure = copy.deepcopy(self.empty, {id(self.scoring): self.scoring})
+                self.structure.resume(saved)
                 self.structure._check()
         return self.tops
 

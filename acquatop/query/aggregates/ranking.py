@@ -12,7 +12,7 @@ from acquatop.ingest.scoring import BoolArray, ReplicaScoring
 from acquatop.query.aggregates.content import AggregateStore
 from acquatop.refresh.proposers.contract import Proposed
 from acquatop.refresh.replica_refresh import Inquiry, Wanted
-from acquatop.topk.aggregates.side_by_side import Columnwise
+from acquatop.topk.aggregates.multi_aggregate import Columnwise
 from acquatop.topk.aggregates.windowed_aggregate import WindowedAggregate
 from acquatop.topk.contract import AnyArray, Certainty, FloatArray, IntArray, Rows, Top
 from acquatop.topk.order import best

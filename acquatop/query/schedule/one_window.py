@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
-from acquatop.query.counters import WindowCounters
 from acquatop.query.schedule.cursor import Cursor
 from acquatop.query.schedule.non_empty_windows import NonEmptyWindows
 from acquatop.query.schedule.windows import WindowSchedule
@@ -66,6 +65,6 @@ class OneWindow(WindowSchedule):
         """Restore the parts of a snapshot."""
         self.cursor.next, self.cursor.closed, *skipped = json.loads(parts["numbers"])
         self._occupancy.resume(parts["occupancy"])
-        self.counters = WindowCounters.restore(parts["tally"])
+        self.counters.resume(parts["tally"])
         # Older snapshots have the windows that were skipped last beside the counters.
         self.counters.skipped += sum(skipped)

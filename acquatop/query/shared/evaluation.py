@@ -20,7 +20,7 @@ from acquatop.query.shared.pane_log import PaneLog
 from acquatop.query.shared.schedule import MemberWindows, PerMember
 from acquatop.topk.pane_top import Scored
 from acquatop.topk.shared.contract import TopKRequest
-from acquatop.topk.shared.moments import BEFORE_ALL, Series
+from acquatop.topk.shared.periodic_times import BEFORE_ALL, PeriodicTimes
 from acquatop.topk.shared.shared_skyline import SharedSkyline
 from acquatop.topk.snapshot import pack_parts, unpack_parts
 from acquatop.windows import Windows
@@ -118,7 +118,7 @@ class SharedEvaluation:
         plan, meta = self._bound.plan, self._structure.meta
         # Boundaries include those of windows that closed before a query joined: their records are
         # late.
-        boundaries = {Series(each.at, each.step) for each in meta.boundaries()}
+        boundaries = {PeriodicTimes(each.at, each.step) for each in meta.boundaries()}
         needs = SharedRequirements(
             max(1, meta.most), meta.narrowest, tuple(sorted(boundaries)), self._schedule.passed_ms
         )

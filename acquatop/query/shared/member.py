@@ -13,7 +13,7 @@ from acquatop.query.shared.pane_log import PaneLog
 from acquatop.query.shared.ranking import SharedRanking
 from acquatop.query.shared.schedule import MemberWindows
 from acquatop.topk.contract import Certainty, Top
-from acquatop.topk.lost import LOST
+from acquatop.topk.dropped_bounds import LOST
 from acquatop.topk.snapshot import pack_parts
 from replica.clocks import Clock
 

@@ -15,7 +15,7 @@ from acquatop.query.schedule.cursor import Cursor, is_jump, may_jump, range_end
 from acquatop.query.shared.pane_log import PaneLog
 from acquatop.topk.shared.contract import TopKRequest
 from acquatop.topk.shared.meta_query import MetaQuery
-from acquatop.topk.shared.moments import BEFORE_ALL
+from acquatop.topk.shared.periodic_times import BEFORE_ALL
 from acquatop.windows import Windows
 
 
@@ -119,7 +119,7 @@ class MemberWindows:
             self._uncertain_until,
             self.cursor.next,
         ) = json.loads(numbers)
-        self.counters = WindowCounters.restore(counters)
+        self.counters.resume(counters)
 
 
 class PerMember(Schedule[int]):

@@ -21,7 +21,6 @@ from acquatop.ingest.reduce.records import RECORDS
 from acquatop.ingest.terms import iri_to_rdflib, to_rdflib
 from acquatop.plan.bind import Bound, BoundWindowed
 from acquatop.query.contract import Sizes, Tick
-from acquatop.query.counters import WindowCounters
 from acquatop.query.schedule.several_streams import SeveralStreams
 from acquatop.query.schedule.windows import Due
 from acquatop.query.sparql.evaluate import Evaluator
@@ -181,7 +180,7 @@ class SparqlEvaluation:
         with reading():
             parts = unpack_parts(snapshot)
             settings = unpack(_KIND, _VERSION, parts["state"]).settings
-            self._schedule.counters = WindowCounters.restore(parts["tally"])
+            self._schedule.counters.resume(parts["tally"])
             self._assembly.resume(parts["output"])
             for at, graph in enumerate(self._graphs):
                 graph.resume(parts[f"graph{at}"])

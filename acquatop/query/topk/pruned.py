@@ -13,7 +13,7 @@ from acquatop.ingest.panes import Pane
 from acquatop.ingest.reduce.pane_best import PaneSummary
 from acquatop.query.topk.ranking import TopKN, times_of
 from acquatop.topk.contract import FloatArray, IntArray
-from acquatop.topk.lost import Rank
+from acquatop.topk.dropped_bounds import Rank
 from acquatop.topk.order import best
 from acquatop.topk.pane_dominance import PaneDominance
 
@@ -78,6 +78,3 @@ class PrunedTopKN(TopKN[PaneDominance]):
     def _kept_keys(self) -> Iterable[str]:
         keys: Iterable[str] = self.list.held().keys.tolist()
         return keys
-
-    def _resume_list(self, snapshot: bytes) -> None:
-        self.list = PaneDominance.restore(snapshot, self.scoring)

@@ -153,12 +153,8 @@ class TopKN(ABC, Generic[ListT]):
         """Restore a snapshot of the same query."""
         parts = unpack_parts(snapshot)
         self._open_from, self.scoring.scored = map(int, parts["numbers"].split())
-        self._resume_list(parts["list"])
-        self.waiting = Unscored.restore(parts["waiting"])
-
-    @abstractmethod
-    def _resume_list(self, snapshot: bytes) -> None:
-        """Restore the candidates."""
+        self.list.resume(parts["list"])
+        self.waiting.resume(parts["waiting"])
 
     # Changes of the remote's values ---------------------------------------------------------------
 

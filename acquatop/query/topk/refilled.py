@@ -40,9 +40,6 @@ class RefilledTopKN(TopKN[Refilled]):
     def _kept_keys(self) -> Iterable[str]:
         return self.list.keys()
 
-    def _resume_list(self, snapshot: bytes) -> None:
-        self.list = Refilled.restore(snapshot, self.scoring, self._held_with, self._scored)
-
     def _held_with(self, n: int) -> PaneDominance:
         return PaneDominance(self.k, n, self.scoring)
 

@@ -66,4 +66,5 @@ class WindowJoin:
         with reading():
             parts = unpack_parts(snapshot)
             lasts = unpack(_KIND, _VERSION, parts["lasts"]).tables["keys"]["lasts"]
-            self._codes, self._lasts = KeyCodes.restore(parts["codes"]), lasts
+            self._codes.resume(parts["codes"])
+            self._lasts = lasts

@@ -25,7 +25,9 @@ def youngest_best(scored: Scored, labels: IntArray, k: int) -> IntArray:
 
     >>> from acquatop.topk.contract import Rows
     >>> at, merits = np.arange(6), np.array([1.0, 9.0, 5.0, 2.0, 6.0, 3.0])
-    >>> youngest_best(Scored(merits, Rows(at, at, at, ())), np.array([0, 0, 1, 2, 2, 3]), 1).tolist()
+    >>> youngest_best(
+    ...     Scored(merits, Rows(at, at, at, ())), np.array([0, 0, 1, 2, 2, 3]), 1
+    ... ).tolist()
     [1, 4, 5]
     """
     found: list[IntArray] = []
@@ -74,7 +76,9 @@ def best_of_panes(
     """Return the positions, in order, of the best k of each pane. Rows are in time order.
 
     >>> times = np.arange(5)
-    >>> best_of_panes(1, np.array([3.0, 4.0, 2.0, 7.0, 8.0]), times, times, np.array([1, 1, 2, 4, 4])).tolist()
+    >>> best_of_panes(
+    ...     1, np.array([3.0, 4.0, 2.0, 7.0, 8.0]), times, times, np.array([1, 1, 2, 4, 4])
+    ... ).tolist()
     [1, 2, 4]
     """
     edges = np.concatenate(([0], np.flatnonzero(np.diff(ends)) + 1, [len(ends)]))

@@ -92,10 +92,8 @@ class Thing:
         return snapshot
 
     def go_on_from(self, snapshot: bytes) -> None:
-        if hasattr(self.held, "restore"):
-            self.held = type(self.held).restore(snapshot)
-        else:
-            self.held.resume(snapshot)
+        self.held = self.make()
+        self.held.resume(snapshot)
 
 
 def some(chance: Chance, most: int = 6) -> list[str]:
@@ -381,9 +379,6 @@ class Dominance(Thing):
     def make(self) -> Any:
         return PaneDominance(2, 1, self.scoring, **self.options)
 
-    def go_on_from(self, snapshot: bytes) -> None:
-        self.held = PaneDominance.restore(snapshot, self.scoring)
-
     def step(self, at: int, chance: Chance) -> object:
         arrived = rows(chance, at, chance.choice([0, 3, 30]))
         if self.options:
@@ -430,9 +425,6 @@ class Refills(Dominance):
     def make(self) -> Any:
         scoring: Scoring = self.scoring
         return Refilled(self.factory, scoring, Controller(2, 3), in_order=False, clock=self.clock)
-
-    def go_on_from(self, snapshot: bytes) -> None:
-        self.held = Refilled.restore(snapshot, self.scoring, self.factory, self.clock)
 
 
 class Shares(Thing):

@@ -1,5 +1,5 @@
-"""The controller of how many more than k to hold,
-against the best fixed size in simulated random walks.
+"""The controller of how many more than k to hold, against the best fixed size in simulated random
+walks.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def best_fixed(p: float, q: float, cost: Callable[[int], float]) -> float:
 
 
 class Walk:
-    """A view of which bad updates take one out, and good ones put one back;
-    the paper's random walk.
+    """A view of which bad updates take one out, and good ones put one back; the paper's random
+    walk.
     """
 
     def __init__(self, controller: Controller, cost: Callable[[int], float] = upkeep) -> None:
@@ -249,7 +249,9 @@ def test_whatever_is_observed_the_size_stays_within_its_limits(
     controller = Controller(k, k + more, Tuning(limit=200))
     for step, (what, count, seconds, available) in enumerate(events):
         if step == at:
-            controller = Controller.from_state(json.loads(json.dumps(controller.state())))
+            state = json.loads(json.dumps(controller.state()))
+            controller = Controller(1, 1)
+            controller.resume(state)
         before = controller.kmax
         if what == "u":
             controller.updated(count, seconds)

@@ -1,5 +1,5 @@
-"""The worked example of the AcquaTop paper (Figures 1, 3, 6 and 7):
-windows of 9 that slide by 3, from 1 on.
+"""The worked example of the AcquaTop paper (Figures 1, 3, 6 and 7): windows of 9 that slide by 3,
+from 1 on.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def test_the_predicted_lists_at_9_10_11_and_12() -> None:
     arrive(held, "A", 11, 3.0)
     assert members(held, 1, 2, 3) == ["ECF|", "EFA|", "A|"]  # 6(c): the marks of A are 2 and 3
     arrive(held, "G", 12, 9.0)
-    # 6(d). The text says that the starting marks of C and F grow.
-    # Those who leave are F (of W1) and A (of W2).
+    # 6(d). The text says that the starting marks of C and F grow. Those who leave are F (of W1) and
+    # A (of W2).
     assert members(held, 1, 2, 3) == ["GEC|", "GEF|", "GA|"]
     assert names(held.top(1).rows) == "GEC"
     assert names(held.held()) == "GECFA"  # Figure 3

@@ -7,7 +7,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -78,8 +78,8 @@ class Place(NamedTuple):
 
 
 class Lossy:
-    """The simplest structure that keeps the contract: each window's best k+n in a list,
-    and what it has dropped.
+    """The simplest structure that keeps the contract: each window's best k+n in a list, and what it
+    has dropped.
     """
 
     def __init__(self, k: int, n: int, scoring: Scoring) -> None:
@@ -200,18 +200,14 @@ class Lossy:
         }
         return pack("lossy", 1, State(state, {}))
 
-    @classmethod
-    def restore(cls, snapshot: bytes, scoring: Scoring) -> Self:
+    def resume(self, snapshot: bytes) -> None:
         state = unpack("lossy", 1, snapshot).settings
-        restored = cls(state["k"], state["n"], scoring)
-        restored.rejected, restored.current = state["rejected"], state["current"]
-        restored.kind = np.dtype(state["kind"])
+        self.k, self.n = state["k"], state["n"]
+        self.rejected, self.current = state["rejected"], state["current"]
+        self.kind = np.dtype(state["kind"])
         for window, held in state["windows"]:
-            restored.windows[window] = {each[3]: (merit, Arrival(*each)) for merit, each in held}
-        restored.dropped = {
-            window: (tuple(best), high) for window, (best, high) in state["dropped"]
-        }  # type: ignore[misc]
-        return restored
+            self.windows[window] = {each[3]: (merit, Arrival(*each)) for merit, each in held}
+        self.dropped = {window: (tuple(best), high) for window, (best, high) in state["dropped"]}  # type: ignore[misc]
 
     def _check(self) -> None:
         assert all(window >= self.current for window in self.windows)
@@ -464,10 +460,11 @@ def test_it_goes_on_from_a_snapshot_as_if_nothing_had_been(
     whole, cut = Run(k, n, make), Run(k, n, make)
     for number, step in enumerate(program):
         if number == at:
-            whole.clock, cut.clock = ticks(), ticks()
-            cut.refilled = Refilled.restore(
-                cut.refilled.snapshot(), cut.remote, make(k, cut.remote), lambda: cut.clock()
-            )
+            whole.refilled._clock, cut.refilled._clock = ticks(), ticks()
+            saved, clock = cut.refilled.snapshot(), cut.refilled._clock
+            cut.refilled = Refilled(make(k, cut.remote), cut.remote, Controller(k, k + n))
+            cut.refilled.resume(saved)
+            cut.refilled._clock = clock
             cut.refilled._check()
         whole.do(step)
         cut.do(step)
@@ -638,24 +635,16 @@ def test_other_bytes_are_refused() -> None:
     run = Run(1, 0, by_pane)
     for wrong in (b"", b"x", by_pane(1, run.remote)(0).snapshot()):
         with pytest.raises(SnapshotError):
-            Refilled.restore(wrong, run.remote)
+            Run(1, 0, by_pane).refilled.resume(wrong)
     with pytest.raises(SnapshotError):
-        Refilled.restore(pack("refilled", 1, State({}, {})), run.remote)
+        Run(1, 0, by_pane).refilled.resume(pack("refilled", 1, State({}, {})))
     with pytest.raises(SnapshotError):
-        WindowContent.restore(pack("content", 1, State({}, {})))
-
-
-def test_without_a_factory_it_goes_on_with_pane_dominance() -> None:
-    run = Run(1, 0, by_pane)
-    restored = Refilled.restore(run.refilled.snapshot(), run.remote)
-    assert restored.snapshot() == run.refilled.snapshot()
-    with pytest.raises(SnapshotError):
-        Refilled.restore(Run(1, 0, lossy).refilled.snapshot(), run.remote)
+        WindowContent().resume(pack("content", 1, State({}, {})))
 
 
 def test_it_settles_on_a_size_where_scores_keep_falling() -> None:
-    """Re-arrivals at lower scores make holes:
-    with a size that adapts they are refilled now and then only.
+    """Re-arrivals at lower scores make holes: with a size that adapts they are refilled now and
+    then only.
     """
     random = np.random.default_rng(3)
     now = [0.0]
@@ -742,7 +731,8 @@ def test_the_content_is_what_came_and_is_left(program: list[Step], wide: int) ->
         content._check()
     truth.came = [each for each in truth.came if each.last >= current]
     assert sorted(everything(content)) == sorted((each.first, each.serial) for each in truth.came)
-    restored = WindowContent.restore(content.snapshot())
+    restored = WindowContent()
+    restored.resume(content.snapshot())
     restored._check()
     assert list(everything(restored)) == list(everything(content))
     assert restored.snapshot() == content.snapshot()

@@ -1,6 +1,4 @@
-"""Each known trap of the papers' algorithms by name,
-over every structure that could fall into it.
-"""
+"""Each known trap of the papers' algorithms by name, over every structure that could fall in."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ ON_LISTS = pytest.mark.parametrize(
     "name", [name for name in STRUCTURES if not name.startswith("pane")]
 )
 SHARP = pytest.mark.parametrize("name", ["super_mtkn", "super_mtkn_distinct"])
-"""Those that remember no more than what was dropped;
-others may remember the range of a whole pane.
-"""
+"""Those that remember no more than what was dropped; others may remember the range of a pane."""
 NINE_BY_THREE = Windows(width_ms=9, slide_ms=3, t0_ms=1)
 
 
@@ -75,8 +71,8 @@ def change(held: Any, **values: float) -> list[str]:
 
 
 def answer(held: Any, window: int) -> str:
-    """Return the identities of a window's best, with a question mark if they are not certain;
-    close the window.
+    """Return the identities of a window's best, with a question mark if they are not certain; close
+    the window.
     """
     found = peek(held.top(window))
     held._check()
@@ -89,7 +85,7 @@ def peek(top: Top) -> str:
     return "".join(top.rows.identities.tolist()) + "?" * (top.certainty is Certainty.APPROXIMATE)
 
 
-# MinTopk's ------------------------------------------------------------------------------------
+# MinTopk's ----------------------------------------------------------------------------------------
 
 
 @EACH
@@ -214,7 +210,7 @@ def test_without_a_scoring_the_first_part_is_the_merit(name: str) -> None:
     assert held.top(0).merits.tolist() == [2.0]
 
 
-# AcquaTop's -----------------------------------------------------------------------------------
+# AcquaTop's ---------------------------------------------------------------------------------------
 
 
 @EACH
@@ -371,9 +367,7 @@ def test_the_low_end_of_a_part_bounds_scores_that_fall_with_it(name: str) -> Non
 
 @EACH_CHANGING
 def test_the_ranges_of_parts_are_those_of_all_that_was_dropped(name: str) -> None:
-    """With a score that multiplies, a worse one may have the part
-    that a new value makes most of.
-    """
+    """If a score multiplies, a worse one may have the part that a new value makes most of."""
 
     class Product(Joined):
         def merits(self, keys: AnyArray, parts: tuple[FloatArray, ...]) -> FloatArray:
@@ -487,7 +481,7 @@ def test_a_smaller_n_drops_and_remembers_a_greater_one_makes_room(name: str) -> 
         held.resize(-1)
 
 
-# All structures' ------------------------------------------------------------------------------
+# All structures' ----------------------------------------------------------------------------------
 
 
 @EACH
@@ -503,7 +497,9 @@ def test_not_a_number_is_no_score(name: str) -> None:
         refuse(rejected, arrivals)
     assert held.rejected == 2
     assert answer(held, 0) == "b"
-    assert type(held).restore(held.snapshot(), Joined()).rejected == 2
+    again = make(name, k=2)
+    again.resume(held.snapshot())
+    assert again.rejected == 2
 
 
 @EACH
@@ -587,7 +583,8 @@ def test_identities_may_be_numbers_or_text_and_what_is_carried_comes_back(name: 
         held = make(name, k=1)
         arrivals = rows_of([Arrival(5, identity, identity, 1.0, 0.25, 17)])
         held.add(0, 1, arrivals)
-        restored = type(held).restore(held.snapshot(), Joined())
+        restored = make(name, k=1)
+        restored.resume(held.snapshot())
         for each in (held.top(0).rows, restored.top(0).rows, restored.held()):
             assert each.identities.tolist() == each.keys.tolist() == [identity]
             assert [part.tolist() for part in each.parts] == [[1.0], [0.25]]
@@ -607,7 +604,9 @@ def test_fixed_width_text_is_never_cut_short(name: str) -> None:
                 rows.times, np.array([identity]), np.array([identity]), rows.parts, rows.carried
             ),
         )
-    held = type(held).restore(held.snapshot(), Joined())
+    saved = held.snapshot()
+    held = make(name, k=2)
+    held.resume(saved)
     assert held.top(0).rows.identities.tolist() == ["a much longer one", "a"]
 
 
@@ -619,10 +618,11 @@ def test_other_bytes_are_no_snapshot(name: str) -> None:
     others = [b"", b"other", snapshot[:30], snapshot.replace(b'"version": 1', b'"version": 0')]
     for other in others:
         with pytest.raises(SnapshotError):
-            type(held).restore(other, Joined())
-    for kind in {type(make(other, k=1)) for other in STRUCTURES} - {type(held)}:
+            make(name, k=1).resume(other)
+    others_of_kinds = {type(each): each for each in (make(other, k=1) for other in STRUCTURES)}
+    for kind in set(others_of_kinds) - {type(held)}:
         with pytest.raises(SnapshotError, match="this is a snapshot of"):
-            kind.restore(snapshot, Joined())
+            others_of_kinds[kind].resume(snapshot)
 
 
 @EACH
@@ -630,7 +630,7 @@ def test_a_snapshot_whose_end_is_missing_says_so(name: str) -> None:
     held = make(name, k=1)
     add(held, NINE_BY_THREE, ("a", 9, 9.0))
     with pytest.raises(SnapshotError):
-        type(held).restore(held.snapshot()[:-20], Joined())
+        make(name, k=1).resume(held.snapshot()[:-20])
 
 
 @EACH

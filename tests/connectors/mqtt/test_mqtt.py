@@ -253,8 +253,8 @@ def test_tls_is_spoken_to_brokers_that_can_be_trusted(
 
 
 def signed(folder: Path, name: str, signer: Path | None = None) -> Path:
-    """Make a certificate, signed by another's key or its own,
-    and return the file that holds it and its key.
+    """Make a certificate, signed by another's key or its own, and return the file that holds it and
+    its key.
     """
     key, certificate, whole = (folder / f"{name}.{kind}" for kind in ("key", "crt", "pem"))
     command = [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from connectors import ConnectorError
 from connectors.mqtt_client.options import Will, read_options
 from connectors.mqtt_client.packets import KEPT_OF_LONG, Message, TappedSocket
-from connectors.mqtt_client.seen import SeenMessages
+from connectors.mqtt_client.seen_messages import SeenMessages
 from tests.support.live_sources import records
 
 LONGEST = 3000

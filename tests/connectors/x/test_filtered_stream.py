@@ -1,5 +1,5 @@
-"""The filtered stream against a real server that behaves as X's documentation says,
-and as it should not.
+"""The filtered stream against a real server that behaves as X's documentation says, and as it
+should not.
 """
 
 from __future__ import annotations

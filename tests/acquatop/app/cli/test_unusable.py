@@ -32,7 +32,7 @@ from acquatop.ingest.reduce.job import Job
 from acquatop.ingest.reduce.records import Records
 from acquatop.runtime import RUNTIMES
 from connectors.mapping import JsonMapping, Template
-from connectors.places import FILE, POSITION
+from connectors.row_origins import FILE, POSITION
 from examples.oxigraph import OxigraphServer
 
 ROOT = Path(__file__).parents[4]

@@ -7,10 +7,10 @@ import numpy as np
 from replica.freshness.arrays import FloatArray
 
 
-class Recent:
+class RingBuffer:
     """Last ``room`` observations of ``width`` figures each; a larger batch is sampled evenly.
 
-    >>> last = Recent(room=3, width=1)
+    >>> last = RingBuffer(room=3, width=1)
     >>> for values in ([1.0, 2.0], [3.0], [4.0]):
     ...     last.add(np.array(values)[:, None])
     >>> last.figures[:, 0].tolist(), last.seen
@@ -39,7 +39,7 @@ class Recent:
         """Return the index of the oldest, the number seen, and the observations, as one array."""
         return np.concatenate([[self._next, self.seen], self.figures.ravel()])
 
-    def restore(self, state: FloatArray) -> None:
+    def resume(self, state: FloatArray) -> None:
         """Continue from a state; raises ``ValueError`` if it is invalid."""
         self._next, self.seen = int(state[0]), int(state[1])
         self.figures = np.array(state[2:], np.float64).reshape(-1, self.figures.shape[1])

@@ -1,4 +1,4 @@
-"""Places of a source's rows and their arrival times: the columns in which sources give them."""
+"""RowOrigins of a source's rows and their arrival times: the columns in which sources give them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ ARRIVED = "received"
 """Column of a row's arrival: a timestamp."""
 
 
-class Places(NamedTuple):
-    """Places of rows; None for a part that their source does not give."""
+class RowOrigins(NamedTuple):
+    """RowOrigins of rows; None for a part that their source does not give."""
 
     files: pa.Array | None
     positions: pa.Array | None
 
 
-def places_of(rows: pa.RecordBatch) -> Places:
+def origins_of(rows: pa.RecordBatch) -> RowOrigins:
     """Return the places of rows.
 
-    >>> places_of(pa.record_batch([pa.array([7])], ["position"])).positions.to_pylist()
+    >>> origins_of(pa.record_batch([pa.array([7])], ["position"])).positions.to_pylist()
     [7]
     """
     names = rows.schema.names
     file, position = (ROW_FILE, ROW_NUMBER) if ROW_NUMBER in names else (FILE, POSITION)
-    return Places(*(rows.column(name) if name in names else None for name in (file, position)))
+    return RowOrigins(*(rows.column(name) if name in names else None for name in (file, position)))

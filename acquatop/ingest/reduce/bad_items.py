@@ -16,7 +16,7 @@ from acquatop.topk.contract import IntArray
 from connectors.contract import RecordDecoder
 from connectors.fields import ROW
 from connectors.mapping import BAD
-from connectors.places import places_of
+from connectors.row_origins import origins_of
 
 ITEM = "item"
 LONGEST_ITEM = 64 << 10
@@ -54,7 +54,7 @@ def _items(
 ) -> Iterator[str]:
     firsts = np.asarray(records.column(ROW).to_numpy())
     ends = _ends(firsts, len(rows)) if is_of_statements(mapping) else firsts + 1
-    places = places_of(rows)
+    places = origins_of(rows)
     for record in at.tolist():
         first = int(firsts[record])
         said = {"reason": records.column(BAD)[record].as_py(), **place_at(places, first)._asdict()}

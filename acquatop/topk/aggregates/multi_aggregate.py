@@ -16,7 +16,7 @@ _STRIDE = 1 << 12
 _LOWEST = -(1 << 11)
 
 
-class SideBySide:
+class MultiAggregate:
     """Several kinds of aggregates, each with its own values. Costs add up."""
 
     def __init__(self, kinds: Sequence[Folding[FloatArray, FloatArray]]) -> None:

@@ -19,7 +19,7 @@ SPREADS = (1 / 64, 64.0)
 
 
 @dataclass(frozen=True)
-class JumpFit:
+class ChangeFit:
     """Step: ``intercept + slope · value + pull · offset + size(value, changes) · spread · z``.
 
     ``value`` is the value before the change (less ``origin``). ``offset`` is the mean of the row's
@@ -55,8 +55,8 @@ class JumpFit:
         """Return a step's size in a row of average spread, over some changes: never zero."""
         return np.asarray(self.unit * (1 + np.abs(values)) ** self.power * changes**self.growth)
 
-    def state(self) -> FloatArray:
-        """Return the complete state as one row of numbers."""
+    def figures(self) -> FloatArray:
+        """Return the fit as one row of numbers."""
         parts = (
             self.origin,
             *self.coefficients,
@@ -72,9 +72,9 @@ class JumpFit:
         return np.array([*parts, *self.residuals], np.float64)
 
     @classmethod
-    def restore(cls, state: list[float]) -> JumpFit:
-        """Return the fit with a given state; raises ``ValueError`` if it is invalid."""
-        origin, intercept, slope, pull, *others = state
+    def of_figures(cls, figures: list[float]) -> ChangeFit:
+        """Return the fit of a row of numbers; raises ``ValueError`` if it is invalid."""
+        origin, intercept, slope, pull, *others = figures
         unit, power, growth, usual, centre, still, rises, falls, *residuals = others
         return cls(
             origin,
@@ -91,13 +91,13 @@ class JumpFit:
         )
 
 
-def fit_jumps(
+def fit_changes(
     values: FloatArray,
     offsets: FloatArray,
     steps: FloatArray,
     spreads: FloatArray,
     changes: FloatArray,
-) -> JumpFit:
+) -> ChangeFit:
     """Fit the regression to observed steps, each over a number of changes. O(steps).
 
     Weighted least squares, in rounds. Each round weights a change by the step size that the
@@ -106,7 +106,7 @@ def fit_jumps(
     do not make a trend.
 
     >>> before = np.array([100.0, 200.0, 400.0, 300.0])
-    >>> fit = fit_jumps(before, np.zeros(4), 0.1 * before, np.ones(4), np.ones(4))
+    >>> fit = fit_changes(before, np.zeros(4), 0.1 * before, np.ones(4), np.ones(4))
     >>> 0.05 < fit.coefficients[1] < 0.11
     True
     """
@@ -118,7 +118,7 @@ def fit_jumps(
         each[moved] for each in (values, offsets, steps, spreads, changes)
     )
     if not len(steps):
-        return JumpFit(still=still)
+        return ChangeFit(still=still)
     # Rows' spreads are only relative: without this, all could grow while the unit shrinks.
     centre = float(np.exp(np.log(spreads).mean()))
     spreads = spreads / centre
@@ -143,7 +143,7 @@ def fit_jumps(
         unit = float(np.mean(magnitudes / shape))
         sizes = unit * shape * spreads
     residuals = left / sizes
-    return JumpFit(
+    return ChangeFit(
         origin=origin,
         coefficients=(float(coefficients[0]), float(coefficients[1]), float(coefficients[2])),
         unit=unit,

@@ -13,7 +13,7 @@ from replica.remotes.records import RecordReader, values_at
 from replica.store import Solution
 
 
-class Teller:
+class RecordForwarder:
     """Converter that passes messages, each one JSON record, to a sink until it is stopped.
 
     A record states all that is now valid for its key. One with only the key, one that does not
@@ -39,20 +39,20 @@ class Teller:
         with self._lock:
             self._sink = None
 
-    def tell(self, messages: Iterable[bytes]) -> None:
+    def forward(self, messages: Iterable[bytes]) -> None:
         """Pass on some messages, of each key the last one, as valid now."""
-        said: dict[str, Sequence[Solution]] = {}
+        changes: dict[str, Sequence[Solution]] = {}
         faults: Counter[str] = Counter()
         for message in messages:
             if message.strip():
-                self._hear(message, said, faults)
+                self._read(message, changes, faults)
         self._reader.reject(faults)
         with self._lock:
-            if said and self._sink is not None:
-                self._sink(said, self._clock())
+            if changes and self._sink is not None:
+                self._sink(changes, self._clock())
 
-    def _hear(
-        self, message: bytes, said: dict[str, Sequence[Solution]], faults: Counter[str]
+    def _read(
+        self, message: bytes, changes: dict[str, Sequence[Solution]], faults: Counter[str]
     ) -> None:
         try:
             record = load_line(message)
@@ -66,4 +66,4 @@ class Teller:
         if reading.key is None or (reading.is_bad and not is_deleted):
             faults[str(reading.fault)] += 1
             return
-        said[reading.key] = () if is_deleted else reading.solutions
+        changes[reading.key] = () if is_deleted else reading.solutions

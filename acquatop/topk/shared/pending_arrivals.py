@@ -12,7 +12,7 @@ from acquatop.topk.row_pool import columns_of
 from acquatop.topk.shared.skyline import best_of_panes
 
 
-class Ahead:
+class PendingArrivals:
     """Scored arrivals after some moment: added in any order, taken in time order.
 
     A pane lies between two neighbouring boundaries of any query, and only its best k can matter.

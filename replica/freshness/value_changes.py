@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from replica.freshness.arrays import FloatArray, IntArray, grown
-from replica.freshness.jump_fit import SPREADS, JumpFit, fit_jumps, log_sizes
-from replica.freshness.recent import Recent
+from replica.freshness.change_fit import SPREADS, ChangeFit, fit_changes, log_sizes
+from replica.freshness.ring_buffer import RingBuffer
 
 _ROOM = 1024
 _MOST_COUNTED = 32
@@ -19,7 +19,7 @@ _MOST_AVERAGED = 8
 _SHRINKAGE = 4.0
 
 
-class Jumps:
+class ValueChanges:
     """Observed changes of one variable's numbers.
 
     By row: ``offsets``, the mean of its values less the present one; ``spreads``, its scale
@@ -33,9 +33,9 @@ class Jumps:
         self.offsets: npt.NDArray[np.float32] = np.empty(0, np.float32)
         self.spreads: npt.NDArray[np.float16] = np.empty(0, np.float16)
         self.counts: npt.NDArray[np.uint16] = np.empty(0, np.uint16)
-        self.fit = JumpFit()
-        self.changes = Recent(_ROOM, width=5)
-        self.known = Recent(_ROOM, width=1)
+        self.fit = ChangeFit()
+        self.changes = RingBuffer(_ROOM, width=5)
+        self.known = RingBuffer(_ROOM, width=1)
         self._fitted_at = 0
 
     def grow(self, capacity: int) -> None:
@@ -83,7 +83,7 @@ class Jumps:
         if self.changes.seen >= min(1.25 * self._fitted_at, self._fitted_at + _ROOM // 2):
             self._fit()
 
-    def columns(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
+    def state(self, used: int | None = None) -> dict[str, npt.NDArray[Any]]:
         """Return all state, of the first ``used`` rows or of all."""
         return {
             "offsets": self.offsets[:used],
@@ -91,22 +91,22 @@ class Jumps:
             "counts": self.counts[:used],
             "changes": self.changes.state(),
             "known": self.known.state(),
-            "fit": np.concatenate([[self._fitted_at], self.fit.state()]),
+            "fit": np.concatenate([[self._fitted_at], self.fit.figures()]),
         }
 
-    def restore(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Continue from columns."""
-        self.offsets = np.array(columns["offsets"], np.float32)
-        self.spreads = np.array(columns["spreads"], np.float16)
-        self.counts = np.array(columns["counts"], np.uint16)
-        self.changes.restore(columns["changes"])
-        self.known.restore(columns["known"])
-        fitted_at, *state = np.asarray(columns["fit"], np.float64).tolist()
-        self._fitted_at, self.fit = int(fitted_at), JumpFit.restore(state)
+    def resume(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from a state."""
+        self.offsets = np.array(state["offsets"], np.float32)
+        self.spreads = np.array(state["spreads"], np.float16)
+        self.counts = np.array(state["counts"], np.uint16)
+        self.changes.resume(state["changes"])
+        self.known.resume(state["known"])
+        fitted_at, *figures = np.asarray(state["fit"], np.float64).tolist()
+        self._fitted_at, self.fit = int(fitted_at), ChangeFit.of_figures(figures)
 
     def _fit(self) -> None:
         before, offsets, steps, spreads, changes = self.changes.figures.T
-        self.fit = fit_jumps(before, offsets, steps, spreads, changes)
+        self.fit = fit_changes(before, offsets, steps, spreads, changes)
         self._fitted_at = self.changes.seen
         if not 0.5 < self.fit.centre < 2:
             # Rare, and O(rows): done before the small floats underflow or overflow.
