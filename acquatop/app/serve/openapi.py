@@ -21,7 +21,10 @@ def document() -> Document:
         "info": {
             "title": "AcquaTop",
             "version": __version__,
-            "description": "Continuous top-k queries over an RDF stream joined with remote data that keeps changing.",
+            "description": (
+                "Continuous top-k queries over an RDF stream joined with remote data that keeps "
+                "changing."
+            ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{"token": []}, {}],
@@ -53,7 +56,8 @@ def _queries() -> Document:
                             "headers": {"Location": {"schema": {"type": "string"}}},
                         }
                     },
-                    "invalid-query invalid-request timeout name-taken too-large unsupported-media-type surroundings "
+                    "invalid-query invalid-request timeout name-taken too-large "
+                    "unsupported-media-type surroundings "
                     "cannot-be-kept unavailable",
                 ),
                 "parameters": [
@@ -312,7 +316,10 @@ def _plan() -> Document:
 _ID = _parameter("id", "path", {"type": "string", "minLength": 1}, "The query's id, from the list")
 _TEXT: Document = {
     "required": True,
-    "description": f"RSP-QL, {Limits().text_bytes} bytes of UTF-8 at most unless the service is set up otherwise",
+    "description": (
+        f"RSP-QL, {Limits().text_bytes} bytes of UTF-8 at most unless the service is set up "
+        f"otherwise"
+    ),
     "content": {"application/sparql-query": _TEXTUAL, "text/plain": _TEXTUAL},
 }
 
@@ -401,7 +408,8 @@ def _schemas() -> Document:
             value=text,
         ),
         "Answer": _object(
-            "query form window results status reason refreshed spent allowed expected failure events late bad unscored "
+            "query form window results status reason refreshed spent allowed expected failure "
+            "events late bad unscored "
             "ambiguous skipped rejected latency_ms emitted",
             "windows boolean triples bound",
             query=text,

@@ -62,8 +62,8 @@ class Problem(Exception):  # noqa: N818 (the standard's word)
         """Return the problem's document.
 
         >>> Problem("not-found", "there is no query \\"q\\"").to_json()
-        {'type': 'urn:acquatop:problem:not-found', 'title': 'There is no such thing here', 'status': 404,
-         'detail': 'there is no query "q"'}
+        {'type': 'urn:acquatop:problem:not-found', 'title': 'There is no such thing here',
+         'status': 404, 'detail': 'there is no query "q"'}
         """
         kind = KINDS[self.kind]
         return {

@@ -189,7 +189,9 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 
 @contextmanager
 def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
-    """Start the demo as a shell would: at the head of a session of its own, with Ctrl-C not ignored."""
+    """Start the demo as a shell would: at the head of a session of its own, with Ctrl-C not
+    ignored.
+    """
     process = subprocess.Popen(
         [*DEMO, "--json", *options],
         stdout=subprocess.PIPE,
@@ -208,7 +210,9 @@ def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def assert_nothing_is_left(process: subprocess.Popen[str], messages: str) -> None:
-    """Assert that no process of the demo's session runs any more, nor the server that its messages name."""
+    """Assert that no process of the demo's session runs any more, nor the server that its messages
+    name.
+    """
     port = messages.split("127.0.0.1:")[1].split("/")[0]
     shown = subprocess.run(
         ["ps", "-e", "-o", "sid=,stat=,args="], capture_output=True, text=True, check=True
@@ -265,7 +269,9 @@ WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} }} ORDER BY {direction}(?ment
 
 @pytest.fixture
 def lonely(tmp_path: Path) -> Path:
-    """A folder with two queries that ask no remote, a catalog, and events that close twenty windows."""
+    """A folder with two queries that ask no remote, a catalog, and events that close twenty
+    windows.
+    """
     (tmp_path / "most.rspql").write_text(BUSIEST.format(direction="DESC"))
     (tmp_path / "least.rspql").write_text(
         "REGISTER RSTREAM <urn:least> AS " + BUSIEST.format(direction="ASC")
@@ -377,7 +383,8 @@ def test_who_only_checks_a_query_waits_for_nothing_else_to_load(tmp_path: Path) 
     (tmp_path / "query.rspql").write_text(query_text())
     code = (
         "import sys; from acquatop.app.cli import main; main(sys.argv[1:]); "
-        "print([each for each in ('pyspark', 'pandas', 'prometheus_client', 'rich', 'pyarrow') if each in sys.modules])"
+        "print([each for each in ('pyspark', 'pandas', 'prometheus_client', 'rich', 'pyarrow') "
+        "if each in sys.modules])"
     )
     done = run([sys.executable, "-c", code, "check", str(tmp_path / "query.rspql")])
     assert done.stdout.splitlines() == [f"{tmp_path / 'query.rspql'}: ok", "[]"]

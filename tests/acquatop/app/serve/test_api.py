@@ -63,7 +63,7 @@ def kind_of(reply: requests.Response) -> str:
     return str(document["type"]).removeprefix("urn:acquatop:problem:")
 
 
-# Queries --------------------------------------------------------------------------------------------
+# Queries ------------------------------------------------------------------------------------------
 
 
 def test_a_query_is_registered_listed_shown_and_removed(stage: Stage) -> None:
@@ -408,7 +408,7 @@ def test_what_goes_wrong_is_said_without_paths_and_secrets(
     assert stage.client.queries() == []
 
 
-# Answers --------------------------------------------------------------------------------------------
+# Answers ------------------------------------------------------------------------------------------
 
 
 def test_answers_come_in_the_form_that_is_asked_for(stage: Stage) -> None:
@@ -573,7 +573,9 @@ def test_a_reader_that_takes_nothing_holds_up_nobody_and_is_told_what_it_missed(
 
 
 class slow_reader:  # noqa: N801
-    """A reader that asks for a stream and takes nothing until it is called, with as little room as there may be."""
+    """A reader that asks for a stream and takes nothing until it is called, with as little room as
+    there may be.
+    """
 
     def __init__(self, stage: Stage, path: str) -> None:
         host, port = stage.url.removeprefix("http://").split(":")
@@ -614,7 +616,7 @@ def test_a_reader_that_has_vanished_is_cut_off() -> None:
             wait_for(is_gone)
 
 
-# Safety ---------------------------------------------------------------------------------------------
+# Safety -------------------------------------------------------------------------------------------
 
 
 def test_every_response_has_the_headers_that_a_scan_expects(stage: Stage) -> None:

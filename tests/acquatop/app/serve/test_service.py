@@ -1,4 +1,6 @@
-"""The service with a real engine in process: queries come and go, and are there again after a restart or a kill."""
+"""The service with a real engine in process: queries come and go, and are there again after a
+restart or a kill.
+"""
 
 from __future__ import annotations
 
@@ -261,7 +263,7 @@ def test_a_registration_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> Non
         kept.read()
 
 
-# As a program ---------------------------------------------------------------------------------------
+# As a program -------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -343,7 +345,10 @@ def test_bad_items_are_said_at_once_and_shown_while_there_is_no_answer(world: Wo
     with serving(world, "first.rspql") as (child, client):
         (world.folder / "events").write_bytes(b"{\n")
         assert child.stderr is not None
-        said = f"acquatop: 1 of 1 item of <{STREAM}> so far cannot be used: not JSON (1, the first at position 0"
+        said = (
+            f"acquatop: 1 of 1 item of <{STREAM}> so far cannot be used: not JSON (1, the first "
+            f"at position 0"
+        )
         assert child.stderr.readline().startswith(said)
         assert client.query("first")["streams"] == [
             {"iri": STREAM, "items": 1, "bad": {"not JSON": 1}}
