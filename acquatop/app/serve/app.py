@@ -26,6 +26,7 @@ from acquatop.app.serve.page import Page
 from acquatop.app.serve.problems import Problem
 from acquatop.app.serve.public import UNSAID, public_error
 from acquatop.app.serve.readers import EventStream, Readers, missed_answers
+from acquatop.app.serve.refusals import Refusals, note_limit
 from acquatop.app.serve.responses import json_response, problem_response
 from acquatop.app.serve.service import FILE, QueryService, Refused, Served
 from acquatop.catalog.catalog import Catalog
@@ -44,6 +45,7 @@ def make_app(
     *,
     token: str | None = None,
     hosts: Collection[str] = (),
+    refusals: Refusals | None = None,
     clock: Clock = time.monotonic,
 ) -> ASGIApp:
     """Return the application of a service; run it in one event loop, with its lifespan.
@@ -52,9 +54,19 @@ def make_app(
     OpenAPI document. ``hosts`` are names that the service may be addressed by, besides addresses
     and ``localhost``.
     """
-    api = _Api(service, meters, clock)
-    app = Starlette(routes=api.routes(), lifespan=api.lifespan, exception_handlers=_HANDLERS)
-    return Guard(app, token=token, hosts=hosts, limits=service.limits, meters=meters, clock=clock)
+    refusals = refusals or Refusals(clock=clock)
+    api = _Api(service, meters, refusals, clock)
+    handlers: Any = {**_HANDLERS, Problem: api.refuse}
+    app = Starlette(routes=api.routes(), lifespan=api.lifespan, exception_handlers=handlers)
+    return Guard(
+        app,
+        token=token,
+        hosts=hosts,
+        limits=service.limits,
+        meters=meters,
+        refusals=refusals,
+        clock=clock,
+    )
 
 
 class _Api:
@@ -63,12 +75,15 @@ class _Api:
     Slow work runs at two desks: changes one at a time, checks, plans and encodings two at a time.
     """
 
-    def __init__(self, service: QueryService, meters: Meters, clock: Clock) -> None:
+    def __init__(
+        self, service: QueryService, meters: Meters, refusals: Refusals, clock: Clock
+    ) -> None:
         limits = service.limits
+        self._refusals = refusals
         self._service = service
         self._meters = meters
         self._limits = limits
-        self._readers = Readers(most=limits.readers, meters=meters, clock=clock)
+        self._readers = Readers(limits, meters=meters, clock=clock)
         self._changes = BoundedExecutor("changes", threads=1, most=limits.waiting)
         self._studies = BoundedExecutor("studies", threads=2, most=limits.waiting)
         self._page = Page.load()
@@ -266,6 +281,12 @@ class _Api:
             self._readers, events, number, opening=self._service.snapshot, begins=number == 0
         )
 
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        """Return the response for a problem."""
+        assert isinstance(error, Problem)
+        note_limit(self._refusals, error, request.scope)
+        return problem_response(error)
+
     # The service itself ---------------------------------------------------------------------------
 
     async def catalog(self, request: Request) -> Response:
@@ -409,11 +430,6 @@ def invalid_query(error: QueryError) -> Problem:
     return Problem("invalid-query", f"{place}{first.message}", {"diagnostics": found})
 
 
-async def _refuse(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return problem_response(error)
-
-
 async def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
@@ -428,4 +444,4 @@ async def _defect(request: Request, error: Exception) -> Response:
     return problem_response(Problem("internal", UNSAID))
 
 
-_HANDLERS: Any = {Problem: _refuse, HTTPException: _unknown, Exception: _defect}
+_HANDLERS: Any = {HTTPException: _unknown, Exception: _defect}

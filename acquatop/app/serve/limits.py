@@ -23,8 +23,30 @@ class Limits:
     """Bytes of those events."""
     readers: int = 2_000
     """Concurrent readers of event streams."""
+    readers_per_address: int = 1_500
+    """Readers from one address."""
     connections: int = 4_000
     """Concurrent connections."""
+    connections_per_address: int = 2_500
+    """Connections from one address."""
+    idle: int = 2_000
+    """Connections without a request; beyond it the one that is idle for longest is closed."""
+    idle_per_address: int = 1_500
+    """Idle connections from one address."""
+    idle_seconds: float = 5.0
+    """Time until an idle connection is closed after a response."""
+    unfinished: int = 512
+    """Connections with a request of which a part has come."""
+    unfinished_per_address: int = 128
+    """Unfinished requests from one address."""
+    header_bytes: int = 16 << 10
+    """Bytes of a request's line and headers."""
+    header_line_bytes: int = 8 << 10
+    """Bytes of a single header, and of the request's target."""
+    headers: int = 100
+    """Headers of a request."""
+    header_seconds: float = 10.0
+    """Time for a request's headers to arrive, and for the first byte on a connection."""
     waiting: int = 64
     """Waiting requests for changes; the same number may wait for checks and encodings."""
     request_seconds: float = 10.0
