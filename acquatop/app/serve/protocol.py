@@ -27,6 +27,9 @@ HELD = 1 << 20
 DISCARDED = 1 << 20
 """Bytes that are read and dropped after a last response, so that the client can read it."""
 
+REFUSED = 256
+"""Connections that may read a last response; above it newcomers are closed without one."""
+
 CHUNKED = 8
 """Bytes on the wire for each byte of a body in chunks; the rest is sizes and extensions."""
 
@@ -81,6 +84,8 @@ class BoundedProtocol(HttpToolsProtocol):
         problem = self._door.connections.enter(self, self._address)
         if problem is not None:
             self._refuse(problem)
+        if self._door.connections.count(Stage.LAST) > REFUSED:
+            self.cut()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the ledger."""
