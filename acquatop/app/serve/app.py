@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from acquatop.app.serve.answers import KeptAnswer
 from acquatop.app.serve.desk import BoundedExecutor
-from acquatop.app.serve.formats import FORMATS, JSON, chosen
+from acquatop.app.serve.formats import FORMATS, JSON, TABLES, chosen
 from acquatop.app.serve.guard import Guard
 from acquatop.app.serve.meters import Meters
 from acquatop.app.serve.openapi import document
@@ -29,6 +29,7 @@ from acquatop.app.serve.readers import EventStream, Readers, missed_answers
 from acquatop.app.serve.refusals import Refusals, note_limit
 from acquatop.app.serve.responses import json_response, problem_response
 from acquatop.app.serve.service import FILE, QueryService, Refused, Served
+from acquatop.app.serve.spreadsheet import without_formulas
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import EnvironmentProblem, UserError
 from replica.clocks import Clock
@@ -219,33 +220,38 @@ class _Api:
     async def answer(self, request: Request) -> Response:
         """Return the newest answer, or 204 before the first."""
         served = _said(self._service.query, request.path_params["id"])
+        is_for_people = _is_for_people(request)
         kept = served.answers.newest()
         return (
             Response(status_code=204, headers=_NO_STORE)
             if kept is None
-            else await self._written(request, kept)
+            else await self._written(request, kept, is_for_people)
         )
 
     async def answer_at(self, request: Request) -> Response:
         """Return the answer of the window that closes at a time."""
         served = _said(self._service.query, request.path_params["id"])
+        is_for_people = _is_for_people(request)
         closes = request.path_params["closes"]
         kept = served.answers.find(int(closes)) if _is_whole(closes) else None
         if kept is None:
             raise Problem("not-found", "no such answer is kept")
-        return await self._written(request, kept)
+        return await self._written(request, kept, is_for_people)
 
-    async def _written(self, request: Request, kept: KeptAnswer) -> Response:
+    async def _written(self, request: Request, kept: KeptAnswer, is_for_people: bool) -> Response:
         answer = kept.answer
         assert answer is not None
         formats = {each.media_type: each for each in FORMATS if answer.form in each.forms}
         kind = _chosen(request, (JSON, *formats))
-        headers = {**_NO_STORE, "vary": "Accept", "etag": f'"{kept.id}-{kept.number}"'}
+        is_safe = is_for_people and kind in TABLES
+        tag = f"{kept.id}-{kept.number}{'-spreadsheet' if is_safe else ''}"
+        headers = {**_NO_STORE, "vary": "Accept, Sec-Fetch-Site", "etag": f'"{tag}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
         if kind == JSON:
             return Response(kept.data, headers=headers, media_type=JSON)
-        body = await self._studies.do(formats[kind].encode, answer)
+        shown = without_formulas(answer) if is_safe else answer
+        body = await self._studies.do(formats[kind].encode, shown)
         return Response(body, headers=headers, media_type=formats[kind].media_type)
 
     async def answers(self, request: Request) -> Response:
@@ -393,6 +399,19 @@ def _parameter(request: Request, name: str, default: int, *, least: int, most: i
     if len(given) > 1 or not least <= number <= most:
         raise Problem("invalid-request", f"{name} is a number from {least} to {most}, given once")
     return number
+
+
+def _is_for_people(request: Request) -> bool:
+    """Return True if tables must be safe to open in a spreadsheet: a browser's, unless it says no.
+
+    Browsers send Sec-Fetch-Site, and programs do not.
+    """
+    given = request.query_params.getlist("spreadsheet")
+    if not given:
+        return "sec-fetch-site" in request.headers
+    if len(given) > 1 or given[0] not in ("true", "false"):
+        raise Problem("invalid-request", "spreadsheet is true or false, given once")
+    return given[0] == "true"
 
 
 def _last_event(request: Request) -> int | None:

@@ -121,6 +121,13 @@ def _answers() -> Document:
     known = _parameter(
         "If-None-Match", "header", {"type": "string"}, "The ETag of the answer that is known"
     )
+    people = _parameter(
+        "spreadsheet",
+        "query",
+        {"type": "boolean"},
+        "CSV and TSV without formulas: an apostrophe before text that begins like one; "
+        "true for browsers unless given",
+    )
     last = _parameter("Last-Event-ID", "header", {"type": "string"}, "The event that was read last")
     events = {
         200: {
@@ -131,7 +138,7 @@ def _answers() -> Document:
     one = "/queries/{id}"
     return {
         f"{one}/answer": {
-            "parameters": [_ID, known],
+            "parameters": [_ID, known, people],
             "get": _operation(
                 "getAnswer",
                 "Give the newest answer",
@@ -169,6 +176,7 @@ def _answers() -> Document:
                     "When its window closes, in ms",
                 ),
                 known,
+                people,
             ],
             "get": _operation(
                 "getAnswerAt", "Give one answer", answer, "not-found not-acceptable unavailable"
@@ -263,7 +271,10 @@ def _itself() -> Document:
 
 # Parts of paths -----------------------------------------------------------------------------------
 
-_ALWAYS = "unauthorised foreign-origin unknown-host too-many-requests internal"
+_ALWAYS = (
+    "invalid-request unauthorised foreign-origin timeout too-large target-too-long unknown-host "
+    "too-many-requests headers-too-large internal unknown-method unavailable"
+)
 _NAME = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]([ -~]*[!-~])?$"}
 _COUNT = {"type": "integer", "minimum": 0, "maximum": 2**53}
 _TIME = {"type": "integer", "minimum": -(2**53), "maximum": 2**53}

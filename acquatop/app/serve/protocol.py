@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -82,9 +83,11 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         problem = self._door.connections.enter(self, self._address)
-        if problem is not None:
+        if problem is None:
+            return
+        if self._door.connections.count(Stage.LAST) < REFUSED:
             self._refuse(problem)
-        if self._door.connections.count(Stage.LAST) > REFUSED:
+        else:
             self.cut()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -290,7 +293,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._door.connections.move(self, Stage.LAST)
         self.flow.resume_reading()
-        if self.transport.can_write_eof():
+        with suppress(OSError):
+            # The client may have gone.
             self.transport.write_eof()
 
 
