@@ -62,7 +62,7 @@ class World:
 
 @contextmanager
 def serving(
-    world: World, *more: str, **variables: str
+    world: World, *more: str, keeps: bool = True, **variables: str
 ) -> Iterator[tuple[subprocess.Popen[str], Client]]:
     command = [
         sys.executable,
@@ -75,7 +75,7 @@ def serving(
         "--runtime",
         "local",
     ]
-    command += ["--listen", "0", "--state", "state"]
+    command += ["--listen", "0", *(("--state", "state") if keeps else ())]
     surroundings = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     child = subprocess.Popen(
         command, cwd=world.folder, env=surroundings, stderr=subprocess.PIPE, text=True

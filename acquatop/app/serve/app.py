@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from starlette.applications import Starlette
@@ -28,7 +29,7 @@ from acquatop.app.serve.public import UNSAID, public_error
 from acquatop.app.serve.readers import EventStream, Readers, missed_answers
 from acquatop.app.serve.refusals import Refusals, note_limit
 from acquatop.app.serve.responses import json_response, problem_response
-from acquatop.app.serve.service import FILE, QueryService, Refused, Served
+from acquatop.app.serve.service import ENGINE_BUSY, FILE, QueryService, Refused, Served
 from acquatop.app.serve.spreadsheet import without_formulas
 from acquatop.catalog.catalog import Catalog
 from acquatop.errors import EnvironmentProblem, UserError
@@ -73,7 +74,8 @@ def make_app(
 class _Api:
     """Handlers of requests.
 
-    Slow work runs at two desks: changes one at a time, checks, plans and encodings two at a time.
+    Slow work runs at three desks. Registering and resuming may ask a remote: one at a time. Pausing
+    and removing do not wait for that; nor do checks, plans and encodings, two at a time.
     """
 
     def __init__(
@@ -85,7 +87,15 @@ class _Api:
         self._meters = meters
         self._limits = limits
         self._readers = Readers(limits, meters=meters, clock=clock)
-        self._changes = BoundedExecutor("changes", threads=1, most=limits.waiting)
+        self._starts = BoundedExecutor(
+            "starts",
+            threads=1,
+            most=limits.waiting,
+            within=limits.change_seconds,
+            busy=ENGINE_BUSY,
+        )
+        self._ends = BoundedExecutor("ends", threads=4, most=limits.waiting)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._studies = BoundedExecutor("studies", threads=2, most=limits.waiting)
         self._page = Page.load()
 
@@ -129,7 +139,8 @@ class _Api:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._service.bell.detach()
-            self._changes.close()
+            self._starts.close()
+            self._ends.close()
             self._studies.close()
 
     async def _tell_items(self, seconds: float) -> None:
@@ -145,7 +156,7 @@ class _Api:
             return json_response({"queries": [each.to_json() for each in self._service.queries()]})
         name = _name(request)
         text = await self._text(request)
-        document = await self._changed(self._service.register, text, name)
+        document = await self._starts.do(_described, self._service.register, text, name)
         return json_response(document, 201, location=f"/queries/{document['id']}")
 
     async def query(self, request: Request) -> Response:
@@ -153,25 +164,35 @@ class _Api:
         id = request.path_params["id"]
         if request.method != "DELETE":
             return json_response(_said(self._service.query, id).to_json())
-        await self._changes.do(_said, self._service.remove, id)
+        async with self._alone(id):
+            await self._ends.do(_said, self._service.remove, id)
         return Response(status_code=204)
 
     async def pause(self, request: Request) -> Response:
         """Pause a query."""
-        return json_response(await self._changed(self._service.pause, request.path_params["id"]))
+        id = request.path_params["id"]
+        async with self._alone(id):
+            return json_response(await self._ends.do(_described, self._service.pause, id))
 
     async def resume(self, request: Request) -> Response:
         """Resume a query."""
-        return json_response(await self._changed(self._service.resume, request.path_params["id"]))
+        id = request.path_params["id"]
+        async with self._alone(id):
+            return json_response(await self._starts.do(_described, self._service.resume, id))
 
-    async def _changed(self, change: Callable[..., Served], *args: Any) -> dict[str, Any]:
-        """Change a query, and return its new state, as it is before the next change."""
-
-        def described() -> dict[str, Any]:
-            served: Served = _said(change, *args)
-            return served.to_json()
-
-        return await self._changes.do(described)
+    @asynccontextmanager
+    async def _alone(self, id: str) -> AsyncIterator[None]:
+        """Let other changes of the same query be done, unless one takes long."""
+        turn = self._turns.setdefault(id, asyncio.Lock())
+        try:
+            await asyncio.wait_for(turn.acquire(), self._limits.change_seconds)
+        except TimeoutError:
+            yield
+            return
+        try:
+            yield
+        finally:
+            turn.release()
 
     async def plan(self, request: Request) -> Response:
         """Return the plan of a query."""
@@ -436,6 +457,12 @@ def _said(work: Callable[..., Any], *args: Any) -> Any:
         raise Problem("conflict", public_error(error)) from error
     except EnvironmentProblem as error:
         raise Problem("surroundings", public_error(error)) from error
+
+
+def _described(change: Callable[..., Served], *args: Any) -> dict[str, Any]:
+    """Change a query, and return its new state."""
+    served: Served = _said(change, *args)
+    return served.to_json()
 
 
 def invalid_query(error: QueryError) -> Problem:

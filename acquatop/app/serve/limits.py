@@ -56,6 +56,8 @@ class Limits:
     """Waiting requests for changes; the same number may wait for checks and encodings."""
     request_seconds: float = 10.0
     """Time for a request's body to arrive."""
+    change_seconds: float = 0.5
+    """Time for a change to wait for another that takes long."""
     stuck_seconds: float = 30.0
     """Time without progress of a reader until its connection is cut."""
     heartbeat_seconds: float = 15.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from acquatop.answer.answer import Answer
 
 if TYPE_CHECKING:
-    from rdflib.term import Node
+    from rdflib.term import Identifier
 
 _FORMULA = re.compile(r"\s*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]INF")
@@ -27,7 +27,7 @@ def without_formulas(answer: Answer) -> Answer:
     return replace(answer, rows=rows)
 
 
-def _safe(term: Node) -> Node:
+def _safe(term: Identifier) -> Identifier:
     from rdflib import Literal
 
     text = str(term)
