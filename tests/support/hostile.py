@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from random import Random
 
+from tests.support.staged import QUERY
 from tests.support.strangers import Raw, statuses
 
 HOST = b"Host: localhost\r\n"
@@ -68,6 +69,22 @@ HEADERS = (
     ),
     *(b"Authorization: Bearer " + b"x" * 999, b"If-None-Match: *", b"X-Forwarded-For: 1.2.3.4"),
 )
+_ODD = [each for each in HEADERS if each.startswith((b"Ra", b"Ac", b"Coo", b"If", b"TE", b"Ex"))]
+_ODD += [each for each in HEADERS if each.startswith((b"Up", b"X-", b"Au", b"Sec-W", b"Content-E"))]
+_GOOD = (
+    *((b"GET", b"/healthz"), (b"HEAD", b"/queries"), (b"GET", b"/openapi.json"), (b"GET", b"/")),
+    *((b"POST", b"/queries"), (b"POST", b"/check"), (b"POST", b"/explain"), (b"GET", b"/metrics")),
+    *(
+        (b"POST", b"/queries/query/pause"),
+        (b"POST", b"/queries/query/resume"),
+        (b"GET", b"/events"),
+    ),
+    *(
+        (b"DELETE", b"/queries/query"),
+        (b"DELETE", b"/queries/query-2"),
+        (b"GET", b"/queries/q/plan"),
+    ),
+)
 BODIES = (
     *(
         b"",
@@ -87,11 +104,29 @@ BODIES = (
 
 def requests_of(random: Random) -> bytes:
     """Return the bytes of some requests, in part broken."""
-    sent = b"".join(_request(random) for _ in range(random.choice((1, 1, 1, 2, 5, 40))))
+    count = random.choice((1, 1, 1, 2, 5, 40))
+    sent = b"".join(random.choice((_request, _good, _good))(random) for _ in range(count))
     if random.random() < 0.3:
         at = random.randrange(len(sent) + 1)
         sent = sent[:at] + random.randbytes(random.randrange(9)) + sent[at + random.randrange(9) :]
     return sent
+
+
+def _good(random: Random) -> bytes:
+    """Return a request that is well-formed, with headers that mean little or are odd."""
+    method, path = random.choice(_GOOD)
+    body = random.choice((b"SELECT", QUERY.encode(), b"\xff\xfe")) if method == b"POST" else b""
+    lines = [method + b" " + path + b" HTTP/1.1", HOST.strip(), b"Content-Type: text/plain"]
+    lines += random.sample(_ODD, random.choice((0, 1, 2)))
+    if random.random() < 0.5 and body:
+        lines.append(b"Transfer-Encoding: chunked")
+        size = random.choice((1, 7, 4_096))
+        parts = [body[at : at + size] for at in range(0, len(body), size)]
+        body = b"".join(b"%x;a=b\r\n%s\r\n" % (len(part), part) for part in parts)
+        body += b"0\r\n" + random.choice((b"", b"Host: evil\r\n")) + b"\r\n"
+    else:
+        lines.append(b"Content-Length: %d" % len(body))
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
 def _request(random: Random) -> bytes:
@@ -112,8 +147,11 @@ def attack(url: str, random: Random) -> list[int]:
         found = b""
         with suppress(TimeoutError):
             random.choice(_ENDS)(raw)
-            while part := raw.some():
+            # A stream of events does not end by itself.
+            while len(found) < 1 << 20 and (part := raw.some()):
                 found += part
+                if b"event-stream" in found:
+                    break
         return statuses(found)
     return []
 

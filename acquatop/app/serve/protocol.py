@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from acquatop.app.serve.connections import Connections, Stage
 from acquatop.app.serve.guard import HEADERS
@@ -73,6 +74,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """The reason for which a callback has stopped the parser."""
         self._pending: Problem | None = None
         """Refusal to send after the responses that are under way."""
+        self._unanswered: deque[RequestResponseCycle] = deque()
+        """Requests without a complete response, oldest first; the first of them is under way."""
         self._stopped = False
         self._discarded = 0
 
@@ -93,6 +96,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the ledger."""
         super().connection_lost(exc)
+        for cycle in self._unanswered:
+            # The base class tells only the newest of them.
+            _disconnect(cycle)
         self._stopped, self._held = True, b""
         self._door.connections.leave(self)
 
@@ -224,6 +230,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if wrong is not None:
             self._fail(_invalid(wrong))
         super().on_headers_complete()
+        self._unanswered.append(self.cycle)
         self._in_head, self._received = False, 0
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False
@@ -242,6 +249,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Continue with what has waited for the response, or end the connection."""
+        self._unanswered.popleft()
         was_last = not self.pipeline
         super().on_response_complete()
         if not was_last or self.transport.is_closing():
@@ -269,10 +277,10 @@ class BoundedProtocol(HttpToolsProtocol):
         """Refuse a request whose body is arriving, and which may have been started."""
         if self.pipeline:
             self.pipeline.popleft()
+            self._unanswered.pop()
             self._pending = problem
             return
-        self.cycle.disconnected = True
-        self.cycle.message_event.set()
+        _disconnect(self.cycle)
         if self.cycle.response_started:
             self.transport.abort()
         else:
@@ -296,6 +304,13 @@ class BoundedProtocol(HttpToolsProtocol):
         with suppress(OSError):
             # The client may have gone.
             self.transport.write_eof()
+
+
+def _disconnect(cycle: RequestResponseCycle) -> None:
+    """Let a request's handler know that its client has gone."""
+    cycle.disconnected = True
+    cycle.waiting_for_100_continue = False
+    cycle.message_event.set()
 
 
 def _invalid(detail: str) -> Problem:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +15,7 @@ from acquatop.app.serve.problems import Problem
 from acquatop.app.serve.refusals import Refusals
 from acquatop.errors import UserError
 from tests.support.staged import Stage as Staged
-from tests.support.staged import staged
+from tests.support.staged import staged, wait_for
 from tests.support.strangers import Raw, asked, statuses
 
 HOST = b"Host: localhost\r\n"
@@ -167,6 +170,28 @@ def test_a_stream_is_not_mixed_with_what_its_reader_sends_behind_it(stage: Stage
     stage.client.remove("streamed")
 
 
+def test_a_reader_that_leaves_with_a_request_unanswered_is_a_reader_no_more() -> None:
+    with staged(Limits(heartbeat_seconds=0.05)) as stage:
+
+        def readers() -> float | None:
+            return stage.meters.registry.get_sample_value("acquatop_stream_readers")
+
+        with Raw(stage.url) as raw:
+            raw.send(b"GET /events HTTP/1.1\r\n" + HOST + b"\r\n" + LAST)
+            raw.some()
+            assert readers() == 1
+        wait_for(lambda: readers() == 0)
+
+
+def test_a_request_that_is_given_up_is_told_so_once(
+    stage: Staged, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = CHECK + b"Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert statuses(asked(stage.url, head + b"z\r\n")) in ([400], [100, 400])
+    assert statuses(asked(stage.url, LAST)) == [200]
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 _QUERY = """PREFIX : <http://example.org/> SELECT ?user (2 * ?mentions AS ?score)
 FROM NAMED WINDOW :w ON :stream [RANGE 9ms STEP 3ms]
 WHERE { WINDOW :w { ?user :mentions ?mentions } } ORDER BY DESC(?score) LIMIT 2"""
@@ -308,3 +333,16 @@ def test_a_refusal_is_logged_at_once_and_then_once_per_interval(
 def test_a_limit_is_a_positive_number(text: str) -> None:
     with pytest.raises(UserError, match="must be a"):
         Limits().with_texts([text])
+
+
+def test_every_limit_is_documented_with_its_default() -> None:
+    text = (Path(__file__).parents[4] / "docs" / "serve.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`.+?`) \| ([0-9., ]+) \|", text, re.MULTILINE)
+    told = {
+        name: default
+        for names, defaults in rows
+        for name, default in zip(re.findall("`(.+?)`", names), defaults.split(", "), strict=True)
+    }
+    assert {name: told.get(name) for name in Limits.names()} == {
+        name: str(default) for name, default in asdict(Limits()).items()
+    }
