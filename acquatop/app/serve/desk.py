@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 class BoundedExecutor:
     """Some threads with a bounded queue; work beyond the bound is refused at once.
 
-    Work that would wait for longer than ``within`` seconds is refused then.
+    Waiting work is refused if no other is done within ``within`` seconds.
     """
 
     def __init__(
@@ -25,6 +25,7 @@ class BoundedExecutor:
         self._free = asyncio.Semaphore(threads)
         self._within = within
         self._busy = busy
+        self._done = 0
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"acquatop-{name}")
         self._threads = threads
         self._most = most
@@ -35,23 +36,35 @@ class BoundedExecutor:
     ) -> Result:
         """Return the result of some work.
 
-        Raises :class:`Problem` if the queue is full, or the work would wait for too long.
+        Raises :class:`Problem` if the queue is full, or others take too long.
         """
         if self._waiting >= self._most + self._threads:
             raise Problem("unavailable", f"{self._most} requests wait already", retry_after=1.0)
         self._waiting += 1
         try:
-            try:
-                await asyncio.wait_for(self._free.acquire(), self._within)
-            except TimeoutError:
-                raise Problem("unavailable", self._busy, retry_after=1.0) from None
+            await self._wait()
             try:
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(self._pool, lambda: work(*args, **more))
             finally:
+                self._done += 1
                 self._free.release()
         finally:
             self._waiting -= 1
+
+    async def _wait(self) -> None:
+        """Wait for a free thread, as long as work gets done."""
+        acquiring = asyncio.ensure_future(self._free.acquire())
+        try:
+            while not acquiring.done():
+                done = self._done
+                await asyncio.wait((acquiring,), timeout=self._within)
+                if not acquiring.done() and self._done == done:
+                    raise Problem("unavailable", self._busy, retry_after=1.0)
+        except BaseException:
+            if not acquiring.cancel():
+                self._free.release()
+            raise
 
     def close(self) -> None:
         """Take no more work, and drop the queue."""
