@@ -55,5 +55,6 @@ def _opened(target: str | BinaryIO) -> BinaryIO:
         return Path(target).open("ab", buffering=0)
     except OSError as error:
         raise EnvironmentProblem(
-            f"{target}: the log cannot be written: {error.strerror}\n  hint: name a file in a folder that exists, or -"
+            f"{target}: the log cannot be written: {error.strerror}\n  hint: name a file in a "
+            f"folder that exists, or -"
         ) from None

@@ -184,8 +184,8 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 
 @contextmanager
 def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
-    """Start the demo as a shell would: at the head of a session of its own,
-    with Ctrl-C not ignored.
+    """Start the demo as a shell would: at the head of a session of its own, with Ctrl-C not
+    ignored.
     """
     process = subprocess.Popen(
         [*DEMO, "--json", *options],
@@ -205,8 +205,8 @@ def demo(*options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def assert_nothing_is_left(process: subprocess.Popen[str], messages: str) -> None:
-    """Assert that no process of the demo's session runs any more,
-    nor the server that its messages name.
+    """Assert that no process of the demo's session runs any more, nor the server that its messages
+    name.
     """
     port = messages.split("127.0.0.1:")[1].split("/")[0]
     shown = subprocess.run(
@@ -264,8 +264,8 @@ WHERE {{ WINDOW :w {{ ?user :mentions ?mentions }} }} ORDER BY {direction}(?ment
 
 @pytest.fixture
 def lonely(tmp_path: Path) -> Path:
-    """A folder with two queries that ask no remote, a catalog,
-    and events that close twenty windows.
+    """A folder with two queries that ask no remote, a catalog, and events that close twenty
+    windows.
     """
     (tmp_path / "most.rspql").write_text(BUSIEST.format(direction="DESC"))
     (tmp_path / "least.rspql").write_text(

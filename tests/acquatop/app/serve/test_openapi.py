@@ -1,5 +1,5 @@
-"""The service does what its OpenAPI document says: requests of all kinds, good and bad,
-made by schemathesis.
+"""The service does what its OpenAPI document says: requests of all kinds, good and bad, made by
+schemathesis.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The live page in a real Chromium.
-With ``UPDATE_SCREENSHOTS=1`` the pictures in the documents are made anew.
+"""The live page in a real Chromium. With ``UPDATE_SCREENSHOTS=1`` the pictures in the documents
+are made anew.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ pytestmark = NEEDS_CHROMIUM
 
 
 class Social:
-    """Users whose mentions and followers drift,
-    and what a query with a budget would make of them.
+    """Users whose mentions and followers drift, and what a query with a budget would make of
+    them.
     """
 
     def __init__(self, seed: int) -> None:

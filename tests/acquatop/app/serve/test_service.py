@@ -1,5 +1,5 @@
-"""The service with a real engine in process: queries come and go,
-and are there again after a restart or a kill.
+"""The service with a real engine in process: queries come and go, and are there again after a
+restart or a kill.
 """
 
 from __future__ import annotations
@@ -7,12 +7,9 @@ from __future__ import annotations
 import gc
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from weakref import ReferenceType, ref
@@ -26,75 +23,11 @@ from acquatop.app.serve.registrations import InFolder, QueryRegistration
 from acquatop.app.serve.server import Server
 from acquatop.app.serve.service import QueryService, Refused
 from acquatop.app.watch.prometheus import Metrics
-from acquatop.catalog.catalog import Catalog
-from acquatop.engine.engine import Engine, RegisteredQuery
 from acquatop.errors import EnvironmentProblem
 from rspql.diagnostics import QueryError
+from tests.support.serving import QUERY, ROOT, World, serving
 from tests.support.staged import ANYWHERE, LIMIT, staged, wait_for
-from tests.support.worlds import STREAM, Event, catalog_text
-
-ROOT = Path(__file__).parents[4]
-QUERY = """
-PREFIX : <http://example.org/>
-SELECT ?user (2 * ?mentions AS ?score)
-FROM NAMED WINDOW :w ON :stream [RANGE 9ms STEP 3ms]
-WHERE { WINDOW :w { ?user :mentions ?mentions } } ORDER BY DESC(?score) LIMIT 2
-"""
-
-
-class NotingEngine(Engine):
-    """An engine that notes its queries, so that it is seen what becomes of them."""
-
-    def __init__(
-        self, registered: list[ReferenceType[RegisteredQuery]], *given: Any, **more: Any
-    ) -> None:
-        super().__init__(*given, **more)
-        self.registered = registered
-
-    def register(self, *given: Any, **more: Any) -> RegisteredQuery:
-        query = super().register(*given, **more)
-        self.registered.append(ref(query))
-        return query
-
-
-class World:
-    """A stream in a file, its catalog, and a folder for what is kept."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.time = 0
-        self.registered: list[ReferenceType[RegisteredQuery]] = []
-        (folder / "events").touch()
-        (folder / "catalog.toml").write_text(catalog_text(start="start_ms = 0"), "utf-8")
-
-    def events(self, count: int = 10) -> None:
-        with (self.folder / "events").open("ab") as stream:
-            for _ in range(count):
-                self.time += 1
-                stream.write(Event(self.time, f"u{self.time % 3}", self.time).line() + b"\n")
-
-    def is_forgotten(self) -> bool:
-        """Say whether nothing holds a query any more: no engine, nor a unit or stream of one."""
-        gc.collect()
-        assert self.registered
-        return all(query() is None for query in self.registered)
-
-    def service(self, **more: Any) -> QueryService:
-        catalog = Catalog.load(self.folder / "catalog.toml", variables={})
-        service = QueryService(
-            lambda ending: NotingEngine(
-                self.registered,
-                catalog,
-                runtime="local",
-                observer=ending,
-                state=self.folder / "state" / "engine",
-                autostart=False,
-            ),
-            registrations=InFolder(self.folder / "state" / "queries"),
-            **more,
-        )
-        service.start()
-        return service
+from tests.support.worlds import STREAM
 
 
 @pytest.fixture
@@ -283,41 +216,7 @@ def test_a_registration_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> Non
         kept.read()
 
 
-# As a program ---------------------------------------------------------------------------------
-
-
-@contextmanager
-def serving(
-    world: World, *more: str, **variables: str
-) -> Iterator[tuple[subprocess.Popen[str], Client]]:
-    command = [
-        sys.executable,
-        "-m",
-        "acquatop",
-        "serve",
-        *more,
-        "--catalog",
-        "catalog.toml",
-        "--runtime",
-        "local",
-    ]
-    command += ["--listen", "0", "--state", "state"]
-    surroundings = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
-    child = subprocess.Popen(
-        command, cwd=world.folder, env=surroundings, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stderr is not None
-        said = child.stderr.readline()
-        found = re.search(r"http://[0-9.:]+", said)
-        assert found, said + child.stderr.read()
-        with Client(found[0], token=variables.get("ACQUATOP_TOKEN"), timeout=LIMIT) as client:
-            yield child, client
-    finally:
-        child.kill()
-        child.wait()
-        assert child.stderr is not None
-        child.stderr.close()
+# As a program -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -366,8 +265,8 @@ def test_bad_items_are_said_at_once_and_shown_while_there_is_no_answer(world: Wo
         (world.folder / "events").write_bytes(b"{\n")
         assert child.stderr is not None
         said = (
-            f"acquatop: 1 of 1 item of <{STREAM}> so far cannot be used: not JSON (1, "
-            f"the first at position 0"
+            f"acquatop: 1 of 1 item of <{STREAM}> so far cannot be used: not JSON (1, the first "
+            f"at position 0"
         )
         assert child.stderr.readline().startswith(said)
         assert client.query("first")["streams"] == [

@@ -194,8 +194,8 @@ def test_a_log_that_cannot_be_opened_is_one_message(tmp_path: Path) -> None:
 
 def test_after_a_line_that_was_torn_the_next_is_whole() -> None:
     class Tearing(io.BytesIO):
-        """A file on a disk that takes half of the first line, nothing of the second,
-        and then has room again.
+        """A file on a disk that takes half of the first line, nothing of the second, and then has
+        room again.
         """
 
         calls = 0
