@@ -407,7 +407,10 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def base_of(node: Node) -> str | None:
-    """Return the base that the calls under a node need, None if none does: a query has one base for all of them."""
+    """Return the base that the calls under a node need, None if none does.
+
+    A query has one base for all of them.
+    """
     pending = [node]
     while pending:
         node = pending.pop()

@@ -23,13 +23,17 @@ _TYPES = (
     _IRIS
     | _NUMBERS
     | frozenset(
-        "A ANON BARE_NAME BLANK_NODE_LABEL DURATION FUNCTION LANGTAG NIL STRING_LITERAL1 STRING_LITERAL2 "
+        "A ANON BARE_NAME BLANK_NODE_LABEL DURATION FUNCTION LANGTAG NIL STRING_LITERAL1 "
+        "STRING_LITERAL2 "
         "STRING_LITERAL_LONG1 STRING_LITERAL_LONG2 VAR".split()
     )
 )
 _AS_WRITTEN = frozenset("TRUE FALSE".split())
 _CLAUSES = frozenset(
-    "BASE PREFIX REGISTER SELECT CONSTRUCT DESCRIBE ASK FROM WHERE GROUP HAVING ORDER LIMIT OFFSET VALUES".split()
+    (
+        "BASE PREFIX REGISTER SELECT CONSTRUCT DESCRIBE ASK FROM WHERE GROUP HAVING ORDER LIMIT "
+        "OFFSET VALUES"
+    ).split()
 )
 _PATTERNS = frozenset("OPTIONAL MINUS GRAPH WINDOW SERVICE FILTER BIND VALUES".split())
 _OF_ITEMS = frozenset("SELECT DESCRIBE GROUP HAVING ORDER".split())
@@ -56,7 +60,8 @@ def format_query(text: str, *, file: str = "<query>") -> str:
     The result has the same syntax tree as the text; formatting it again does not change it. Takes
     time proportional to the text's length.
 
-    >>> print(format_query("select ?x where{?x a :T;:p 5 optional{?x :q ?y}} # all\\nlimit 3"), end="")
+    >>> text = "select ?x where{?x a :T;:p 5 optional{?x :q ?y}} # all\\nlimit 3"
+    >>> print(format_query(text), end="")
     SELECT ?x
     WHERE {
       ?x a :T ;

@@ -1,4 +1,7 @@
-"""Limits of a query's length, depth and width, far below those at which the SPARQL engine ends the process."""
+"""Limits of a query's length, depth and width.
+
+They are far below those at which the SPARQL engine ends the process.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SizeLimit:
-    """The ``most`` that a query may have of something: ``what`` it is, and the ``remedy`` where there is more."""
+    """Limit: the ``most`` that a query may have, of ``what``, and the ``remedy`` beyond it."""
 
     most: int
     what: str
@@ -21,8 +24,8 @@ LENGTH = SizeLimit(
 DEPTH = SizeLimit(
     200,
     "levels: patterns and expressions within each other, and operators in a row",
-    "BIND, FILTER, OPTIONAL, MINUS, computed columns, && and + count one by one; long chains of || are shorter as "
-    "IN (…) or VALUES",
+    "BIND, FILTER, OPTIONAL, MINUS, computed columns, && and + count one by one; long chains "
+    "of || are shorter as IN (…) or VALUES",
 )
 
 COLUMNS = SizeLimit(

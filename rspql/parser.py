@@ -80,7 +80,8 @@ def parse(
     Takes time proportional to the text's length, which is limited, as are its depth and its width
     (:mod:`rspql.limits`).
 
-    >>> parse("SELECT ?u FROM NAMED WINDOW <http://w> ON <http://s> [RANGE 9m] WHERE { }").windows[0].slide
+    >>> text = "SELECT ?u FROM NAMED WINDOW <http://w> ON <http://s> [RANGE 9m] WHERE { }"
+    >>> parse(text).windows[0].slide
     540000
     """
     if len(text) > LENGTH.most:
@@ -156,7 +157,10 @@ def _expectation(found: str, before: str, names: set[str]) -> str | None:
     if keyword and len(found) > 2:
         return f"did you mean {keyword}?"
     if found in ("'", '"'):
-        return "this string does not end; one that goes over several lines needs three quotes at each end"
+        return (
+            "this string does not end; one that goes over several lines needs three quotes at "
+            "each end"
+        )
     if found.upper() in ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", ""):
         if before.count("{") > before.count("}"):
             return "is there a } missing?"

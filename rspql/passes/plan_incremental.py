@@ -201,7 +201,10 @@ def _score(
     if expression is None:
         raise NotIncremental("the score is too large with all names written out", None)
     if isinstance(expression, ast.Variable) and expression.name not in stream:
-        message = f"?{expression.name} comes from the remote and need not be a number; 0 + ?{expression.name} would be one"
+        message = (
+            f"?{expression.name} comes from the remote and need not be a number; 0 + "
+            f"?{expression.name} would be one"
+        )
         raise NotIncremental(message, expression)
     _check_arithmetic(expression, functions)
     check_expression(expression, found, functions=functions)
@@ -221,7 +224,10 @@ def _score(
             )
     used = tuple(dict.fromkeys(needed))
     if part.aggregate and part.aggregate.key in used:
-        message = f"?{part.aggregate.key}, which it groups by, is no part of a score or of a filter on aggregates"
+        message = (
+            f"?{part.aggregate.key}, which it groups by, is no part of a score or of a filter on "
+            "aggregates"
+        )
         raise NotIncremental(message, expression)
     return Score(
         expression=expression,

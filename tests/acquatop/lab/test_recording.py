@@ -1,4 +1,4 @@
-"""A recording has what the stream said and what the remote gave, and its replay answers as the run did."""
+"""A recording has the stream and the remote's replies, and its replay answers as the run did."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_what_was_written_is_what_the_replay_reads(
     stop: int,
     torn: int,
 ) -> None:
-    """However it is cut into lives: the last that was said at or before a time holds, of two at one time the first."""
+    """The last reply at or before a time holds, of two at one time the first."""
     path = tmp_path_factory.mktemp("tape") / REMOTE
     column = TableColumn("p0", f"{NS}followers", "f")
     expected: dict[str, list[tuple[int, str | None]]] = {}
@@ -543,7 +543,8 @@ def test_a_pattern_of_several_properties_and_constants_is_replayed(
     server.update(
         f"""PREFIX : <{NS}> INSERT DATA {{
         {user_term("u0")} :followers 3 ; :kind :person ; :name "a, \\"b\\"" .
-        {user_term("u1")} :followers 2.5 ; :kind :person ; :name "c" . {user_term("u2")} :followers 9 }}"""
+        {user_term("u1")} :followers 2.5 ; :kind :person ; :name "c" .
+        {user_term("u2")} :followers 9 }}"""
     )
     pattern = "?user :followers ?followers ; :kind :person ; :name ?name"
     query = query_text(width=SLIDE, slide=SLIDE).replace("?user :followers ?followers", pattern)

@@ -1,4 +1,4 @@
-"""The engine's answers against the oracle's: where everything is fetched they must be the same, whatever happens."""
+"""The engine's answers against the oracle's: the same wherever everything is fetched."""
 
 from __future__ import annotations
 
