@@ -15,6 +15,7 @@ from lark.exceptions import UnexpectedInput
 from rspql.grammar import grammar
 from rspql.parser import parse
 from rspql.source import Source
+from rspql.token_limits import LimitExceededError, within_limits
 
 _IRIS = frozenset("IRIREF PNAME_LN PNAME_NS".split())
 _NUMBERS = frozenset("INTEGER DECIMAL DOUBLE INTEGER_SIGNED DECIMAL_SIGNED DOUBLE_SIGNED".split())
@@ -125,9 +126,9 @@ def _tokens(source: Source, file: str) -> list[Token]:
     if not source.unknown:
         parser = grammar().parse_interactive(source.parsed)
         try:
-            found = list(parser.iter_parse())
+            found = list(within_limits(parser.iter_parse()))
             parser.feed_eof(found[-1] if found else None)  # type: ignore[no-untyped-call]
-        except UnexpectedInput:
+        except (UnexpectedInput, LimitExceededError):
             pass
         else:
             return found

@@ -21,6 +21,18 @@ LENGTH = SizeLimit(
     500_000, "characters", "values that are long as a list may come from a static graph"
 )
 
+TOKENS = SizeLimit(
+    50_000,
+    "tokens: names, values, signs and keywords",
+    "values that are long as a list may come from a static graph",
+)
+
+BRACKETS = SizeLimit(
+    500,
+    "brackets of any kind within each other",
+    "brackets around brackets can be left out; parts of a query may be queries of their own",
+)
+
 DEPTH = SizeLimit(
     200,
     "levels: patterns and expressions within each other, and operators in a row",
@@ -72,6 +84,8 @@ ALTERNATIVES = SizeLimit(
 
 LIMITS = (
     LENGTH,
+    TOKENS,
+    BRACKETS,
     DEPTH,
     COLUMNS,
     ORDER_KEYS,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping
 
+from lark import Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
 from rspql import ast
@@ -12,10 +14,11 @@ from rspql.builder import AstBuilder
 from rspql.diagnostics import Diagnostic, QueryError, in_source_order, nearest
 from rspql.dialects import not_supported
 from rspql.grammar import grammar
-from rspql.limits import LENGTH
+from rspql.limits import BRACKETS, LENGTH
 from rspql.passes.check_limits import check_limits
 from rspql.passes.check_rules import check_rules
 from rspql.source import Source
+from rspql.token_limits import LimitExceededError, within_limits
 
 _FRIENDLY = {
     "VAR": "a variable",
@@ -95,9 +98,11 @@ def parse(
         ]
         raise QueryError(found, text, file)
     try:
-        tree = grammar().parse(source.parsed)
+        tree = _parse_tree(source)
     except UnexpectedInput as error:
         raise QueryError([_syntax_diagnostic(error, source)], text, file) from None
+    except LimitExceededError as error:
+        raise QueryError([_limit_diagnostic(error, source)], text, file) from None
     builder = AstBuilder(source, prefixes or {}, base, bare_unit)
     try:
         query = builder.transform(tree)
@@ -108,6 +113,23 @@ def parse(
     if diagnostics:
         raise QueryError(in_source_order(diagnostics), text, file)
     return query
+
+
+def _parse_tree(source: Source) -> Tree[Token]:
+    parser = grammar().parse_interactive(source.parsed)
+    last = deque(within_limits(parser.iter_parse()), maxlen=1)
+    tree: Tree[Token] = parser.feed_eof(*last)  # type: ignore[no-untyped-call]
+    return tree
+
+
+def _limit_diagnostic(error: LimitExceededError, source: Source) -> Diagnostic:
+    limit, token = error.limit, error.token
+    span = source.span(token.start_pos or 0, token.end_pos or 0)
+    if limit is BRACKETS:
+        hint = f"at most {limit.most} {limit.what} are supported; {limit.remedy}"
+        return Diagnostic("nesting", "the query is nested too deeply", span, hint)
+    message = f"the query has more than {limit.most} {limit.what}"
+    return Diagnostic("too-long", message, span, limit.remedy)
 
 
 def _syntax_diagnostic(error: UnexpectedInput, source: Source) -> Diagnostic:

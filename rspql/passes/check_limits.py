@@ -43,7 +43,7 @@ def check_limits(query: ast.Query) -> list[Diagnostic]:
 
 
 def _nodes(query: ast.Query) -> list[ast.Node]:
-    """Return all nodes of a query in source order, except those within VALUES."""
+    """Return all nodes of a query in source order, except those in VALUES and plain triples."""
     pending: list[ast.Node] = [query]
     found = []
     while pending:
@@ -53,7 +53,8 @@ def _nodes(query: ast.Query) -> list[ast.Node]:
 
 
 def _children(node: ast.Node) -> list[ast.Node]:
-    return [] if isinstance(node, ast.Values) else list(ast.children(node))
+    # There may be very many values and triple patterns, and no limit counts their terms.
+    return [] if isinstance(node, ast.Values) or _is_plain(node) else list(ast.children(node))
 
 
 def _complaint(limit: SizeLimit, node: ast.Node) -> Diagnostic:
@@ -77,7 +78,8 @@ def _too_deep(query: ast.Query) -> Diagnostic | None:
             continue
         height = 0
         for part, rise in _parts(node):
-            height = max(height, heights.get(id(part), 0)) + rise
+            below = 0 if part is node else heights.get(id(part), 0)
+            height = max(height, below) + rise
             if above + height > DEPTH.most:
                 hint = f"at most {DEPTH.most} levels are supported; {DEPTH.remedy}"
                 return Diagnostic("nesting", "the query is nested too deeply", part.span, hint)
@@ -125,6 +127,7 @@ def _rise(column: ast.Node) -> int:
 
 
 def _is_plain(element: ast.Node) -> bool:
+    """Return True for a triple pattern without a path."""
     return isinstance(element, ast.TriplePattern) and isinstance(
         element.predicate, ast.Iri | ast.Variable
     )
