@@ -102,6 +102,8 @@ def _parts(node: ast.Node) -> Iterator[tuple[ast.Node, int]]:
     Of most nodes the last part is the node itself.
     """
     match node:
+        case ast.TriplePattern() if _is_plain(node):
+            yield node, 2  # its terms are a level of their own
         case ast.Group(elements):
             yield from ((each, int(not _is_plain(each))) for each in elements)
         case ast.Query(form, where):

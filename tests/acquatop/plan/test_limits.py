@@ -167,7 +167,7 @@ DEEP: dict[str, Callable[[int], str]] = {
 }
 LONG = {
     "IN": query(body=f"FILTER(?p IN ({', '.join(f'?p + {at}' for at in range(8_000))}))"),
-    "CONCAT": query(f"(CONCAT({', '.join(['STR(?p)'] * 10_000)}) AS ?x)"),
+    "CONCAT": query(f"(CONCAT({', '.join(['STR(?p)'] * 9_000)}) AS ?x)"),
     "COALESCE": query(f"(COALESCE({', '.join(['?z'] * 20_000)}, ?p) AS ?x)"),
     "VALUES": query(body=f"VALUES ?p {{ {' '.join(map(str, range(45_000)))} }}"),
     "negated": query(body=f"?s !({'|'.join(f':n{at}' for at in range(15_000))}) ?o"),
