@@ -8,7 +8,7 @@ from typing import Any
 
 from rspql.compiler import Analysis
 from rspql.plan import (
-    Aggregate,
+    Aggregation,
     AnyWindow,
     CountWindow,
     PlannedService,
@@ -87,7 +87,7 @@ def _topk(plan: TopKPlan, analysis: Analysis, known: Mapping[str, Document]) -> 
     }
 
 
-def _aggregate(aggregate: Aggregate) -> Document:
+def _aggregate(aggregate: Aggregation) -> Document:
     return {
         "key": aggregate.key,
         "columns": [

@@ -14,7 +14,7 @@ from rspql.passes.push_filters import PushedFilters, push_filters
 from rspql.passes.read_stream import StreamPart, read_stream
 from rspql.passes.recognise_topk import Ranking, last_binds, written_out
 from rspql.passes.split_sources import Sources
-from rspql.plan import Aggregate, PlannedService, Score, TopKPlan, WindowedPlan
+from rspql.plan import Aggregation, PlannedService, Score, TopKPlan, WindowedPlan
 from rspql.scope import Names, certain, selected, used_in, variables_of, visible
 from rspql.scoring import (
     EVERYTHING,
@@ -241,7 +241,7 @@ def _score(
     )
 
 
-def _ranges(pushed: PushedFilters, aggregate: Aggregate | None) -> dict[str, Interval]:
+def _ranges(pushed: PushedFilters, aggregate: Aggregation | None) -> dict[str, Interval]:
     """Return the ranges of a score's variables, as far as filters and aggregates tell."""
     arriving = ranges_of(pushed.stream)
     if aggregate is not None:
