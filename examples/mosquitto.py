@@ -20,7 +20,7 @@ PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 _SETTINGS = "user root\nallow_anonymous true\nmax_inflight_messages 2000\nlog_type error\n"
 _REPLY_SECONDS = 5.0
 _CONNECT = b"\x10\x0d\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x00"
-"""A CONNECT of MQTT 5 without a client's identifier: the broker makes one, and says it in its CONNACK."""
+"""A CONNECT of MQTT 5 without a client's identifier: the broker makes one, for its CONNACK."""
 _DISCONNECT = b"\xe0\x00"
 
 

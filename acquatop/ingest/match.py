@@ -22,7 +22,7 @@ from connectors.contract import RecordDecoder
 from connectors.mapping import BAD, DATATYPES, IRI, SUBJECT, TIME, XSD_DOUBLE
 from rspql import ast
 from rspql.diagnostics import Diagnostic, nearest
-from rspql.plan import Aggregate, TopKPlan
+from rspql.plan import Aggregation, TopKPlan
 from rspql.scoring import variables_in, vectorise_condition
 from rspql.scoring.vectorise import ConditionFunction
 
@@ -119,7 +119,7 @@ class Matcher:
             self._check_aggregated(self._aggregate, found)
         self._check_filters(found)
 
-    def _check_aggregated(self, aggregate: Aggregate, found: list[Diagnostic]) -> None:
+    def _check_aggregated(self, aggregate: Aggregation, found: list[Diagnostic]) -> None:
         for column in aggregate.columns:
             function = column.function.upper()
             if column.of is not None and not self._is_number(column.of):
@@ -356,7 +356,7 @@ class Found:
         return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _aggregated(aggregate: Aggregate) -> tuple[str, ...]:
+def _aggregated(aggregate: Aggregation) -> tuple[str, ...]:
     """Return the variables whose numbers are aggregated, each once."""
     return tuple(dict.fromkeys(column.of for column in aggregate.columns if column.of is not None))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rspql.compiler import analyse
-from rspql.plan import Aggregate, AggregateColumn, WindowedPlan
+from rspql.plan import AggregateColumn, Aggregation, WindowedPlan
 from rspql.printer import expression_text, inside_text
 from rspql.scoring import Interval
 from tests.support.rspql.grouped import PATTERN, grouped
@@ -20,7 +20,7 @@ from tests.support.rspql.plans import SERVICE, alone, query, topk
 GROUPED = "SELECT ?u (COUNT(*) AS ?n) { %s } GROUP BY ?u"
 WITHIN = f"WINDOW :w {{ {GROUPED % PATTERN} }}"
 AROUND = f"{{ {GROUPED % f'WINDOW :w {{ {PATTERN} }}'} }}"
-COUNTED = Aggregate("u", (AggregateColumn("n", "count", None),), ("post", "u"))
+COUNTED = Aggregation("u", (AggregateColumn("n", "count", None),), ("post", "u"))
 
 
 def aggregated(
@@ -290,3 +290,9 @@ def test_the_aggregate_in_the_documents_is_planned() -> None:
         each for each in re.findall(r"```rspql\n(.*?)```", shown, re.DOTALL) if "GROUP BY" in each
     )
     assert topk(text).aggregate is not None
+
+
+def test_the_text_that_state_directories_contain_does_not_change() -> None:
+    column = "AggregateColumn(variable='n', function='count', of=None)"
+    said = f"Aggregate(key='u', columns=({column},), identity=('post', 'u'))"
+    assert repr(COUNTED) == said
