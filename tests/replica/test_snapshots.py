@@ -17,7 +17,7 @@ from replica.budget import Budget
 from replica.clocks import EventTime, SteadyTime
 from replica.freshness.change_model import ChangeModel
 from replica.maintainer import Maintainer, Refreshed
-from replica.remotes import RemoteError
+from replica.remotes import MayAsk, RemoteError, always
 from replica.snapshot import pack_parts, unpack_parts
 from replica.spending.account import Account
 from replica.spending.ledger import Ledger

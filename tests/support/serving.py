@@ -16,6 +16,7 @@ from acquatop.app.serve.registrations import InFolder
 from acquatop.app.serve.service import QueryService
 from acquatop.catalog.catalog import Catalog
 from acquatop.engine.engine import Engine
+from acquatop.engine.observer import Observer
 from tests.support.staged import LIMIT
 from tests.support.worlds import Event, catalog_text
 
@@ -34,6 +35,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.time = 0
+        self.engines: list[Engine] = []
         (folder / "events").touch()
         (folder / "catalog.toml").write_text(catalog_text(start="start_ms = 0"), "utf-8")
 
@@ -45,19 +47,30 @@ class World:
 
     def service(self, **more: Any) -> QueryService:
         catalog = Catalog.load(self.folder / "catalog.toml", variables={})
-        service = QueryService(
-            lambda ending: Engine(
+
+        def engine(observer: Observer) -> Engine:
+            made = Engine(
                 catalog,
                 runtime="local",
-                observer=ending,
+                observer=observer,
                 state=self.folder / "state" / "engine",
                 autostart=False,
-            ),
+            )
+            self.engines.append(made)
+            return made
+
+        service = QueryService(
+            engine,
             registrations=InFolder(self.folder / "state" / "queries"),
             **more,
         )
         service.start()
         return service
+
+    def is_forgotten(self) -> bool:
+        """Return True if the newest engine has no query, nor anything of one."""
+        engine = self.engines[-1]
+        return (engine.queries, engine.groups) == ([], [])
 
 
 @contextmanager

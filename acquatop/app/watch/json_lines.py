@@ -15,8 +15,9 @@ class JsonLines:
     """Thread-safe appender of one JSON object per line, each with a single write.
 
     ``-`` stands for the standard error; a file that is open already, in binary, is taken as it is.
-    A file is only appended to, so that it may be truncated while it is open. Raises :class:`EnvironmentProblem` if it cannot be opened, and
-    :class:`OSError` if a line cannot be written.
+    A file is only appended to, so that it may be truncated while it is open. Raises
+    :class:`EnvironmentProblem` if it cannot be opened, and :class:`OSError` if a line cannot be
+    written.
     """
 
     def __init__(self, target: str | BinaryIO) -> None:

@@ -4,15 +4,12 @@ restart or a kill.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
-from weakref import ReferenceType, ref
 
 import pytest
 
@@ -120,8 +117,7 @@ def test_a_query_without_a_window_yet_is_paused_resumed_and_removed_over_http(wo
             wait_for(lambda: (world.events(3), client.answers("other") != other)[1])
             for each in ("one", "other"):
                 client.remove(each)
-            engine: Any = service._engine
-            assert (engine.queries, engine.groups) == ([], [])
+            assert world.is_forgotten()
             assert client.queries() == []
             wait_for(world.is_forgotten)
     finally:
@@ -152,7 +148,7 @@ def test_queries_that_come_and_go_leave_nothing_behind(world: World) -> None:
             service.register(QUERY, f"query {at}")
             world.events(3)
             service.remove(f"query-{at}")
-        assert (engine.queries, engine.groups) == ([], [])
+        assert world.is_forgotten()
         assert list((world.folder / "state" / "queries").iterdir()) == []
         for at in range(3):
             service.register(QUERY, f"last {at}")
@@ -194,8 +190,7 @@ def test_what_cannot_be_kept_is_not_registered(
         with pytest.raises(Refused, match="No space left"):
             service.register(QUERY)
         assert service.queries() == []
-        engine: Any = service._engine
-        assert engine.queries == []
+        assert world.engines[-1].queries == []
     finally:
         service.stop()
 
